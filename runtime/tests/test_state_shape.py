@@ -17,7 +17,7 @@ from wallaroo.component.wrapped import StateBuilder
 from wallaroo.emit.state_shape import state_shape
 from wallaroo.message.serialization import Serializer
 from wallaroo.worker.value.value import ValueCodec
-from wallaroo_runtime.plan.shape import compare_shapes, made_of
+from wallaroo_runtime.plan.shape import compare_shapes
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.topology.worker import Component
@@ -190,7 +190,7 @@ def pairs(draw: st.DrawFn) -> tuple[Version, Version]:
 def verdict(old: Any, new: Any, *, is_other_code: bool = True, language: str = "python") -> str:
     """Return what `diff` says of two shapes of a state."""
     found = [with_shape(old, "a", language), with_shape(new, "b" if is_other_code else "a", language)]
-    said = compare_shapes(*(made_of(each, next(each.state_steps())) for each in found))
+    said = compare_shapes(*((each, next(each.state_steps())) for each in found))
     return "safe" if said is None else "breaks" if said.is_known else "unknown"
 
 

@@ -108,14 +108,9 @@ def applied(call: Call) -> DataFrame:
     workers = running_in_tasks(session, plan, specs)
     start_foreign(session, topology, workers)
     records = [RecordSource(plan.ports[source.path], source) for source in sources]
-    settings = {
-        **task_settings(plan, workers, records),
-        "controls_precede": not ticks.is_of_data,
+    own = {  # as `Applied.java` has it
         "ticks": ticks.settings(),
-        "facts": [
-            {name: state.to_json() for name, state in facts_of(plan, topology, level).items()}
-            for level in range(len(plan.levels))
-        ],
+        "facts": [facts_of(plan, topology, level) for level in range(len(plan.levels))],
         "outputs": {plan.ports[sink.path]: sink.name for sink in topology.sinks()},
         "states": {port: name for name, port in state_ports(plan.stages).items()},
         "gives_states": call.gives_states,
@@ -123,6 +118,11 @@ def applied(call: Call) -> DataFrame:
         "accepts_changed": call.accept_changed,
         "is_stream": any(rows.isStreaming for rows in call.inputs.values()),
         "way_out": call.way_out,
+    }
+    settings = {
+        **task_settings(plan, workers, records),
+        "applied": own,
+        "controls_precede": not ticks.is_of_data,
         "fails": call.policy.fails,
         "fails_at": dict(call.policy.parts),
     }

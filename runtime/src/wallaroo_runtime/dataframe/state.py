@@ -11,21 +11,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.plan.change import window_shape
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.kept import KeptState
-from wallaroo_runtime.plan.shape import made_of
-from wallaroo_runtime.spark.row import field_of
+from wallaroo_runtime.plan.shape import state_component
+from wallaroo_runtime.spark.row import field_of, refused
 from wallaroo_runtime.spark.state_store.choice import StateChoice
 from wallaroo_runtime.spark.state_store.layout import Stored, reason_of, state_store
 from wallaroo_runtime.topology.model import Topology
 
 OPERATOR, LOG = "transformWithStateExec", "log"
 LEFT = {"name": "string", "key": "binary", "encoding": "int", "value": "binary", "type": "string"}
-TAKEN = "pass what `states` or `read_states` returns"
+STATES, TAKEN = "the parameter `states`", "pass what `states` or `read_states` returns"
 FACTS = -(1 << 32)  # in Spark's store, in the place of a bucket and its entry, as `SparkBucketStore.java` has it
 
 
@@ -45,12 +45,13 @@ def types_of(topology: Topology) -> dict[str, str]:
     return types
 
 
-def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, KeptState]:
+def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, dict[str, Any]]:
     """Return what later runs of a query compare with theirs, of the states of one level; the query keeps it."""
-    blocks, facts, types = blocks_of(plan), dict[str, KeptState](), types_of(topology)
+    blocks, facts, types = blocks_of(plan), dict[str, dict[str, Any]](), types_of(topology)
     for stage in plan.levels[level]:
         for state, port in state_ports([stage]).items():
             step = topology.states()[state]
+            found = state_component(topology, step)
             is_of_data = any(node.watermarks for node in stage.nodes if node.state == state)
             facts[state] = KeptState(
                 type=types[state],
@@ -58,8 +59,10 @@ def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, KeptState]
                 key=step.state.key.kind if step.state else "",
                 window=window_shape(step.window),
                 time="" if step.window is None else "that of the data" if is_of_data else "that of a clock",
-                made=made_of(topology, step)._replace(code=""),  # of what is refused nothing depends on it
-            )
+                language=topology.worker(step.worker).language,
+                symbol=found.symbol if found else "",
+                shape=found.shape if found else None,
+            )._asdict()
     return facts
 
 
@@ -74,30 +77,30 @@ def first_states(plan: Plan, topology: Topology, states: DataFrame) -> list[Any]
     """
     if not isinstance(states, DataFrame):
         reason = f"they are a {type(states).__name__}"
-        raise _refused(reason, TAKEN)
+        raise refused(STATES, reason, TAKEN)
     for name, kind in LEFT.items():
-        field = field_of(states, name, "the parameter `states`")
+        field = field_of(states, name, STATES)
         if field is None:
             reason = f"they have no column {name}"
-            raise _refused(reason, TAKEN)
+            raise refused(STATES, reason, TAKEN)
         if field.dataType.simpleString() != kind:
             reason = f'their column "{name}" is {field.dataType.simpleString()}, not {kind}'
-            raise _refused(reason, TAKEN)
+            raise refused(STATES, reason, TAKEN)
     if states.isStreaming:
         reason = "they are a streaming DataFrame"
-        raise _refused(reason, "write them, and pass what `spark.read` returns")
+        raise refused(STATES, reason, "write them, and pass what `spark.read` returns")
     is_null = reduce(or_, (F.col(name).isNull() for name in LEFT))
     for row in states.where(is_null).select(*LEFT).limit(1).collect():
         reason = f"a row has null in {', '.join(name for name in LEFT if row[name] is None)}"
-        raise _refused(reason, TAKEN)
+        raise refused(STATES, reason, TAKEN)
     types = types_of(topology)
     for row in states.select("name", "type").distinct().collect():
         if row["name"] not in types:
             reason = f'the application has no state "{row["name"]}"'
-            raise _refused(reason, "drop its rows, or rename the state")
+            raise refused(STATES, reason, "drop its rows, or rename the state")
         if row["type"] != types[row["name"]]:
             reason = f'state "{row["name"]}" is {row["type"]}; the application has {types[row["name"]]}'
-            raise _refused(reason, "pass states of this application")
+            raise refused(STATES, reason, "pass states of this application")
     return [_of_level(plan, level, states) for level in plan.levels[1:]]
 
 
@@ -196,7 +199,3 @@ def _unreadable(
     checkpoint: str, reason: str, fix: str = "give the checkpointLocation of a query with its steps"
 ) -> RunError:
     return RunError.of("R771", path=checkpoint, reason=reason, fix=fix)
-
-
-def _refused(reason: str, fix: str) -> RunError:
-    return RunError.of("R716", USAGE, what="the parameter `states`", reason=reason, fix=fix)

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
-from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import NodeKind, Plan
+from wallaroo_runtime.spark.row import refused
 from wallaroo_runtime.spark.source.record import analysed
 from wallaroo_runtime.topology.model import (
     TIMER_MS,
@@ -25,6 +25,7 @@ from wallaroo_runtime.topology.model import (
 )
 
 CLOCK, WATERMARKS, END = "clock", "watermarks", "end"
+CALL = "the call of `apply`"
 LEAST_MS, MOST_MS = 1000, 10_000  # from one tick of a clock to the next: each is a micro-batch
 DELAY = "spark.watermarkDelayMs"  # where Spark keeps the delay of a column's watermark
 _TIMESTAMPED = 'DataFrameSourceConfig(..., timestamp="at"), in Go DataFrameSource[T]().Timestamp("at")'
@@ -96,7 +97,7 @@ def ticks_of(
         if by_arrival is not None:
             reason = f"{by_arrival} by the time of arrival, which rows of a batch do not have"
             fix = f"give each source event time: {_TIMESTAMPED}"
-            raise _refused(reason, fix)
+            raise refused(CALL, reason, fix)
         return Ticks("" if gives_states else END, is_of_data=True)
     delays = _delays(sources, inputs) if is_of_data else {}
     if delays:
@@ -126,11 +127,10 @@ def _check_times(topology: Topology, sources: Sequence[SparkSource], inputs: Map
     for declared, source in zip(topology.sources(), sources, strict=True):
         if isinstance(declared, KafkaSource | ConnectorSource) and not source.timestamp:
             reason = "it has no column `timestamp`, by which time passes"
-            times = (
-                each.name for each in inputs[source.name].schema.fields if isinstance(each.dataType, TimestampType)
-            )
-            fix = f'add it, e.g. .withColumn("timestamp", F.col("{next(times, "at")}"))'
-            raise _refused(reason, fix, place_of(source))
+            columns = inputs[source.name].schema.fields
+            time = next((each.name for each in columns if isinstance(each.dataType, TimestampType)), "at")
+            fix = f'add it, e.g. .withColumn("timestamp", F.col("{time}"))'
+            raise refused(place_of(source), reason, fix)
 
 
 def _delays(sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> dict[str, int]:
@@ -148,7 +148,7 @@ def _delays(sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> 
         elif others and source.timestamp:
             reason = f'its watermark is on the column "{others[0]}"; event time is `{source.timestamp}`'
             fix = "give the watermark to the column of event time, or declare the other one as it"
-            raise _refused(reason, fix, place_of(source))
+            raise refused(place_of(source), reason, fix)
         elif source.timestamp:
             without.append(source)
     if delays and without:
@@ -156,9 +156,5 @@ def _delays(sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> 
         reason = f"{', '.join(delays)} has a watermark, {names} has none"
         column = without[0].timestamp.strip("`")
         fix = f'give each input one, e.g. {without[0].name}={without[0].name}.withWatermark("{column}", "10 minutes")'
-        raise _refused(reason, fix)
+        raise refused(CALL, reason, fix)
     return delays
-
-
-def _refused(reason: str, fix: str, what: str = "the call of `apply`") -> RunError:
-    return RunError.of("R716", USAGE, what=what, reason=reason, fix=fix)

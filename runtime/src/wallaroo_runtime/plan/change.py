@@ -13,7 +13,7 @@ from enum import IntEnum
 
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.match import match_parts
-from wallaroo_runtime.plan.shape import ShapeChange, compare_shapes, made_of
+from wallaroo_runtime.plan.shape import ShapeChange, compare_shapes
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.topology.model import (
     ConnectorSource,
@@ -342,7 +342,7 @@ def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, 
     if all(classes) and classes[0] != classes[1]:
         text = _was(f'class of state "{name}" of {called(now)}', *classes)
         yield Change(Impact.BREAKS_STATE, now.path, f"{text}; it cannot read what was kept", False)
-    elif shape := compare_shapes(made_of(*before), made_of(*after)):
+    elif shape := compare_shapes(before, after):
         text = f'state "{name}" of {called(now)}'
         if not shape.is_known:
             yield Change(Impact.UNKNOWN, now.path, f"{text} {shape.why}", False)

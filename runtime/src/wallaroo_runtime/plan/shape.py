@@ -8,7 +8,6 @@ nothing.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from wallaroo_runtime.topology.model import Step, Topology
 from wallaroo_runtime.topology.worker import Component
@@ -41,49 +40,37 @@ class ShapeChange:
     fix: str = ""
 
 
-class MadeState(NamedTuple):
-    """A state of one version.
-
-    Attributes:
-        language: Of its worker.
-        name: Of its class.
-        shape: As `Component.shape`.
-        code: Hash of the worker's code.
-    """
-
-    language: str
-    name: str
-    shape: Mapping[str, str] | None
-    code: str = ""
-
-
 def state_component(topology: Topology, step: Step) -> Component | None:
     """Return the front-end's record of a step's state; of a library's component that is the component's own."""
     return topology.component(step.worker, f"{step.path}/state") or topology.component(step.worker, step.path)
 
 
-def made_of(topology: Topology, step: Step) -> MadeState:
-    """Return what a step's state is made of."""
-    worker, component = topology.worker(step.worker), state_component(topology, step)
-    name, shape = (component.symbol, component.shape) if component else ("a class", None)
-    return MadeState(worker.language, name, shape, worker.code_hash)
-
-
-def compare_shapes(old: MadeState, new: MadeState) -> ShapeChange | None:
+def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> ShapeChange | None:
     """Return the difference between the shapes of a state; None: there is none, or unchanged code reads it."""
-    names, is_same = (old.name, new.name), old.code == new.code
-    if old.shape is None or new.shape is None:
-        return None if is_same else ShapeChange(*names, "reads old state at the run", is_known=False)
-    was, now = old.shape, new.shape
+    workers = [topology.worker(step.worker) for topology, step in (old, new)]
+    components = (state_component(topology, step) for topology, step in (old, new))
+    is_same = workers[0].code_hash == workers[1].code_hash
+    return compare_components(*components, language=workers[1].language, is_same=is_same)
+
+
+def compare_components(
+    before: Component | None, after: Component | None, *, language: str, is_same: bool
+) -> ShapeChange | None:
+    """Do the same with what two programs in a language say of a state; `is_same`: their code is the same."""
+    shapes = [component.shape if component else None for component in (before, after)]
+    names = [component.symbol if component else "a class" for component in (before, after)]
+    if shapes[0] is None or shapes[1] is None:
+        return None if is_same else ShapeChange(names[0], names[1], "reads old state at the run", is_known=False)
+    was, now = shapes[0], shapes[1]
     gone = sorted(was.keys() - now.keys())
     added = sorted(path for path in now.keys() - was.keys() if not path.startswith(CLASSES))
     other = sorted(path for path in was.keys() & now.keys() if was[path].rstrip("!") != now[path].rstrip("!"))
     open_fields: list[str] = []  # only the run shows what becomes of them
-    if new.language in STRICT:
+    if language in STRICT:
         narrowed = {path: _narrows(was[path], now[path]) for path in other}
         other = [path for path in other if narrowed[path] is None]
         open_fields = [path for path, narrows in narrowed.items() if narrows]
-    if new.language == "python":  # its states keep the fields of old ones that their classes no longer have
+    if language == "python":  # its states keep the fields of old ones that their classes no longer have
         other += [path for path in gone if path.startswith(CLASSES)]
         places = {_place(path) for path in added}
         open_fields = [path for path in gone if _place(path) not in places and not path.startswith(CLASSES)]
@@ -95,7 +82,7 @@ def compare_shapes(old: MadeState, new: MadeState) -> ShapeChange | None:
     texts = (_text(names[0], was, [*gone, *changed]), _text(names[1], now, [*added, *changed]))
     if gone:
         return ShapeChange(*texts, f"what was kept in {_listed(gone)} would be lost")
-    if wrong := [path for path in other if new.language in STRICT or _is_other_kind(was[path], now.get(path))]:
+    if wrong := [path for path in other if language in STRICT or _is_other_kind(was[path], now.get(path))]:
         return ShapeChange(*texts, f"what was kept in {_listed(wrong)} cannot be read")
     if "" in other:
         return ShapeChange(*texts, f"what was kept in {_listed(other)} cannot be read")

@@ -92,7 +92,7 @@ def check_times(session: SparkSession, columns: StructType, what: str) -> None:
     """
     if session.conf.get(_POLICY) == "LEGACY" and re.search(r'(?i)type":"(?:date|timestamp)"', columns.json()):
         reason = f"it has times or dates, which {_POLICY} LEGACY would change on their way to the program and back"
-        raise _refused(what, reason, f'spark.conf.set("{_POLICY}", "CORRECTED"), also while the query runs')
+        raise refused(what, reason, f'spark.conf.set("{_POLICY}", "CORRECTED"), also while the query runs')
 
 
 def field_of(rows: DataFrame, name: str, what: str) -> StructField | None:
@@ -108,7 +108,7 @@ def field_of(rows: DataFrame, name: str, what: str) -> StructField | None:
     columns = [each for each in rows.schema.fields if _same(each.name, name, is_exact=is_exact)]
     if len(columns) > 1:
         reason = f'several of its columns have the name "{name}": {", ".join(each.name for each in columns)}'
-        raise _refused(what, reason, "drop or rename all but one")
+        raise refused(what, reason, "drop or rename all but one")
     return columns[0] if columns else None
 
 
@@ -135,11 +135,11 @@ def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
         column = field_of(rows, field.name, what)
         if column is None:
             reason = f'it has no column "{field.name}"; it has {", ".join(rows.columns) or "none"}'
-            raise _refused(what, reason, "select it under that name, or declare a row without it")
+            raise refused(what, reason, "select it under that name, or declare a row without it")
         if lack := _lack(column.dataType, field.dataType, column.name, is_exact=is_exact):
             name, kind = column.name, field.dataType.simpleString()
             code = f'.withColumn("{name}", F.col("{name}").cast("{kind}"))'
-            raise _refused(what, lack, f"cast it, e.g. {code}, or declare another type")
+            raise refused(what, lack, f"cast it, e.g. {code}, or declare another type")
         columns.append(F.col(_quoted(column.name)).cast(_with_nulls(field.dataType)).alias(field.name))
     return columns
 
@@ -158,11 +158,11 @@ def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
     field = field_of(rows, name, what)
     if field is None:
         reason = f'it has no column "{name}", which order_by names; it has {", ".join(rows.columns) or "none"}'
-        raise _refused(what, reason, "give one of these")
+        raise refused(what, reason, "give one of these")
     number = _number(F.col(_quoted(field.name)), field.dataType)
     if number is None:
         reason = f'its column "{field.name}" is {field.dataType.simpleString()}, which gives no order of messages'
-        raise _refused(what, reason, "order by a time, a date or an integer")
+        raise refused(what, reason, "order by a time, a date or an integer")
     return number.bitwiseXOR(F.lit(_LEAST))
 
 
@@ -192,7 +192,8 @@ def _with_nulls(kind: DataType) -> DataType:
     return kind
 
 
-def _refused(what: str, reason: str, fix: str) -> RunError:
+def refused(what: str, reason: str, fix: str) -> RunError:
+    """Return an R716."""
     return RunError.of("R716", USAGE, what=what, reason=reason, fix=fix)
 
 

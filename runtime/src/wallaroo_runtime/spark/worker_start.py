@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -35,7 +34,7 @@ from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 STOP_S = 15.0
-LANGUAGES = ("go", "python")  # of our SDKs, which have the version of the runtime
+LANGUAGES = ("go", "python")  # of our SDKs
 SHIPPED = "application{}.archive"  # a name that Spark does not unpack; it takes a name once while it runs
 _log = logging.getLogger(__name__)
 
@@ -195,16 +194,14 @@ def running_in_tasks(session: SparkSession, plan: Plan, specs: Mapping[str, Work
 
 
 def start_foreign(session: SparkSession, topology: Topology, workers: Mapping[str, RunningWorker]) -> None:
-    """Start those workers in tasks whose program is not of this release: they may lack what their stages need.
+    """Start the workers in other languages in tasks: they may lack what their stages need.
 
     Raises:
         RunError: W416, one does; or why it does not start.
     """
-    own = metadata.version("wallaroo-spark-runtime")
-    found = {name: topology.worker(name) for name in workers}
-    foreign = [name for name, each in found.items() if each.language not in LANGUAGES or each.sdk_version != own]
+    foreign = {name: each for name, each in workers.items() if topology.worker(name).language not in LANGUAGES}
     if foreign:
-        _started(session, {name: workers[name] for name in foreign})
+        _started(session, foreign)
 
 
 def _stages_by_worker(plan: Plan) -> dict[str, list[pb.Stage]]:

@@ -8,6 +8,11 @@ DECLARE = 'write what runs, @STEP.timer("NAME") above `def f(key, state, time)`;
 _EPOCH, _MS = datetime(1970, 1, 1, tzinfo=timezone.utc), timedelta(milliseconds=1)
 
 
+def ms_of(time: datetime) -> int:
+    """Return a time, of UTC where it has no zone, in milliseconds since 1970."""
+    return ((time if time.tzinfo else time.replace(tzinfo=timezone.utc)) - _EPOCH) // _MS
+
+
 class WrongTimerError(Exception):
     """User code set a timer that cannot be. Code: C529."""
 
@@ -57,7 +62,7 @@ class Timers:
         if isinstance(after, timedelta) and at is None and after >= timedelta(0):
             due = self.now_ms + after // _MS
         elif after is None and isinstance(at, datetime):
-            due = ((at if at.tzinfo else at.replace(tzinfo=timezone.utc)) - _EPOCH) // _MS
+            due = ms_of(at)
         elif after is None and isinstance(at, (int, float)) and FIRST_MS <= at <= LAST_MS:
             due = int(at)
         else:

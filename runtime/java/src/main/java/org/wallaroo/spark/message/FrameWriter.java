@@ -10,9 +10,6 @@ import java.util.Map;
 
 /** Collects messages, and writes them as one frame. */
 public final class FrameWriter {
-    /** About what a message costs besides its contents. */
-    public static final int MESSAGE_BYTES = 32;
-
     private static final byte[] NONE = {};
 
     private final int port;
@@ -25,7 +22,6 @@ public final class FrameWriter {
     private long[] sequences = new long[16];
     private long[] times = new long[16];
     private boolean hasHeaders;
-    private long bytes;
 
     /**
      * Makes a writer for a frame that has no messages yet.
@@ -59,7 +55,6 @@ public final class FrameWriter {
             Integer known = keys.putIfAbsent(ByteBuffer.wrap(key == null ? NONE : key), keys.size());
             keyIndexes[at] = known == null ? keys.size() - 1 : known;
         }
-        bytes += MESSAGE_BYTES + (long) (key == null ? 0 : key.length) + header.length + (value == null ? 0 : value.length);
         headers.add(header);
         hasHeaders |= header.length > 0;
         values.add(value == null ? NONE : value);
@@ -69,11 +64,6 @@ public final class FrameWriter {
     /** Returns the number of messages. */
     public int count() {
         return values.size();
-    }
-
-    /** Returns about the number of bytes of the messages. */
-    public long bytes() {
-        return bytes;
     }
 
     /** Returns the time of each message. */

@@ -53,7 +53,7 @@ public final class MicroBatch {
      */
     public static Dataset<Row> apply(String text, List<Dataset<Row>> records, List<Dataset<Row>> states) {
         Settings settings = new Settings(text);
-        Ticks ticks = new Applied(settings).ticks();
+        Ticks ticks = Applied.of(settings).ticks();
         Dataset<byte[]> clock = !ticks.are(Ticks.CLOCK) ? null
                 : records.get(0).sparkSession().readStream()
                         .format(TickSource.class.getName())

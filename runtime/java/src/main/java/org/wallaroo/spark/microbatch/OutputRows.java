@@ -45,14 +45,14 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
             JournalRow.Item item = new JournalRow.Item(columns.port(), -1, -1, frame);
             LetterFrame.Letter last = settings.errorPolicy().firstThatStops(List.of(item));
             if (last != null) {
-                throw OperatorFailure.ended(parsed(last.value()), new Applied(settings).wayOut());
+                throw OperatorFailure.ended(parsed(last.value()), Applied.of(settings).way_out());
             }
             columns.values().forEach(letter -> found.add(row(parsed(letter))));
             return found.iterator();
         }
         if (outputs == null) {
-            outputs = new Applied(settings).outputs();
-            states = new Applied(settings).states();
+            outputs = Applied.of(settings).outputs();
+            states = Applied.of(settings).states();
         }
         String output = outputs.get(columns.port());
         String state = states.get(columns.port());

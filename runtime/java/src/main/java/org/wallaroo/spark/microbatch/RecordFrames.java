@@ -29,7 +29,7 @@ final class RecordFrames implements Iterator<byte[]> {
     static final int FRAME_MESSAGES = 8192;
     private static final int MOST_NAME_BYTES = 65_535; // of a header
     private static final byte[] NONE = {};
-    private static final int MOST_BEGUN = 8;
+    private static final int MESSAGE_BYTES = 32; // about what a message costs besides its contents
     private static final long LAST = WindowTime.AFTER_ALL - 1; // sequence of a message
 
     private final RecordSource source;
@@ -37,16 +37,14 @@ final class RecordFrames implements Iterator<byte[]> {
     private final TaskAccount account;
     private final boolean isOrdered;
     private final TreeMap<Long, FrameWriter> begun = new TreeMap<>(); // by place
+    private long bytes; // of these
+    private boolean isEnding; // all of these
     private long place;
     private long following;
     private int partition = -1;
     private long latest = Long.MIN_VALUE;
     private Message held; // not yet in a frame
     private final Consumer<LetterFrame.Letter> letters; // null if a message that is too large ends the query
-
-    RecordFrames(RecordSource source, Iterator<Row> rows, long batch, TaskAccount account) {
-        this(source, rows, batch, account, false, null);
-    }
 
     /**
      * Makes the frames.
@@ -69,7 +67,7 @@ final class RecordFrames implements Iterator<byte[]> {
 
     private record Message(long place, long sequence, long timeMs, byte[] key, byte[] headers, byte[] value) {
         long bytes() {
-            return FrameWriter.MESSAGE_BYTES + (long) (key == null ? 0 : key.length) + headers.length
+            return MESSAGE_BYTES + (long) (key == null ? 0 : key.length) + headers.length
                     + (value == null ? 0 : value.length);
         }
     }
@@ -103,21 +101,20 @@ final class RecordFrames implements Iterator<byte[]> {
 
     @Override
     public byte[] next() {
-        while (isHolding() && begun.size() <= MOST_BEGUN) {
-            FrameWriter frame = begun.computeIfAbsent(
-                    held.place(), number -> new FrameWriter(source.port(), source.keys()));
-            if (frame.count() > 0 && (frame.count() == FRAME_MESSAGES || frame.bytes() + held.bytes() > FRAME_BYTES)) {
-                return ended(held.place());
+        while (!isEnding && isHolding()) {
+            FrameWriter mine = begun.get(held.place());
+            isEnding = bytes > 0 && bytes + held.bytes() > FRAME_BYTES || mine != null && mine.count() == FRAME_MESSAGES;
+            if (!isEnding) {
+                bytes += held.bytes();
+                begun.computeIfAbsent(held.place(), number -> new FrameWriter(source.port(), source.keys()))
+                        .add(held.sequence(), held.timeMs(), held.key(), held.headers(), held.value());
+                held = null;
             }
-            frame.add(held.sequence(), held.timeMs(), held.key(), held.headers(), held.value());
-            held = null;
         }
-        return ended(begun.lastKey());
-    }
-
-    private byte[] ended(long place) {
-        this.place = place;
+        place = begun.firstKey();
         FrameWriter frame = begun.remove(place);
+        isEnding &= !begun.isEmpty();
+        bytes = isEnding ? bytes : 0;
         count(frame);
         return frame.toBytes();
     }

@@ -51,10 +51,11 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         if (!rows.hasNext()) {
             return SourceTask.ending(output, ticks(Long.MIN_VALUE, attempt));
         }
+        boolean isApplied = Applied.is(settings);
         List<LetterFrame.Letter> letters = new ArrayList<>();
         RecordFrames frames = new RecordFrames(
-                source, rows, attempt.batch(), account, new Applied(settings).isOrdered(),
-                Applied.is(settings) ? letters::add : null);
+                source, rows, attempt.batch(), account, isApplied && Applied.of(settings).is_ordered(),
+                isApplied ? letters::add : null);
         Origins origins = source.topic()
                 ? new RecordOrigins(new Origins.Topic(source.name(), source.place()), source.path(), source.table(),
                         frames::partition)
@@ -62,7 +63,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         Fault.reach("task.before_stage");
         SourceLevel level = SourceLevel.of(settings, source.stage(), attempt, new FrameRows(frames), origins, account);
         Iterator<byte[]> made = SourceTask.run(level, output, () -> ticks(frames.latest(), attempt));
-        return Applied.is(settings) ? new WithLetters(made, letters, output) : made;
+        return isApplied ? new WithLetters(made, letters, output) : made;
     }
 
     /** The rows of a level, and dead letters of messages that did not enter it, each soon after it was made. */

@@ -60,7 +60,7 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
     private java.util.Iterator<byte[]> made(Integer key, java.util.Iterator<byte[]> input) {
         Credentials.putAll(credentials);
         Attempt attempt = settings.isRehearsal() ? Attempt.current().rehearsing() : Attempt.current();
-        if (new Applied(settings).isStream()) {
+        if (Applied.is(settings) && Applied.of(settings).is_stream()) {
             new KeptFacts(settings, number).check(store);
         }
         TaskAccount account = new TaskAccount(attempt, number);
@@ -86,13 +86,13 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
         WindowTime time = new WindowTime(settings);
         LevelRows made = new LevelRows(
                 settings, number, input, items -> level.leaving(time.taken(items, store, number)), output, account);
-        return new Applied(settings).givesStates() ? new EndRows(made, settings.stages(number), scope, store, output) : made;
+        return Applied.of(settings).gives_states() ? new EndRows(made, settings.stages(number), scope, store, output) : made;
     }
 
     private OperatorFailure twice(Integer port, byte[] key) {
         return OperatorFailure.said("R716", "what", "the parameter `states`", "reason",
                 "state \"%s\" has several rows of the key \"%s\"".formatted(
-                        new Applied(settings).states().get(port), new String(key, StandardCharsets.UTF_8)),
+                        Applied.of(settings).states().get(port), new String(key, StandardCharsets.UTF_8)),
                 "fix", "keep one of them, e.g. with .dropDuplicates([\"name\", \"key\"])");
     }
 

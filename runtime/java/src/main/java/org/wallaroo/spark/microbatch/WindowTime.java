@@ -33,7 +33,7 @@ final class WindowTime {
 
     WindowTime(Settings settings) {
         this.settings = settings;
-        this.ticks = new Applied(settings).ticks();
+        this.ticks = Applied.of(settings).ticks();
     }
 
     /** Says whether a row may have a time. */
