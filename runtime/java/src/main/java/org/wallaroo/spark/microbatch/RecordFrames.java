@@ -30,12 +30,12 @@ final class RecordFrames implements Iterator<byte[]> {
     private static final int MOST_NAME_BYTES = 65_535; // of a header
     private static final byte[] NONE = {};
     private static final int MESSAGE_BYTES = 32; // about what a message costs besides its contents
-    private static final long LAST = WindowTime.AFTER_ALL - 1; // sequence of a message
 
     private final RecordSource source;
     private final Iterator<Row> rows;
     private final TaskAccount account;
     private final boolean isOrdered;
+    private final long last;
     private final TreeMap<Long, FrameWriter> begun = new TreeMap<>(); // by place
     private long bytes; // of these
     private boolean isEnding; // all of these
@@ -52,13 +52,15 @@ final class RecordFrames implements Iterator<byte[]> {
      * @param batch number of the micro-batch; numbers messages of sources that do not number them
      * @param account counts them
      * @param isOrdered whether they have the order of a column
+     * @param last the last sequence of a message: larger ones become it, with a place of their own
      * @param letters takes what a message that is too large is; null: it ends the query
      */
     RecordFrames(
-            RecordSource source, Iterator<Row> rows, long batch, TaskAccount account, boolean isOrdered,
+            RecordSource source, Iterator<Row> rows, long batch, TaskAccount account, boolean isOrdered, long last,
             Consumer<LetterFrame.Letter> letters) {
         this.source = source;
         this.isOrdered = isOrdered;
+        this.last = last;
         this.letters = letters;
         this.rows = rows;
         this.account = account;
@@ -139,8 +141,9 @@ final class RecordFrames implements Iterator<byte[]> {
         boolean isNull = row.isNullAt(0);
         long sequence = !isNull ? row.getLong(0) : isOrdered ? 0 : following;
         following++;
-        long at = !isOrdered ? 0 : isNull ? -1 : Math.max(0, sequence < 0 ? sequence - LAST : 0);
-        sequence -= Math.max(0, at);
+        long beyond = sequence < 0 ? Math.max(0, sequence - last) : 0;
+        long at = isOrdered && isNull ? -1 : beyond;
+        sequence -= beyond;
         byte[] key = row.getAs(1);
         byte[] value = row.getAs(2);
         long timeMs = row.getLong(3);

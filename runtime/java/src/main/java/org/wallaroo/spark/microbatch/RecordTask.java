@@ -55,7 +55,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         List<LetterFrame.Letter> letters = new ArrayList<>();
         RecordFrames frames = new RecordFrames(
                 source, rows, attempt.batch(), account, isApplied && Applied.of(settings).is_ordered(),
-                isApplied ? letters::add : null);
+                isApplied ? new WindowTime(settings).last() : -1, isApplied ? letters::add : null);
         Origins origins = source.topic()
                 ? new RecordOrigins(new Origins.Topic(source.name(), source.place()), source.path(), source.table(),
                         frames::partition)

@@ -22,7 +22,7 @@ import org.wallaroo.spark.query.Ticks;
  * compute the same time from these. Ticks of a level come after all output that earlier levels emit at their ticks.
  */
 final class WindowTime {
-    static final long AFTER_ALL = -4096; // sequence of the first tick; sequences have no sign
+    private static final long AFTER_ALL = -4096; // sequence of the first tick; sequences have no sign
     private static final long END_MS = 1L << 60;
     private static final long SILENCE_MS = 1L << 50; // after which all windows have emitted their content
     private static final long FIRST_MS = -62_135_596_800_000L; // the years 1 to 9999, which windows and timers take
@@ -52,6 +52,11 @@ final class WindowTime {
         boolean ends = ticks.are(Ticks.END) && partition == 0; // a batch without rows ends, too
         boolean isSent = ends || areOfData() && latest != Long.MIN_VALUE;
         return isSent ? List.of(tick(source, 0, latest)) : List.of();
+    }
+
+    /** Returns the last sequence of a message, which precedes all ticks of the data. */
+    long last() {
+        return areOfData() ? AFTER_ALL - 1 : -1;
     }
 
     private boolean areOfData() {

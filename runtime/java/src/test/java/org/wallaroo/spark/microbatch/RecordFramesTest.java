@@ -46,7 +46,7 @@ class RecordFramesTest {
 
     private static List<Columns> frames(RecordSource source, List<Row> rows, TaskAccount account) {
         List<Columns> found = new ArrayList<>();
-        new RecordFrames(source, rows.iterator(), 5, account, false, null).forEachRemaining(frame -> found.add(Columns.read(frame)));
+        new RecordFrames(source, rows.iterator(), 5, account, false, -1, null).forEachRemaining(frame -> found.add(Columns.read(frame)));
         return found;
     }
 
@@ -171,7 +171,7 @@ class RecordFramesTest {
 
     @Test
     void thePartitionIsKnownWithTheFirstRow() {
-        RecordFrames frames = new RecordFrames(TABLE, List.of(row(0L, null, null, 1, null, 9)).iterator(), 0, account(), false, null);
+        RecordFrames frames = new RecordFrames(TABLE, List.of(row(0L, null, null, 1, null, 9)).iterator(), 0, account(), false, -1, null);
         assertEquals(-1, frames.partition());
         frames.next();
         assertEquals(2, frames.partition());
