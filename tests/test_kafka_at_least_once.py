@@ -210,7 +210,7 @@ def test_a_run_in_both_modes_loses_nothing(broker: Broker, application: Make, tm
     running.start("--mode", "realtime")
     wait_for(send())
     assert running.end() == 0, running.output()
-    done = wallaroo("state", "convert", tmp_path / "checkpoint", "--to", "microbatch", seconds=DEADLINE_S)
+    done = wallaroo("state", "rescale", tmp_path / "checkpoint", "--mode", "microbatch", seconds=DEADLINE_S)
     assert done.returncode == 0, done.stderr
     expected = send()
     running.start("--stop-when-idle", "3")

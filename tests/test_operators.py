@@ -24,9 +24,10 @@ from wallaroo_runtime.spark.machine.settings import (
 )
 from wallaroo_runtime.topology.override import parse_addresses
 
-# Of a user's choice, of Hadoop, of a state store, and one that Spark reads by its name alone.
+# Of a user's choice, of Hadoop, of a state store, ours, and one that Spark reads by its name alone.
 FREE = (
     *("spark.kubernetes.executor.volumes.", "spark.hadoop.", "spark.sql.streaming.stateStore.rocksdb."),
+    "spark.wallaroo.",
     "spark.sql.streaming.checkpointFileManagerClass",
 )
 DOCS = Path(__file__).resolve().parents[1] / "docs"

@@ -108,7 +108,7 @@ def test_a_broker_that_goes_away(broker: Broker, application: Make, tmp_path: Pa
 
 
 def test_stretches_in_both_modes(broker: Broker, application: Make, tmp_path: Path) -> None:
-    """Each run ends when it is idle and has read all; after a conversion the next one goes on there."""
+    """Each run ends when it is idle and has read all; after a change of the mode the next one goes on there."""
     seed = random.randrange(1_000_000)
     print(f"seed {seed}")
     drawn, modes = Drawn(seed, broker), ["realtime", "microbatch"]
@@ -119,7 +119,7 @@ def test_stretches_in_both_modes(broker: Broker, application: Make, tmp_path: Pa
     for number, mode in enumerate([*modes, *modes]):
         print(mode, flush=True)
         if number:
-            done = wallaroo("state", "convert", tmp_path / "checkpoint", "--to", mode, seconds=DEADLINE_S)
+            done = wallaroo("state", "rescale", tmp_path / "checkpoint", "--mode", mode, seconds=DEADLINE_S)
             assert done.returncode == 0, done.stderr
         drawn.write(MESSAGES)
         running.start("--mode", mode, "--stop-when-idle", "10")

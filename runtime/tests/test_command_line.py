@@ -137,7 +137,7 @@ def test_where_the_monitor_listens(given: list[str], place: str) -> None:
     [
         *(["logs"], ["status"], ["stop"], ["backup"], ["restore"], ["run"], ["submit"], ["pack"], ["emit"], ["build"]),
         *(["validate"], ["explain"], ["graph"], ["diff"], ["visit"], ["test"], ["topics", "create"]),
-        *(["dead-letters", "ls"], ["state", "dump"], ["state", "rescale"], ["state", "convert"]),
+        *(["dead-letters", "ls"], ["state", "dump"], ["state", "rescale"]),
     ],
 )
 def test_no_name_is_empty(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:

@@ -211,12 +211,12 @@ def test_a_checkpoint_that_is_not_new(tmp_path: Path) -> None:
         (
             ["--mode", "realtime"],
             "R608 --continue-goka begins a checkpoint of micro-batches\n"
-            f"  fix: run it once without --mode, then `wallaroo state convert {CASE / 'app.py'} --to realtime`\n",
+            f"  fix: run it once without --mode, then `wallaroo state rescale {CASE / 'app.py'} --mode realtime`\n",
         ),
         (
             ["--mode", "realtime", "--checkpoint", "of two words"],
             "R608 --continue-goka begins a checkpoint of micro-batches\n"
-            "  fix: run it once without --mode, then `wallaroo state convert 'of two words' --to realtime`\n",
+            "  fix: run it once without --mode, then `wallaroo state rescale 'of two words' --mode realtime`\n",
         ),
     ],
 )

@@ -17,7 +17,7 @@ from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.maintenance.rescale import rescale
+from wallaroo_runtime.maintenance.rescale import Wanted, rescale
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.plan import NodeKind, compile_topology
 from wallaroo_runtime.plan.block import blocks_of
@@ -255,19 +255,6 @@ def test_a_checkpoint_keeps_its_mode(tmp_path: Path) -> None:
             place.release()
 
 
-def test_a_checkpoint_in_real_time_mode_has_one_partition(tmp_path: Path) -> None:
-    place = HeldDirectory.take(tmp_path / "checkpoint")
-    try:
-        Checkpoint.open(
-            place, load_document(WORD_COUNT), shuffle_partitions=1, buckets_per_partition=8, mode="realtime"
-        )
-    finally:
-        place.release()
-    with pytest.raises(RunError, match="R663 .* it is of real-time mode, which has one partition") as caught:
-        rescale(tmp_path / "checkpoint", 2, None)
-    assert "--to microbatch --partitions 2`" in caught.value.diagnostics[0].fix
-
-
 def test_a_checkpoint_in_real_time_mode_with_remote_services_keeps_its_buckets(tmp_path: Path) -> None:
     place = HeldDirectory.take(tmp_path / "checkpoint")
     try:
@@ -275,9 +262,9 @@ def test_a_checkpoint_in_real_time_mode_with_remote_services_keeps_its_buckets(t
         Checkpoint.open(place, topology, shuffle_partitions=1, buckets_per_partition=8, mode="realtime", remote=remote)
     finally:
         place.release()
-    reason = "it is of real-time mode, and its journal or its outbox is at a remote service"
+    reason = "real-time mode is rescaled on one machine, and its journal or its outbox is at a remote service"
     with pytest.raises(RunError, match=f"R663 .* cannot be rescaled; {reason}"):
-        rescale(tmp_path / "checkpoint", None, 4)
+        rescale(tmp_path / "checkpoint", Wanted(buckets=4))
 
 
 def report_of(value: dict[str, Any]) -> str:

@@ -141,8 +141,8 @@ def test_what_is_not_committed_at_the_end_is_said(end: int, monkeypatch: pytest.
         [
             "R799 real-time mode has ended with a batch that was not committed within 0.05 s: sinks did not take what "
             "was ready for them, or a call of user code took longer\n  fix: nothing is lost: let the receivers read, "
-            "and run again with this checkpoint; until a run has ended without this, `wallaroo state convert` and "
-            "`rescale` may refuse the checkpoint"
+            "and run again with this checkpoint; until a run has ended without this, `wallaroo state rescale` may "
+            "refuse the checkpoint"
         ]
         if end < 0
         else []

@@ -83,12 +83,15 @@ def plan_batch(path: Path, batch: int, log_name: str = "offsets") -> None:
 
 
 @pytest.mark.slow
-def test_the_first_micro_batch_must_be_finished_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("change", [("--partitions", "5"), ("--mode", "realtime")])
+def test_the_first_micro_batch_must_be_finished_first(
+    change: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     open_checkpoint(tmp_path)
     plan_batch(tmp_path, 0)
     assert pending_batch(tmp_path / "spark") == 0
     before = (tmp_path / "application.json").read_bytes()
-    assert main(["state", "rescale", str(tmp_path), "--partitions", "5"]) == 1
+    assert main(["state", "rescale", str(tmp_path), *change]) == 2
     said = capsys.readouterr().err
     assert f"R663 checkpoint {tmp_path} cannot be rescaled; micro-batch 0 is planned and not committed\n" in said
     assert "fix: run it once more with --mode microbatch --stop-when-idle 5, then again" in said
@@ -106,13 +109,14 @@ def test_a_checkpoint_without_state_gets_the_numbers_alone(tmp_path: Path, capsy
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("change", [("--buckets", "5"), ("--mode", "realtime")])
 def test_a_changed_application_that_has_processed_nothing_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    change: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     open_checkpoint(tmp_path)
     for operator in "01":
         (tmp_path / "spark" / "state" / operator).mkdir(parents=True)
-    assert main(["state", "rescale", str(tmp_path), "--buckets", "5"]) == 2
+    assert main(["state", "rescale", str(tmp_path), *change]) == 2
     reason = "its last run has changed the application and has not processed anything since"
     assert f"R663 checkpoint {tmp_path} cannot be rescaled; {reason}" in capsys.readouterr().err
 

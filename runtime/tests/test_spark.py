@@ -57,15 +57,14 @@ SPLITTING = replace(
 )
 
 
-def test_a_checkpoint_in_real_time_mode_at_a_url_keeps_its_buckets(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("mode", ["realtime", "microbatch"])
+def test_a_checkpoint_at_a_url_is_not_rescaled_in_or_to_real_time_mode(
+    mode: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory, token = tmp_path / "checkpoint", tmp_path / "token"
     place = HeldDirectory.take(directory)
     try:
-        Checkpoint.open(
-            place, load_document(WORD_COUNT), shuffle_partitions=1, buckets_per_partition=8, mode="realtime"
-        )
+        Checkpoint.open(place, load_document(WORD_COUNT), shuffle_partitions=1, buckets_per_partition=8, mode=mode)
     finally:
         place.release()
     monkeypatch.setattr(session, "create_session", lambda *_, **__: spark)
@@ -74,11 +73,13 @@ def test_a_checkpoint_in_real_time_mode_at_a_url_keeps_its_buckets(
     token.write_text("0123456789abcdef" * 3)
     services = ("--gateway", "127.0.0.1:1", "--egress", "127.0.0.1:1", "--token-file", str(token))
     before, url = (directory / "application.json").read_bytes(), directory.as_uri()
-    for numbers in (("--buckets", "4"), ("--partitions", "2")):
-        assert main(["state", "rescale", url, *numbers, *services]) == 2
+    reason = "real-time mode is rescaled on one machine, and it is at a URL"
+    changes = [["--buckets", "4"], ["--partitions", "2"]] if mode == "realtime" else [["--mode", "realtime"]]
+    for change in changes:
+        assert main(["state", "rescale", url, *change, *services]) == 2
         said = capsys.readouterr().err
-        assert f"R663 checkpoint {url} cannot be rescaled; it is of real-time mode, and at a URL\n" in said
-        assert "fix: run it with the numbers that it has\n" in said
+        assert f"R663 checkpoint {url} cannot be rescaled; {reason}\n" in said
+        assert "fix: run it as before; a new --checkpoint, " in said
     assert (directory / "application.json").read_bytes() == before
 
 

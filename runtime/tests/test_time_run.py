@@ -1,4 +1,4 @@
-"""Timers and a ttl in a whole run: across kill and restart, and a conversion to the other mode, with Spark."""
+"""Timers and a ttl in a whole run: across kill and restart, and a rescale to the other mode, with Spark."""
 
 import json
 import os
@@ -73,8 +73,8 @@ def test_timers_run_once_although_the_run_is_killed(mode: str, tmp_path: Path) -
             receiver.wait_for_lines(2 * len(KEYS), run)
             assert run.stop() == 0
         (other,) = MODES.keys() - {mode}
-        converted = wallaroo("state", "convert", checkpoint, "--to", other)
-        assert converted.returncode == 0, converted.stderr
+        done = wallaroo("state", "rescale", checkpoint, "--mode", other)
+        assert done.returncode == 0, done.stderr
         with Run(program, receiver, checkpoint, *MODES[other]).ready() as run:
             receiver.wait_for_lines(len(expected), run)
             assert run.stop() == 0

@@ -149,7 +149,7 @@ class SparkFiles:
             planned = max(planned, known)
         text = self._read(f"offsets/{planned}")
         sources = offsets_of(text)
-        # A conversion has changed which sources Spark reads: its own plan, which was made safe, says how many.
+        # A rescale may have changed which sources Spark reads: its own plan, which was made safe, says how many.
         like = self._read(f"offsets/{known}") if known == self.rescaled[1] else copy
         if sources is not None and len(sources) == len(offsets_of(like) or sources):
             return planned
@@ -174,7 +174,7 @@ class SparkFiles:
         text, is_rescaled = self._read(name), self.rescaled[1] == batch
         if is_rescaled:
             offsets, known = offsets_of(text) or [], offsets_of(copy) or []
-            both = min(len(offsets), len(known))  # after a conversion one of them has the journal alone
+            both = min(len(offsets), len(known))  # after a change of mode one of them has the journal alone
             is_same = both > 0 and offsets[:both] == known[:both]
         else:
             is_same = text == copy

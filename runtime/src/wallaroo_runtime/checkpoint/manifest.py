@@ -36,7 +36,7 @@ class Manifest:
         journal: Id of the local journal that the checkpoint refers to; empty: of none.
         spark: Name of Spark's own checkpoint in the directory.
         mode: How Spark runs it: `microbatch` or `realtime`.
-        microbatch: Shuffle partitions and buckets of a converted checkpoint in micro-batches; empty: of no one.
+        microbatch: In real-time mode, shuffle partitions and buckets of micro-batches before it; empty: none were.
         rescaled: The micro-batches between which the state was rescaled.
         rerun_batches: Published micro-batches that a changed program has run again after a kill.
         topics: Port of a Kafka source to the id of the topic that was read, if the brokers gave one.

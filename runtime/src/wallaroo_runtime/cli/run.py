@@ -153,7 +153,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.continue_goka and arguments.mode == "realtime":
         reason = "--continue-goka begins a checkpoint of micro-batches"
         checkpoint = shlex.quote(arguments.checkpoint or app)
-        fix = f"run it once without --mode, then `wallaroo state convert {checkpoint} --to realtime`"
+        fix = f"run it once without --mode, then `wallaroo state rescale {checkpoint} --mode realtime`"
         raise wrong_usage(reason=reason, fix=fix)
     if arguments.topic_reset == "end" and arguments.mode != "realtime":
         reason = "--topic-reset end is for --mode realtime: in micro-batches Spark keeps the offsets"

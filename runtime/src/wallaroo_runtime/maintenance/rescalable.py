@@ -1,4 +1,4 @@
-"""Whether a checkpoint can be rescaled or taken to the other mode now, and how far its last micro-batch has come."""
+"""Whether a checkpoint can be rescaled now, and how far its last micro-batch has come."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from wallaroo_runtime.checkpoint.dead_letter import letter_files
 from wallaroo_runtime.checkpoint.integrity import offsets_of
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, Manifest
 from wallaroo_runtime.durable.directory import LocalDirectory
-from wallaroo_runtime.errors import RUN, USAGE, RunError
+from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.maintenance.rescale_topic import Topics
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
@@ -69,34 +69,25 @@ def goal_of(path: Path, manifest: Manifest, now: Manifest, place: object) -> Goa
         place: Where the user knows it to be.
 
     Raises:
-        RunError: R787, it cannot be done now.
+        RunError: R663, it cannot be done now.
     """
-    modes = manifest.mode, now.mode
     folder = path / manifest.spark
-    batch = last_commit(folder)
-    if modes != (MICROBATCH, MICROBATCH):
-        end = end_of(path, manifest)
-        return None if end is None else _converted(path, manifest, end, modes)
+    pending, batch = pending_batch(folder), last_commit(folder)
+    # Without one that is committed there is nothing to go on after; a remote outbox may have published it.
+    if pending is not None and (batch < 0 or manifest.is_realtime or manifest.services):
+        raise once_more(place, manifest.mode, f"micro-batch {pending} is planned and not committed")
     check_operators(folder, manifest, place)
-    pending = pending_batch(folder)
-    if pending is not None and (batch < 0 or manifest.services):  # a remote outbox may have published it
-        raise once_more(place, MICROBATCH, f"micro-batch {pending} is planned and not committed", RUN)
     if batch < 0:
         return None
-    check_unpublished(path, query_of(folder), batch)
-    before, after = manifest.rescaled
-    return Goal(before if batch == after else batch, batch + 1, tuple(_plan(folder, batch).splitlines()[2:]))
-
-
-def _converted(path: Path, manifest: Manifest, end: End, modes: tuple[str, str]) -> Goal:
-    """Return the goal where the mode before or the one to be is real-time mode."""
-    published = check_realtime(path, end) if modes[0] == REALTIME else check_microbatch(path, end)
-    lines = (
-        ()
-        if modes[0] == modes[1]
-        else _topics_moved(path, end, Topics(path, manifest), is_realtime=modes[1] == REALTIME)
-    )
-    batch = batch_after(end.batch, end.offset, is_realtime=modes[1] == REALTIME)
+    if not (manifest.is_realtime or now.is_realtime):
+        check_unpublished(path, query_of(folder), batch)
+        before, after = manifest.rescaled
+        return Goal(before if batch == after else batch, batch + 1, tuple(_plan(folder, batch).splitlines()[2:]))
+    end = end_of(path, manifest)
+    published = check_realtime(path, end) if manifest.is_realtime else check_microbatch(path, end)
+    is_same = manifest.mode == now.mode
+    lines = () if is_same else _topics_moved(path, end, Topics(path, manifest), is_realtime=now.is_realtime)
+    batch = batch_after(batch, end.offset, is_realtime=now.is_realtime)
     return Goal(published, batch, (end.plan.splitlines()[2], *lines))
 
 
@@ -151,20 +142,15 @@ def query_of(folder: Path) -> str:
     return str(json.loads((folder / "metadata").read_bytes())["id"])
 
 
-def end_of(path: Path, manifest: Manifest) -> End | None:
-    """Return where the checkpoint has come to; None: Spark has no micro-batch."""
-    mode, folder = manifest.mode, path / manifest.spark
-    pending, batch = pending_batch(folder), last_commit(folder)
-    if pending is not None and (mode == REALTIME or batch < 0):
-        raise once_more(path, mode, f"micro-batch {pending} is planned and not committed")
-    if batch < 0:
-        return None
-    check_operators(folder, manifest, path)
+def end_of(path: Path, manifest: Manifest) -> End:
+    """Return where a checkpoint has come to, of which Spark has committed a micro-batch."""
+    folder = path / manifest.spark
+    batch = last_commit(folder)
     text = _plan(folder, batch)
     sources = offsets_of(text) or []
     if not sources or "journal" not in (sources[0] or {}):
         reason = f"its last micro-batch has {len(sources)} sources; expected a journal first"
-        raise refused(path, mode, reason, "leave it as it is")
+        raise refused(path, reason, "leave it as it is")
     journal, offset = JournalReader(path / "journal", int(sources[0]["journal"], 16)), int(sources[0]["offset"])
     pieces = journal.read(offset, journal.end().offset)
     unread = [(header.sequence, header.port) for piece in pieces for header, _, _ in split_frames(piece)]
@@ -183,7 +169,7 @@ def check_microbatch(path: Path, end: End) -> int:
     """Check what real-time mode must not meet; returns the last micro-batch that was published."""
     if any(batch >= end.offset for batch, *_ in letter_files(path / LETTERS)):
         reason = "its dead letters have numbers of micro-batches that real-time mode would use again"
-        raise refused(path, REALTIME, reason, "process some messages first")
+        raise refused(path, reason, "process some messages first")
     return check_unpublished(path, end.query, end.batch)
 
 
@@ -199,7 +185,7 @@ def check_unpublished(path: Path, query: str, last: int) -> int:
         last: The last micro-batch that Spark has committed.
 
     Raises:
-        RunError: R787, the next one is published, and only a run can finish it.
+        RunError: R663, the next one is published, and only a run can finish it.
     """
     published = Published.of(read_base(path / "outbox")).batch
     counted = read_counted(LocalDirectory(path))
@@ -225,22 +211,11 @@ def check_realtime(path: Path, end: End) -> int:
     return end.batch
 
 
-class Refusal(RunError):
-    """An R787 whose reason a rescale, which is no conversion, can give, too."""
-
-    reason = ""
-
-
-def refused(path: object, mode: str, reason: str, fix: str, exit_code: int = USAGE) -> Refusal:
-    """Return an R787."""
-    error = Refusal.of("R787", exit_code, path=path, mode=mode, reason=reason, fix=fix)
-    assert isinstance(error, Refusal)
-    error.reason = reason
-    return error
+def refused(path: object, reason: str, fix: str) -> RunError:
+    """Return an R663."""
+    return RunError.of("R663", USAGE, path=path, reason=reason, fix=fix)
 
 
-def once_more(path: object, before: str, reason: str, exit_code: int = USAGE) -> Refusal:
-    """Return an R787 that a run in the mode of before remedies."""
-    wanted = REALTIME if before == MICROBATCH else MICROBATCH
-    fix = f"run it once more with --mode {before} --stop-when-idle 5, then again"
-    return refused(path, wanted, reason, fix, exit_code)
+def once_more(path: object, before: str, reason: str) -> RunError:
+    """Return an R663 that a run in the mode of before remedies."""
+    return refused(path, reason, f"run it once more with --mode {before} --stop-when-idle 5, then again")

@@ -1,4 +1,4 @@
-"""Gives a checkpoint other numbers of shuffle partitions and buckets, or the other mode, while no driver runs.
+"""Gives a checkpoint another mode, or other numbers of shuffle partitions and buckets, while no driver runs.
 
 All is made next to the old files; that the application's record is replaced decides, so a process that is killed leaves
 either the checkpoint as it was or the new one. Journal, outbox, positions of sinks and dead letters are the same in
@@ -6,8 +6,7 @@ both modes and stay where they are.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import (
-    MICROBATCH,
     REALTIME,
     Manifest,
     find_manifest,
@@ -26,12 +24,11 @@ from wallaroo_runtime.checkpoint.manifest import (
 )
 from wallaroo_runtime.checkpoint.spark_folder import is_outdated, next_name, remove_rest
 from wallaroo_runtime.durable.directory import LocalDirectory
-from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.maintenance.rescalable import Goal, Refusal, goal_of, once_more
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.maintenance.rescalable import Goal, goal_of, once_more, refused
 from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS
 from wallaroo_runtime.spark.machine.check import check_machine
-from wallaroo_runtime.spark.machine.java import check_java
 from wallaroo_runtime.spark.machine.master import shuffle_partitions
 
 if TYPE_CHECKING:
@@ -39,6 +36,22 @@ if TYPE_CHECKING:
     from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
 
 HERE = "local[*]"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a rescale is asked for.
+
+    Attributes:
+        mode: `microbatch` or `realtime`; None: as it is.
+        partitions: Shuffle partitions of micro-batches; None: as many as it has, or had before real-time mode, or as
+            a new checkpoint.
+        buckets: Buckets of each partition; None: likewise, and with another mode in real-time mode as a new checkpoint.
+    """
+
+    mode: str | None = None
+    partitions: int | None = None
+    buckets: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,91 +73,61 @@ class Rescaled:
     state_bytes: int = 0
 
 
-def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled:
-    """Give a checkpoint other numbers of partitions and buckets.
-
-    Args:
-        path: The checkpoint directory.
-        partitions: Shuffle partitions; None: as many as it has, as a checkpoint of real-time mode must.
-        buckets: Buckets of each partition; None: as many as it has.
-
-    Raises:
-        RunError: R610, a driver runs; R663, a micro-batch is pending, or it cannot be rescaled; R664, it did not
-            work. The checkpoint is as before.
-    """
-    manifest = read_manifest(path)
-    if manifest.is_realtime:
-        if manifest.services:
-            raise _far(path, "its journal or its outbox is at a remote service")
-        if partitions is not None:
-            reason = "it is of real-time mode, which has one partition"
-            command = f"wallaroo state convert {path} --to microbatch --partitions {partitions}"
-            fix = f"give --buckets alone, or take it to micro-batches: `{command}`"
-            raise RunError.of("R663", USAGE, path=path, reason=reason, fix=fix)
-    else:
-        check_machine()
-    with _as_rescale(path):
-        return _changed(path, lambda manifest: _numbers(manifest, partitions, buckets))
-
-
-def convert(path: Path, mode: str, partitions: int | None = None, buckets: int | None = None) -> Rescaled:
-    """Take a checkpoint to a mode; nothing is done to one that has it.
+def rescale(path: Path, wanted: Wanted) -> Rescaled:
+    """Give a checkpoint another mode, or other numbers of partitions and buckets.
 
     Args:
         path: The checkpoint directory, of an application that can run in the mode.
-        mode: `microbatch` or `realtime`.
-        partitions: Shuffle partitions of micro-batches; None: as before real-time mode, or as of a new checkpoint.
-        buckets: Buckets of each partition; None: likewise, and in real-time mode as of a new checkpoint.
+        wanted: What is to be changed.
 
     Raises:
-        RunError: R610, a driver runs; R787, it cannot be converted; R664, it did not work. The checkpoint is as before.
+        RunError: R610, a driver runs; R663, it cannot be done now; R664, it did not work. The checkpoint is as before.
     """
-    return _changed(path, lambda manifest: _of_mode(manifest, mode, partitions, buckets))
-
-
-@contextmanager
-def _as_rescale(checkpoint: object) -> Iterator[None]:
-    """Turn the errors of a conversion into those of a rescale."""
-    try:
-        yield
-    except Refusal as error:
-        fix = error.diagnostics[0].fix
-        raise RunError.of("R663", error.exit_code, path=checkpoint, reason=error.reason, fix=fix) from error
-
-
-def _numbers(manifest: Manifest, partitions: int | None, buckets: int | None) -> Manifest:
-    before, before_buckets = manifest.numbers
-    return replace(manifest, shuffle_partitions=partitions or before, buckets_per_partition=buckets or before_buckets)
-
-
-def _of_mode(manifest: Manifest, mode: str, partitions: int | None, buckets: int | None) -> Manifest:
-    """Return the record of the checkpoint as it shall be, but for Spark's part."""
-    if mode == manifest.mode:
-        return manifest
-    if mode == REALTIME:
-        now = replace(manifest, mode=REALTIME, microbatch=manifest.numbers)
-        return _numbers(now, PARTITIONS, buckets or BUCKETS)
-    before, before_buckets = manifest.microbatch or (shuffle_partitions(HERE), BUCKETS_PER_PARTITION)
-    now = replace(manifest, mode=MICROBATCH, microbatch=())
-    return _numbers(now, partitions or before, buckets or before_buckets)
-
-
-def _changed(path: Path, wanted: Callable[[Manifest], Manifest]) -> Rescaled:
-    """Rewrite all files but Spark's to match the new manifest."""
-    check_java()
     held = HeldDirectory.take(path)
     try:
         held.check_links()
         manifest = read_manifest(path)
-        now = wanted(manifest)
+        far = "its journal or its outbox is at a remote service" if manifest.services else ""
+        now = _changed(manifest, wanted, path, far)
         if now != manifest:
             # Late: gRPC takes half a second to import.
             from wallaroo_runtime.peer.local import stop_left_behind
 
+            check_machine()
             stop_left_behind(path)  # what it still takes or sends would not be what is looked at
         return _rescale(path, manifest, now, path)
     finally:
         held.release()
+
+
+def _changed(manifest: Manifest, wanted: Wanted, checkpoint: object, far: str) -> Manifest:
+    """Return the record of the checkpoint as it shall be, but for Spark's part.
+
+    Args:
+        manifest: As it is.
+        wanted: What is to be changed.
+        checkpoint: Where the user knows the checkpoint to be.
+        far: What of it is not on this machine; empty: nothing.
+    """
+    mode, microbatch = wanted.mode or manifest.mode, manifest.microbatch
+    if REALTIME in (mode, manifest.mode) and far:
+        fix = "run it as before; a new --checkpoint, with a gateway and an egress of its own, can begin in another mode"
+        raise refused(checkpoint, f"real-time mode is rescaled on one machine, and {far}", fix)
+    if mode == REALTIME and wanted.partitions is not None:
+        raise refused(checkpoint, "real-time mode has one partition", "give --buckets alone, or --mode microbatch")
+    partitions, buckets = manifest.numbers
+    if mode == REALTIME != manifest.mode:
+        microbatch, (partitions, buckets) = manifest.numbers, (PARTITIONS, BUCKETS)
+    elif mode != manifest.mode:
+        partitions, buckets = microbatch or (shuffle_partitions(HERE), BUCKETS_PER_PARTITION)
+        microbatch = ()
+    return replace(
+        manifest,
+        mode=mode,
+        microbatch=microbatch,
+        shuffle_partitions=wanted.partitions or partitions,
+        buckets_per_partition=wanted.buckets or buckets,
+    )
 
 
 def _rescale(path: Path, manifest: Manifest, now: Manifest, checkpoint: object, session: Any = None) -> Rescaled:
@@ -199,15 +182,12 @@ def _move(path: Path, manifest: Manifest, now: Manifest, goal: Goal, session: An
     return moved.keys, moved.size
 
 
-def rescale_at(
-    url: str, partitions: int | None, buckets: int | None, remote: "RemoteOptions", conf: Mapping[str, str]
-) -> Rescaled:
-    """Give a checkpoint at a URL other numbers; it is done on a copy, in the directory for temporary files.
+def rescale_at(url: str, wanted: Wanted, remote: "RemoteOptions", conf: Mapping[str, str]) -> Rescaled:
+    """Rescale a checkpoint at a URL; it is done on a copy, in the directory for temporary files.
 
     Args:
         url: The checkpoint, wherever Hadoop reaches.
-        partitions: As for `rescale`.
-        buckets: As for `rescale`.
+        wanted: What is to be changed.
         remote: Its gateways, which from now on serve no driver that is there already, and its egress.
         conf: Settings of Spark, e.g. for the file system.
 
@@ -235,29 +215,20 @@ def rescale_at(
         try:
             directory = HadoopDirectory(session, url)
             manifest = manifest_in(directory)
-            if manifest.is_realtime:
-                raise _far(url, "at a URL")
+            changed = _changed(manifest, wanted, url, "it is at a URL")
             check_known(directory, manifest.services, remote)
             hold = Hold(remote, manifest.name, manifest.id, manifest.services)
             hold.take_gateways()
-            wanted = _numbers(manifest, partitions, buckets)
-            with _as_rescale(url):
-                return _rescale_copy(directory, work, manifest, wanted, session, hold.check)
+            return _rescale_copy(directory, work, manifest, changed, session, hold.check)
         finally:
             stop_session(session)
-
-
-def _far(checkpoint: object, what: str) -> RunError:
-    """Return an R663: some of a checkpoint of real-time mode is not on this machine."""
-    reason = f"it is of real-time mode, and {what}"
-    return RunError.of("R663", USAGE, path=checkpoint, reason=reason, fix="run it with the numbers that it has")
 
 
 def _rescale_copy(
     directory: "HadoopDirectory",
     work: Path,
     manifest: Manifest,
-    wanted: Manifest,
+    changed: Manifest,
     session: Any,
     check: Callable[[], None],
 ) -> Rescaled:
@@ -267,7 +238,7 @@ def _rescale_copy(
     spark = manifest.spark
     directory.fetch(spark, work / spark)
     relocate(work / spark, f"file:{work / spark}")
-    done = _rescale(work, manifest, wanted, directory, session)
+    done = _rescale(work, manifest, changed, directory, session)
     if (now := find_manifest(LocalDirectory(work))) is None:
         return done
     used = now.spark

@@ -40,7 +40,7 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, ask
 def records_of(checkpoint: Checkpoint) -> RecordCount:
     """Return the counts of Spark's own sources and sinks since the checkpoint began; ask before the query starts.
 
-    In real-time mode there are none, but a conversion may have brought their numbers along.
+    In real-time mode there are none, but a rescale may have brought their numbers along.
     """
     topology = checkpoint.topology
     has_sources = any(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())

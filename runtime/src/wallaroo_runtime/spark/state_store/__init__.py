@@ -1,1 +1,1 @@
-"""States in Spark's store, outside of a query: read, rescaled, converted."""
+"""States in Spark's store, outside of a query: read and rescaled."""

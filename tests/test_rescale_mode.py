@@ -31,7 +31,7 @@ class Life:
         language: Of the word count.
         path: The checkpoint.
         source: Draws.
-        fault: Where the first conversion is killed.
+        fault: Where the first change of the mode is killed.
     """
 
     def __init__(self, language: str, path: Path, source: random.Random, fault: str) -> None:
@@ -75,23 +75,23 @@ class Life:
         run.wait_while_alive(lambda: len(lines(self.receiver)) >= count, lambda: f"{count} lines")
         run.wait_for("messages_processed", count + self.bad)
 
-    def _convert(self, mode: str) -> subprocess.CompletedProcess[str]:
+    def _change_mode(self, mode: str) -> subprocess.CompletedProcess[str]:
         environment = {"WALLAROO_FAULT": f"rescale.{self._fault}:1"} if self._fault else {}
-        return wallaroo("state", "convert", self.path, "--to", mode, "--json", env=os.environ | environment)
+        return wallaroo("state", "rescale", self.path, "--mode", mode, "--json", env=os.environ | environment)
 
-    def convert(self, before: str, mode: str) -> dict[str, Any]:
-        """Convert, after another run of before where that is asked for."""
-        done = self._convert(mode)
+    def change_mode(self, before: str, mode: str) -> dict[str, Any]:
+        """Change the mode, after another run of before where that is asked for."""
+        done = self._change_mode(mode)
         if done.returncode > 0:
             assert f"--mode {before} --stop-when-idle 5" in done.stdout + done.stderr
             with self.run(before, "--stop-when-idle", 2) as run:
                 assert run.end() == 0, run.said()
-            done = self._convert(mode)
+            done = self._change_mode(mode)
         if done.returncode < 0:
             now = before if self._fault == "before_switch" else mode
             assert read_manifest(self.path).mode == now
             self._fault = ""
-            done = self._convert(mode)
+            done = self._change_mode(mode)
         assert done.returncode == 0, done.stdout + done.stderr
         assert len([*self.path.glob("spark*")]) == 1
         told: dict[str, Any] = json.loads(done.stdout)
@@ -135,7 +135,7 @@ def test_stretches_in_both_modes_give_what_one_run_gives(language: str, seed: in
         for _ in range(2):
             life.stretch(mode, is_killed=source.random() < 0.5)
             other = MODES[1 - MODES.index(mode)]
-            life.convert(mode, other)
+            life.change_mode(mode, other)
             life.rescale()
             mode = other
         life.stretch(mode, is_killed=False)
@@ -196,7 +196,7 @@ def send(run: Run, numbers: list[int], count: int) -> None:
     run.wait_for("messages_processed", count)
 
 
-def test_windows_that_are_open_and_a_single_state_are_converted(tmp_path: Path) -> None:
+def test_windows_that_are_open_and_a_single_state_go_on_in_the_other_mode(tmp_path: Path) -> None:
     """Whenever windows close, the last total is the sum of all numbers."""
     app, path, source = tmp_path / "windowed.py", tmp_path / "checkpoint", random.Random(2)
     app.write_text(WINDOWED, encoding="utf-8")
@@ -207,7 +207,7 @@ def test_windows_that_are_open_and_a_single_state_are_converted(tmp_path: Path) 
             with Run(app, receiver, path, "--mode", mode) as run:
                 send(run, part, 200 * (1 + MODES.index(mode)))
                 assert run.stop() == 0, run.said()
-            done = wallaroo("state", "convert", path, "--to", later)
+            done = wallaroo("state", "rescale", path, "--mode", later)
             assert done.returncode == 0, done.stderr
         with Run(app, receiver, path) as run:
             send(run, numbers[-1], 600)

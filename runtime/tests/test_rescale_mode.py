@@ -1,4 +1,4 @@
-"""What refuses a conversion before Spark is started, and what a checkpoint says afterwards."""
+"""What refuses another mode before Spark is started, and what a checkpoint says afterwards."""
 
 import copy
 import json
@@ -55,8 +55,8 @@ def processed(path: Path, messages: int = 3) -> Small:
     return small
 
 
-def convert(path: Path, mode: str, *options: str) -> int:
-    return main(["state", "convert", str(path), "--to", mode, *options])
+def rescale(path: Path, mode: str, *options: str) -> int:
+    return main(["state", "rescale", str(path), "--mode", mode, *options])
 
 
 def numbers(path: Path) -> tuple[str, int, int]:
@@ -69,15 +69,16 @@ def test_a_checkpoint_without_micro_batches_gets_the_mode_alone_and_its_numbers_
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened(tmp_path)
-    assert convert(tmp_path, "realtime") == 0
+    assert rescale(tmp_path, "realtime") == 0
     assert numbers(tmp_path) == ("realtime", 1, 8)
-    assert capsys.readouterr().out.startswith("run it with --mode realtime now, 8 buckets; no state to move, in ")
-    assert convert(tmp_path, "realtime") == 0
-    assert capsys.readouterr().out == "its mode is realtime, as before; nothing to do\n"
+    told = "run it with --mode realtime now; 1 shuffle partition of 8 buckets, were 3 of 5; no state to move, in "
+    assert capsys.readouterr().out.startswith(told)
+    assert rescale(tmp_path, "realtime") == 0
+    assert capsys.readouterr().out == "1 shuffle partition of 8 buckets, as before; nothing to do\n"
     opened(tmp_path, "realtime")  # a run keeps what the checkpoint says
-    assert convert(tmp_path, "microbatch") == 0
+    assert rescale(tmp_path, "microbatch") == 0
     assert numbers(tmp_path) == ("microbatch", 3, 5)
-    told = "run it with --mode microbatch now, 3 shuffle partitions of 5 buckets; no state to move, in "
+    told = "run it with --mode microbatch now; 3 shuffle partitions of 5 buckets, were 1 of 8; no state to move, in "
     assert capsys.readouterr().out.startswith(told)
     opened(tmp_path)
 
@@ -85,7 +86,7 @@ def test_a_checkpoint_without_micro_batches_gets_the_mode_alone_and_its_numbers_
 @pytest.mark.slow
 def test_micro_batches_get_the_numbers_that_are_given(tmp_path: Path) -> None:
     opened(tmp_path, "realtime")
-    assert convert(tmp_path, "microbatch", "--partitions", "7", "--buckets", "2") == 0
+    assert rescale(tmp_path, "microbatch", "--partitions", "7", "--buckets", "2") == 0
     assert numbers(tmp_path) == ("microbatch", 7, 2)
 
 
@@ -94,32 +95,17 @@ def test_real_time_mode_gets_the_buckets_that_are_given_and_others_later(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened(tmp_path)
-    assert convert(tmp_path, "realtime", "--buckets", "3") == 0
+    assert rescale(tmp_path, "realtime", "--buckets", "3") == 0
     assert numbers(tmp_path) == ("realtime", 1, 3)
-    assert convert(tmp_path, "realtime", "--buckets", "16") == 2
-    assert f"`wallaroo state rescale {tmp_path} --buckets 16`" in capsys.readouterr().err
-    assert main(["state", "rescale", str(tmp_path), "--buckets", "16"]) == 0
+    capsys.readouterr()
+    assert rescale(tmp_path, "realtime", "--buckets", "16") == 0
     said = capsys.readouterr().out
     assert said.startswith("1 shuffle partition of 16 buckets, were 1 of 3; no state to move, in ")
     assert main(["state", "rescale", str(tmp_path), "--buckets", "16"]) == 0
     assert capsys.readouterr().out == "1 shuffle partition of 16 buckets, as before; nothing to do\n"
     checkpoint = opened(tmp_path, "realtime")
     assert checkpoint.manifest.numbers == (1, 16)
-    assert convert(tmp_path, "microbatch") == 0
-    assert numbers(tmp_path) == ("microbatch", 3, 5)
-
-
-@pytest.mark.parametrize(
-    "options", [["--partitions", "3", "--buckets", "2"], ["--partitions", "7"], ["--buckets", "2"]]
-)
-def test_numbers_for_a_checkpoint_that_has_the_mode_are_refused(
-    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    opened(tmp_path)
-    assert convert(tmp_path, "microbatch", *options) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"R608 checkpoint {tmp_path} has the mode microbatch already; its numbers stay\n")
-    assert f"fix: change them with `wallaroo state rescale {tmp_path} {' '.join(options)}`" in said
+    assert rescale(tmp_path, "microbatch") == 0
     assert numbers(tmp_path) == ("microbatch", 3, 5)
 
 
@@ -127,23 +113,8 @@ def test_the_other_mode_is_refused_with_the_command(tmp_path: Path) -> None:
     opened(tmp_path)
     with pytest.raises(RunError) as caught:
         opened(tmp_path, "realtime")
-    command = f"`wallaroo state convert {tmp_path} --to realtime`"
+    command = f"`wallaroo state rescale {tmp_path} --mode realtime`"
     assert command in caught.value.diagnostics[0].fix
-
-
-@pytest.mark.slow
-def test_the_first_micro_batch_must_be_finished_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    small = Small(tmp_path)
-    small.receive([b"text"])
-    small.plan(1 << 20)
-    small.close()
-    before = (tmp_path / "application.json").read_bytes()
-    assert convert(tmp_path, "realtime") == 2
-    said = capsys.readouterr().err
-    reason = "micro-batch 0 is planned and not committed"
-    assert f"R787 checkpoint {tmp_path} cannot be converted to the mode realtime; {reason}\n" in said
-    assert "fix: run it once more with --mode microbatch --stop-when-idle 5, then again" in said
-    assert (tmp_path / "application.json").read_bytes() == before
 
 
 def test_a_micro_batch_that_is_planned_alone_is_left_and_a_published_one_is_not(tmp_path: Path) -> None:
@@ -155,29 +126,19 @@ def test_a_micro_batch_that_is_planned_alone_is_left_and_a_published_one_is_not(
         path.write_bytes(b"")
     with_state(tmp_path, 1)
     end = end_of(tmp_path, read_manifest(tmp_path))
-    assert end is not None
     assert (end.batch, end.sequence) == (0, 3)
     assert check_microbatch(tmp_path, end) == 0
     assert [path.exists() for path in letters] == [True, False]
     records = RecordCount.open(LocalDirectory(tmp_path))
     records.write(end.query, 1)
-    with pytest.raises(RunError, match="R787 .* micro-batch 1 is published and not committed"):
+    with pytest.raises(RunError, match="R663 .* micro-batch 1 is published and not committed"):
         check_microbatch(tmp_path, end)  # Spark's own sinks have got it
     records.write("another query", 1)
     assert check_microbatch(tmp_path, end) == 0
     small.publish()
     small.close()
-    with pytest.raises(RunError, match="R787 .* micro-batch 1 is published and not committed"):
+    with pytest.raises(RunError, match="R663 .* micro-batch 1 is published and not committed"):
         check_microbatch(tmp_path, end)
-
-
-@pytest.mark.slow
-def test_what_only_the_mode_of_before_can_finish(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    processed(tmp_path).close()
-    with_state(tmp_path, 2)
-    assert convert(tmp_path, "realtime") == 2
-    reason = "its last run has changed the application and has not processed anything since"
-    assert reason in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -185,7 +146,7 @@ def test_numbers_of_dead_letters_are_never_used_again(tmp_path: Path, capsys: py
     processed(tmp_path).close()
     with_state(tmp_path, 1)
     (tmp_path / "dead-letters" / f"{uuid.uuid4()}-4000-0.frames").write_bytes(b"")
-    assert convert(tmp_path, "realtime") == 2
+    assert rescale(tmp_path, "realtime") == 2
     assert "its dead letters have numbers of micro-batches that real-time mode would use" in capsys.readouterr().err
 
 
@@ -218,10 +179,9 @@ def test_results_that_are_ahead_of_the_commit_are_refused(port: int, tmp_path: P
     manifest = replace(read_manifest(tmp_path), mode="realtime")
     delivered(tmp_path, 2, port)
     end = end_of(tmp_path, manifest)
-    assert end is not None
     assert check_realtime(tmp_path, end) == end.batch
     delivered(tmp_path, 3, port)
-    with pytest.raises(RunError, match="R787 .* results were delivered whose input Spark has not committed") as caught:
+    with pytest.raises(RunError, match="R663 .* results were delivered whose input Spark has not committed") as caught:
         check_realtime(tmp_path, end)
     assert "--mode realtime --stop-when-idle 5" in caught.value.diagnostics[0].fix
 
@@ -273,21 +233,9 @@ def test_the_last_batch_gets_the_record_that_a_killed_driver_has_not_made(tmp_pa
     small.close()
     known = read_base(tmp_path / "outbox").batches
     end = end_of(tmp_path, replace(read_manifest(tmp_path), mode="realtime"))
-    assert end is not None
     assert check_realtime(tmp_path, end) == known["query-1"] + 1
     base = read_base(tmp_path / "outbox")
     assert (base.batches, base.offsets) == ({"query-1": end.batch}, end.plan)
-
-
-@pytest.mark.slow
-def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    opened(tmp_path)
-    place = HeldDirectory.take(tmp_path)
-    try:
-        assert convert(tmp_path, "realtime") == 1
-    finally:
-        place.release()
-    assert "is in use by another run (process" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("mode", ["realtime", "microbatch"])
@@ -295,14 +243,12 @@ def test_a_checkpoint_with_remote_parts_is_refused(
     mode: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened(tmp_path)
-    change_manifest(tmp_path, services={"egress": "0a"})
-    assert convert(tmp_path, mode) == 2
+    change_manifest(tmp_path, services={"egress": "0a"}, mode="realtime" if mode == "microbatch" else "microbatch")
+    assert rescale(tmp_path, mode) == 2
     said = capsys.readouterr().err
-    assert f"R787 checkpoint {tmp_path} cannot be converted to the mode {mode}; its journal or its outbox is at" in said
-    assert "a new --checkpoint, with a gateway and an egress of its own, begins in the other mode" in said
-    assert main(["state", "convert", "hdfs://name/c", "--to", mode]) == 2
-    said = capsys.readouterr().err
-    assert f"R787 checkpoint hdfs://name/c cannot be converted to the mode {mode}; it is at a URL" in said
+    reason = "real-time mode is rescaled on one machine, and its journal or its outbox is at a remote service"
+    assert f"R663 checkpoint {tmp_path} cannot be rescaled; {reason}\n" in said
+    assert "a new --checkpoint, with a gateway and an egress of its own, can begin in another mode" in said
 
 
 @pytest.mark.slow
@@ -314,22 +260,17 @@ def test_an_application_that_cannot_run_in_the_mode_is_refused(
     (second,) = document["pipelines"][1]["sources"]
     second |= {"worker": "other", "codec": "string"}
     opened(tmp_path, document=document)
-    assert convert(tmp_path, "realtime") == 2
+    assert rescale(tmp_path, "realtime") == 2
     assert "R755 real-time mode cannot run this: sources of 2 workers, main, other" in capsys.readouterr().err
     assert numbers(tmp_path)[0] == "microbatch"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["s3a://bucket/c", "--to", "realtime"], "R787 checkpoint s3a://bucket/c cannot be converted to the mode rea"),
-        (["c", "--to", "realtime", "--partitions", "3"], "R608 real-time mode has one partition"),
-        (["c", "--to", "microbatch", "--partitions", "0"], "R608 --partitions 0 is not possible"),
-        (["c", "--to", "microbatch", "--buckets", "1025"], "R608 --buckets 1025 is not possible"),
-    ],
-)
-def test_what_the_command_line_cannot_ask_for(
-    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["state", "convert", *arguments]) == 2
-    assert text in capsys.readouterr().err
+@pytest.mark.parametrize("mode", ["realtime", "microbatch"])
+def test_real_time_mode_has_one_partition(mode: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(tmp_path, mode)
+    options = ["--mode", "realtime"] if mode == "microbatch" else []
+    assert main(["state", "rescale", str(tmp_path), "--partitions", "2", *options]) == 2
+    assert capsys.readouterr().err == (
+        f"R663 checkpoint {tmp_path} cannot be rescaled; real-time mode has one partition\n"
+        "  fix: give --buckets alone, or --mode microbatch\n"
+    )
