@@ -19,6 +19,7 @@ from support.realtime import lines, process_of_java, wrong
 from support.remote import Site, counted, running
 from support.run import MODES, Receiver, Run, framed, wallaroo
 from support.throttle import Throttle
+from wallaroo_runtime.service.credential import AUTHORITY
 
 pytestmark = [pytest.mark.jvm, pytest.mark.slow]
 APP = Case("word_count").app("python")
@@ -57,7 +58,7 @@ def encrypted(site: Site) -> tuple[object, ...]:
     )  # fmt: skip
     for service in site.services():
         service.options = ("--tls-certificate", certificate, "--tls-key", key)
-    return ("--tls-ca", certificate)
+    return ("--conf", f"{AUTHORITY}={certificate}")
 
 
 def test_a_driver_that_sees_no_file_of_the_services(tmp_path: Path, receiver: Receiver) -> None:

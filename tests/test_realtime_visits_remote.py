@@ -14,7 +14,7 @@ import pytest
 from support.link import Link
 from support.linked_site import LinkedSite
 from support.realtime import lines
-from support.remote import Service, Site, running
+from support.remote import Service, Site, running, token_setting
 from support.run import MODES, TESTS, WALLAROO, Receiver, Run, framed, wallaroo
 from support.visited.app import VISITS
 from support.visits import Messages, Past, by_key
@@ -92,7 +92,7 @@ class Asking:
             self.told[found["id"]] = found["keys"], found["failed"]
 
     def _command(self, name: str, metadata: str, *options: str) -> str:
-        where = ("--gateway", self._gateway.address, "--token-file", str(self._gateway.token_file))
+        where = ("--gateway", self._gateway.address, *token_setting(self._gateway.token_file))
         main(["visit", "-", name, "--metadata", metadata, "--json", *where, *options])
         said = self._capsys.readouterr()
         return said.out or said.err
@@ -149,7 +149,7 @@ class Outage:
 
     def visit(self) -> subprocess.Popen[str]:
         """Ask for the visit, and wait until a visitor runs."""
-        where = ("--gateway", self._site.gateways[""].address, "--token-file", self._site.token_file)
+        where = ("--gateway", self._site.gateways[""].address, *token_setting(self._site.token_file))
         command = (WALLAROO, "visit", "-", "wait", "--metadata", self._folder, "--wait", "--json", *where)
         asked = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
         self._run.wait_while_alive((self._folder / "began").exists, lambda: "a visitor")

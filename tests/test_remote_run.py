@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.case import Case
-from support.remote import Service, Site, counted, kill, running
+from support.remote import Service, Site, counted, kill, running, token_setting
 from support.run import Receiver, Run, finish, framed, wallaroo
 
 pytestmark = [pytest.mark.jvm, pytest.mark.slow]
@@ -66,7 +66,7 @@ def test_another_journal_is_refused(site: Site, tmp_path: Path) -> None:
         for gateway, said in ((other.address, "R643 checkpoint "), ("127.0.0.1:9", "R642 the gateway at 127.0.0.1:9 ")):
             done = wallaroo(
                 *refused, "--checkpoint", checkpoint, "--gateway", gateway, "--egress", site.egress.address,
-                "--token-file", site.token_file,
+                *token_setting(site.token_file),
             )  # fmt: skip
             assert done.returncode == 1, done.stderr
             assert said in done.stderr

@@ -7,7 +7,7 @@ type StateComputation interface {
 	// Compute may change state in place. It returns the resulting message (nil for no message) and whether to persist
 	// the state. With false, nothing is written for this message. A change of the state is then saved when Compute
 	// next returns true for the key. It is undefined after the state has been read again (after a restart or failure,
-	// or if the cache is full). `wallaroo run --engine memory --check-persist` finds such changes (C510). Messages
+	// or if the cache is full). `wallaroo run --debug` finds such changes (C510). Messages
 	// with the same key are processed one after the other in arrival order. Different keys run in parallel.
 	Compute(data interface{}, state interface{}) (interface{}, bool)
 }

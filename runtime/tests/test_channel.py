@@ -165,7 +165,7 @@ def test_a_stage_that_needs_what_the_worker_lacks_is_refused(plain_spec: WorkerS
             str(caught.value)
             == f"{text}  fix: build the worker with an SDK of this release, or do without what needs it"
         )
-    with pytest.raises(RunError, match='W416 .* lacks the capability "check_persist", which --check-persist needs'):
+    with pytest.raises(RunError, match='W416 .* lacks the capability "check_persist", which --debug needs'):
         check_capabilities(replace(plain_spec, check_persist=True), SPLIT, [])
 
 

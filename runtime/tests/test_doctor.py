@@ -244,7 +244,7 @@ def test_bash_completes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
     script.write_text(capsys.readouterr().out)
     assert completed(script, "wallaroo", "dead") == ["dead-letters"]
     assert completed(script, "wallaroo", "dead-letters", "") == ["ls", "show", "replay", "prune", "-h", "--help"]
-    assert completed(script, "wallaroo", "run", "app.py", "--check") == ["--check-persist", "--checkpoint"]
+    assert completed(script, "wallaroo", "run", "app.py", "--che") == ["--checkpoint"]
     assert completed(script, "wallaroo", "run", "--engine", "") == ["spark", "memory"]
     assert completed(script, "wallaroo", "run", "--checkpoint", "") == []
     assert completed(script, "wallaroo", "new", "p") == ["python"]

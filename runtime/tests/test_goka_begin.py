@@ -206,7 +206,7 @@ def test_a_checkpoint_that_is_not_new(tmp_path: Path) -> None:
         (
             ["--engine", "memory"],
             "R608 --continue-goka means nothing with --engine memory\n"
-            "  fix: leave out --continue-goka, or leave out --engine memory\n",
+            "  fix: leave out --continue-goka, or --engine memory\n",
         ),
         (
             ["--mode", "realtime"],

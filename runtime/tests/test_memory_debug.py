@@ -226,7 +226,7 @@ def test_a_debugger_is_left_alone(name: str, value: str, monkeypatch: pytest.Mon
 def test_it_is_the_engine_memory(capsys: pytest.CaptureFixture[str]) -> None:
     for options, reason in (
         (("--json",), "--debug does not go with --json: the terminal is the debugger's"),
-        (("--mode", "realtime"), "--mode means nothing with --engine memory"),
+        (("--mode", "realtime"), "--mode means nothing with --debug"),
     ):
         assert main(["run", "app.py", "--debug", *options]) == 2
         assert reason in capsys.readouterr().err

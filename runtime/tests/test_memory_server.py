@@ -178,7 +178,7 @@ def test_changes_of_state_that_are_not_persisted_are_found(
             receiver.wait_for(b"a\na\na b\n")
 
     (app := tmp_path / "forgetful.py").write_text(FORGETFUL)
-    assert ran(app, receiver, "--check-persist", client=client) == 0
+    assert ran(app, receiver, "--debug", client=client) == 0
     assert receiver.data == b"a\na\na b\n"
     assert "C510 changed the state of key 'one' and returned persist False" in capsys.readouterr().err
 

@@ -130,7 +130,14 @@ def test_options_that_it_cannot_serve(capsys: pytest.CaptureFixture[str], tmp_pa
     token.touch(0o600)
     token.write_text("0123456789abcdef" * 3)
     services = ["--gateway", "Split and Count=127.0.0.1:1", "--gateway", "127.0.0.1:2", "--egress", "127.0.0.1:3"]
-    place = ["--master", "spark://127.0.0.1:4", "--checkpoint", f"file://{new}", "--token-file", str(token)]
+    place = [
+        "--master",
+        "spark://127.0.0.1:4",
+        "--checkpoint",
+        f"file://{new}",
+        "--conf",
+        f"spark.wallaroo.service.tokenFile={token}",
+    ]
     options = ["--mode", "realtime", *place, *services, "--json"]
     code = main(["run", str(app), "--in", "127.0.0.1:0", "--out", "127.0.0.1:1", *options])
     assert code == 2

@@ -54,8 +54,14 @@ def test_a_time_of_batches(value: str) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--gateway", "127.0.0.1:1", "--egress", "127.0.0.1:2"), "--gateway needs --token-file"),
-        (("--gateway", "nobody=127.0.0.1:1", "--token-file", "{token}"), '--gateway: no source is called "nobody"'),
+        (
+            ("--gateway", "127.0.0.1:1", "--egress", "127.0.0.1:2"),
+            "--gateway needs --conf spark.wallaroo.service.tokenFile",
+        ),
+        (
+            ("--gateway", "nobody=127.0.0.1:1", "--conf", "spark.wallaroo.service.tokenFile={token}"),
+            '--gateway: no source is called "nobody"',
+        ),
     ],
 )
 def test_services_that_do_not_fit_leave_no_checkpoint(

@@ -26,26 +26,24 @@ def words(option: RunOption) -> list[str]:
     )
 
 
-@given(options, some.sampled_from(["spark", "memory"]))
-def test_each_is_taken_and_means_something_on_its_engine(found: list[RunOption], engine: str) -> None:
+@given(options)
+def test_each_is_taken_and_means_something_on_its_engine(found: list[RunOption]) -> None:
     given_words = [word for option in found for word in words(option)]
     parts = split(["app.py", *given_words, "--of-the-app"], frozenset(OWN))
     seen = [word for option in found if option.is_shown_to_app for word in words(option)]
     assert parts.app == [*seen, "--of-the-app"] and not parts.without_effect
     arguments = command_parser()[0].parse_args(["run", *parts.own])
     assert all(getattr(arguments, option.attribute) not in (None, False, []) for option in found)
-    expected = {option.names[0] for option in found if option.engine not in ("", engine)}
-    assert {*without_meaning(arguments, engine)} == expected
+    assert {*without_meaning(arguments)} == {option.names[0] for option in found if option.of_spark}
 
 
-@pytest.mark.parametrize("option", [each for each in OPTIONS if each.engine], ids=lambda each: each.names[0])
-def test_one_of_the_other_engine_is_refused(option: RunOption, capsys: pytest.CaptureFixture[str]) -> None:
-    name, engine = option.names[0], "memory" if option.engine == "spark" else "spark"
-    assert main(["run", "app.py", "--engine", engine, *words(option)]) == 2
-    other = "leave out" if engine == "memory" else "add"
-    assert capsys.readouterr().err == (
-        f"R608 {name} means nothing with --engine {engine}\n  fix: leave out {name}, or {other} --engine memory\n"
-    )
+@pytest.mark.parametrize("memory", ["--engine memory", "--debug"])
+@pytest.mark.parametrize("option", [each for each in OPTIONS if each.of_spark], ids=lambda each: each.names[0])
+def test_one_of_spark_is_refused_in_memory(option: RunOption, memory: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name = option.names[0]
+    assert main(["run", "app.py", *memory.split(), *words(option)]) == 2
+    said = f"R608 {name} means nothing with {memory}\n  fix: leave out {name}, or {memory}\n"
+    assert capsys.readouterr().err == said
 
 
 def test_what_submit_has_is_marked() -> None:

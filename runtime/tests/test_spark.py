@@ -21,6 +21,7 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
+from wallaroo_runtime.service.credential import TOKEN_FILE
 from wallaroo_runtime.spark import publish, session
 from wallaroo_runtime.spark.account import Accounts
 from wallaroo_runtime.spark.micro_batches import Rows
@@ -71,7 +72,14 @@ def test_a_checkpoint_at_a_url_is_not_rescaled_in_or_to_real_time_mode(
     monkeypatch.setattr(session, "stop_session", lambda _: None)
     token.touch(0o600)
     token.write_text("0123456789abcdef" * 3)
-    services = ("--gateway", "127.0.0.1:1", "--egress", "127.0.0.1:1", "--token-file", str(token))
+    services = (
+        "--gateway",
+        "127.0.0.1:1",
+        "--egress",
+        "127.0.0.1:1",
+        "--conf",
+        f"{TOKEN_FILE}={token}",
+    )
     before, url = (directory / "application.json").read_bytes(), directory.as_uri()
     reason = "real-time mode is rescaled on one machine, and it is at a URL"
     changes = [["--buckets", "4"], ["--partitions", "2"]] if mode == "realtime" else [["--mode", "realtime"]]

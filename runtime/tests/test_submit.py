@@ -92,8 +92,10 @@ def test_cluster_mode_is_a_command_of_spark_submit(
 ) -> None:
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
     options = ["--master=k8s://https://h:6443", "--deploy-mode", "cluster", "--checkpoint", "/c", "--out", "h:1"]
-    options += ["--gateway", "g:1", "--token-file", "/secret/token"]
+    options += ["--gateway", "g:1"]
+    token = "spark.wallaroo.service.tokenFile="
     conf = ["--conf", "spark.driver.memory=4g", "--conf", "spark.kubernetes.container.image=me/app"]
+    conf += ["--conf", f"{token}/secret/token"]
     code, out, err = said(capsys, packed, *options, *conf, "--dry-run")
     assert (code, err) == (0, "")
     assert shlex.split(out) == [
@@ -102,11 +104,12 @@ def test_cluster_mode_is_a_command_of_spark_submit(
         "--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "--conf", "spark.authenticate=true", "--conf", "spark.network.crypto.enabled=true",
         "--conf", "spark.network.crypto.saslFallback=false", "--conf", "spark.network.crypto.cipher=AES/GCM/NoPadding",
-        "--conf", "spark.kubernetes.container.image=me/app", "--conf", f"spark.jars={operator_jar()}",
+        "--conf", "spark.kubernetes.container.image=me/app", "--conf", f"{token}token",
+        "--conf", f"spark.jars={operator_jar()}",
         "--files", f"{packed},/secret/token",
         str(Path(submit.__file__).parents[1] / "cli" / "driver.py"),
         "run", "app.tar.gz", "--master", "k8s://https://h:6443", "--checkpoint", "/c", "--out", "h:1",
-        "--gateway", "g:1", *conf, "--token-file", "token",
+        "--gateway", "g:1", *conf, "--conf", f"{token}token",
     ]  # fmt: skip
 
 

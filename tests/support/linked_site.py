@@ -4,7 +4,7 @@ import contextlib
 from pathlib import Path
 
 from support.link import Link
-from support.remote import Site
+from support.remote import Site, token_setting
 
 
 class LinkedSite(Site):
@@ -22,4 +22,4 @@ class LinkedSite(Site):
     def options(self) -> tuple[object, ...]:
         """Return the options of `run` that name the services."""
         gateway, egress = self.links["gateway"].address, self.links["egress"].address
-        return ("--gateway", gateway, "--egress", egress, "--token-file", self.token_file)
+        return ("--gateway", gateway, "--egress", egress, *token_setting(self.token_file))

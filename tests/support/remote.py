@@ -13,6 +13,7 @@ from pathlib import Path
 
 from support.life import free_port
 from support.run import START_S, WALLAROO, Receiver, Run, wait_until
+from wallaroo_runtime.service.credential import TOKEN_FILE
 
 HIDING = 'mount -t tmpfs none "$0" && exec "$@"'
 
@@ -59,6 +60,11 @@ class Service:
             self.process.wait(timeout=60)
 
 
+def token_setting(token_file: Path) -> tuple[str, str]:
+    """Return the setting of a run whose services have this token."""
+    return "--conf", f"{TOKEN_FILE}={token_file}"
+
+
 class Site:
     """The machines of a run: one for the services, and one after the other for the driver.
 
@@ -85,7 +91,7 @@ class Site:
         """Return the options of `run` that name the services."""
         named = [(f"{name}=" if name else "") + gateway.address for name, gateway in self.gateways.items()]
         gateways = [option for text in named for option in ("--gateway", text)]
-        return (*gateways, "--egress", self.egress.address, "--token-file", self.token_file)
+        return (*gateways, "--egress", self.egress.address, *token_setting(self.token_file))
 
     def services(self) -> list[Service]:
         """Return all services."""

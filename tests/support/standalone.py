@@ -17,7 +17,7 @@ from pathlib import Path
 import pyspark
 
 from support.host import Host, Scene, descendants
-from support.remote import Service
+from support.remote import Service, token_setting
 from support.run import Receiver, Run, wait_until
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
@@ -180,7 +180,7 @@ class Deployment:
 
     def options(self, host: Host) -> list[object]:
         """Return the options of a run that uses the services, too."""
-        services = ("--gateway", self.gateway.address, "--egress", self.egress.address, "--token-file", _token(host))
+        services = ("--gateway", self.gateway.address, "--egress", self.egress.address, *token_setting(_token(host)))
         return [*self.settings(host), *services]
 
     def run(self, archive: Path, receiver: Receiver, *options: object, sources: int = 1, verb: str = "submit") -> Run:

@@ -8,6 +8,7 @@ from wallaroo.diagnostic.diagnostic import closest
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.gateway.config import FSYNC_POLICIES
 from wallaroo_runtime.peer.limits import Bounds
+from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
 from wallaroo_runtime.worker.interpreter import SETTING as WORKER_PYTHON
 
 UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -73,6 +74,8 @@ SETTINGS = {
     WORKER_PYTHON: Setting(
         bool, "an interpreter", "give its path", "interpreter of Python workers; default: that of spark.pyspark.python"
     ),
+    TOKEN_FILE: Setting(bool, "a file", "give its path", "file with the token of --gateway and --egress"),
+    AUTHORITY: Setting(bool, "a file", "give its path", "certificates (PEM) that sign theirs; default: no TLS"),
     "spark.wallaroo.realtime.batchSeconds": Setting(
         lambda text: _SECONDS.fullmatch(text) is not None, "a time", "give seconds, more than 0, e.g. 60"
     ),

@@ -1,18 +1,20 @@
-"""The options of `run` that name remote gateways and a remote egress."""
+"""The options and settings of `run` that name remote gateways and a remote egress, and what they ask for."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wallaroo_runtime.cli.parser import wrong_usage
+from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
 from wallaroo_runtime.topology.override import parse_address
 
 if TYPE_CHECKING:
     from wallaroo_runtime.peer.remote import RemoteOptions
 
 
-def remote_of(arguments: argparse.Namespace) -> "RemoteOptions":
-    """Return the remote services that the options name.
+def remote_of(arguments: argparse.Namespace, conf: Mapping[str, str]) -> "RemoteOptions":
+    """Return the remote services that the options name, with the settings for them.
 
     Raises:
         RunError: R608, a name is given twice; T211, an address is none.
@@ -27,8 +29,13 @@ def remote_of(arguments: argparse.Namespace) -> "RemoteOptions":
             raise wrong_usage(reason=f"--gateway: {what} has two gateways", fix="give each one once")
         gateways[name] = _checked("--gateway", address)
     egress = _checked("--egress", arguments.egress) if arguments.egress else ""
-    token_file, authority = (Path(text) if text else None for text in (arguments.token_file, arguments.tls_ca))
-    return RemoteOptions(gateways, egress, token_file, authority)
+    return RemoteOptions(gateways, egress, *credentials_of(conf))
+
+
+def credentials_of(conf: Mapping[str, str]) -> tuple[Path | None, Path | None]:
+    """Return the file of the token and that of the certificates."""
+    token_file, authority = (Path(conf[name]) if name in conf else None for name in (TOKEN_FILE, AUTHORITY))
+    return token_file, authority
 
 
 def _checked(option: str, text: str) -> str:

@@ -124,7 +124,7 @@ def _run(arguments: argparse.Namespace, app: str, console: _Console) -> None:
     run = start(
         app,
         arguments.parts.app,
-        check_persist=arguments.check_persist,
+        check_persist=arguments.debug,
         on_error=arguments.on_error,
         inputs=arguments.inputs,
         outputs=arguments.outputs,

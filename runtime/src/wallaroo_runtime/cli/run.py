@@ -137,10 +137,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.debug:
         refuse_together("--debug", {"--json": arguments.json and "the terminal is the debugger's"})
         arguments.engine = "memory"
-    for option in without_meaning(arguments, arguments.engine):
-        reason = f"{option} means nothing with --engine {arguments.engine}"
-        other = "leave out" if arguments.engine == "memory" else "add"
-        raise wrong_usage(reason=reason, fix=f"leave out {option}, or {other} --engine memory")
+    memory = "--debug" if arguments.debug else "--engine memory"
+    for option in without_meaning(arguments) if arguments.engine == "memory" else ():
+        raise wrong_usage(reason=f"{option} means nothing with {memory}", fix=f"leave out {option}, or {memory}")
     idle = arguments.stop_when_idle
     if idle is not None and not 0 <= idle <= MAX_IDLE_S:
         raise wrong_usage(reason=f"--stop-when-idle {idle:g} is not a time", fix="give seconds, e.g. 10")
@@ -204,7 +203,7 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
             worker_python=conf.get(WORKER_PYTHON, ""),
         ),
         bounds=bounds_of(conf),
-        remote=remote_of(arguments),
+        remote=remote_of(arguments, conf),
         on_error=arguments.on_error,
         stop_when_idle=arguments.stop_when_idle,
         available_now=arguments.available_now,

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from wallaroo_runtime.monitor.access import LOOPBACK
 
@@ -22,7 +22,7 @@ class RunOption:
         group: Its heading in the help.
         what: Its help.
         settings: Further arguments of `add_argument`.
-        engine: The only engine that it means something on; empty: on both.
+        of_spark: Whether it means nothing with `--engine memory`.
         is_submitted: Whether `submit` has it, too.
         is_shown_to_app: Whether the application sees it, too.
     """
@@ -31,7 +31,7 @@ class RunOption:
     group: str
     what: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    engine: Literal["", "spark", "memory"] = ""
+    of_spark: bool = False
     is_submitted: bool = True
     is_shown_to_app: bool = False
 
@@ -64,48 +64,43 @@ def stated(text: str) -> str:
 OPTIONS = (
     RunOption(("--engine",), PROGRAM, "memory: a first look, in this process alone",
               {"choices": ["spark", "memory"], "default": "spark"}, is_submitted=False),
-    RunOption(("--debug",), PROGRAM, "the same as --engine memory, without a status line: breakpoint() stops in this "
-              "terminal", FLAG, is_submitted=False),
-    RunOption(("--check-persist",), PROGRAM, "with --engine memory: find changes of state that are not persisted; slow",
-              FLAG, "memory", is_submitted=False),
+    RunOption(("--debug",), PROGRAM, "--engine memory, one message at a time: breakpoint() stops in this terminal, and "
+              "changes of state that are not persisted are found; slow", FLAG, is_submitted=False),
     RunOption(("--watch",), PROGRAM, "load the program again when its files change; Spark stays warm", FLAG,
               is_submitted=False),
     RunOption(("--attach",), PROGRAM, "use a worker that is started already, e.g. under a debugger",
-              {"action": "append", "default": [], "metavar": "NAME=unix:///PATH"}, "spark", is_submitted=False),
+              {"action": "append", "default": [], "metavar": "NAME=unix:///PATH"}, of_spark=True, is_submitted=False),
     RunOption(("--stop-when-idle",), PROGRAM, "stop when nothing came in for so long",
               {"type": float, "metavar": "SECONDS"}),
     RunOption(("--available-now",), PROGRAM, "stop when all that files and topics had at the start is delivered",
-              FLAG, "spark"),
+              FLAG, of_spark=True),
     RunOption(("--in", "-i"), ENDS, "where the sources listen",
               {"dest": "inputs", "default": "", "metavar": "[NAME@]H:P,..."}, is_shown_to_app=True),
     RunOption(("--out", "-o"), ENDS, "where the sinks send to",
               {"dest": "outputs", "default": "", "metavar": "[NAME@]H:P,..."}, is_shown_to_app=True),
     RunOption(("--continue-goka",), ENDS, "a new checkpoint begins with the tables and offsets that Goka's own "
-              "processors left", FLAG, "spark"),
+              "processors left", FLAG, of_spark=True),
     RunOption(("--topic-reset",), ENDS, "go on there where records are gone (R792) or a topic was created again "
-              "(R738); end: real-time mode only", {"choices": ["start", "end"], "default": ""}, "spark"),
+              "(R738); end: real-time mode only", {"choices": ["start", "end"], "default": ""}, of_spark=True),
     RunOption(("--master",), SPARK, "Spark master; default: local[*], this machine",
-              {"default": "local[*]", "metavar": "URL"}, "spark"),
+              {"default": "local[*]", "metavar": "URL"}, of_spark=True),
     RunOption(("--mode",), SPARK, "realtime: millisecond latency; `explain` says if it qualifies; default: %(default)s",
-              {"choices": ["microbatch", "realtime"], "default": "microbatch"}, "spark"),
+              {"choices": ["microbatch", "realtime"], "default": "microbatch"}, of_spark=True),
     RunOption(("--conf",), SPARK, "a setting of Spark, or one of those below; may be repeated",
-              {"action": "append", "default": [], "metavar": "NAME=VALUE"}, "spark"),
+              {"action": "append", "default": [], "metavar": "NAME=VALUE"}, of_spark=True),
     RunOption(("--checkpoint",), CHECKPOINT, "default: a directory of the application in ~/.local/state/wallaroo",
-              {"metavar": "DIR|URL", "type": stated}, "spark"),
-    RunOption(("--fresh",), CHECKPOINT, "start over: empty the application's checkpoint", FLAG, "spark"),
+              {"metavar": "DIR|URL", "type": stated}, of_spark=True),
+    RunOption(("--fresh",), CHECKPOINT, "start over: empty the application's checkpoint", FLAG, of_spark=True),
     RunOption(("--on-error",), FAILURES, "policy for failing user code; a step's own policy wins",
               {"choices": ["dead_letter", "fail"], "default": ""}),
     RunOption(("--accept-changed",), FAILURES, "go on with a changed program that loses fields of states (R605) or "
-              "repeats what has left (R790)", FLAG, "spark"),
+              "repeats what has left (R790)", FLAG, of_spark=True),
     RunOption(("--gateway",), SERVICES, "gateway of a source, or of all others",
-              {"action": "append", "default": [], "metavar": "[NAME=]H:P"}, "spark"),
+              {"action": "append", "default": [], "metavar": "[NAME=]H:P"}, of_spark=True),
     RunOption(("--egress",), SERVICES, "egress; default: a local process, as for --gateway",
-              {"default": "", "metavar": "H:P"}, "spark"),
-    RunOption(("--token-file",), SERVICES, "file with the token of gateways and egress", {"metavar": "FILE"}, "spark"),
-    RunOption(("--tls-ca",), SERVICES, "certificates (PEM) that sign theirs; default: no TLS", {"metavar": "FILE"},
-              "spark"),
+              {"default": "", "metavar": "H:P"}, of_spark=True),
     RunOption(("--monitor",), SHOWN, f"where the page, metrics and API listen; off: nowhere; default: {LOOPBACK}, a "
-              "free port", {"default": "", "metavar": "[H:P|off]"}, "spark"),
+              "free port", {"default": "", "metavar": "[H:P|off]"}, of_spark=True),
     RunOption(("--json",), SHOWN, "progress and findings as JSON", FLAG),
     RunOption(("--quiet",), SHOWN, "show no status line, and no output of the application's workers", FLAG,
               is_submitted=False),
@@ -129,9 +124,9 @@ def add_options(parser: argparse.ArgumentParser, *, is_submitted: bool = False, 
                 part.add_argument(*each.names, help=each.what, **each.settings)
 
 
-def without_meaning(arguments: argparse.Namespace, engine: str) -> Iterator[str]:
-    """Yield the options that were given and mean something on another engine alone."""
+def without_meaning(arguments: argparse.Namespace) -> Iterator[str]:
+    """Yield the options that were given and mean nothing with `--engine memory`."""
     for each in OPTIONS:
         default = each.settings.get("default", None if each.takes_value else False)
-        if each.engine not in ("", engine) and getattr(arguments, each.attribute) != default:
+        if each.of_spark and getattr(arguments, each.attribute) != default:
             yield each.names[0]

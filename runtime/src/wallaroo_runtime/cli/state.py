@@ -61,7 +61,8 @@ def _rescale(arguments: argparse.Namespace) -> int:
         raise wrong_usage(reason="nothing says what shall change", fix="give --mode, --partitions or --buckets")
     begun = time.monotonic()
     if location := location_of(arguments):
-        done = rescale_at(location, wanted, remote_of(arguments), conf_of(arguments.conf))
+        conf = conf_of(arguments.conf)
+        done = rescale_at(location, wanted, remote_of(arguments, conf), conf)
     else:
         path = find_directory(arguments.checkpoint)
         if wanted.mode == REALTIME:

@@ -18,6 +18,7 @@ from wallaroo_runtime.cli.run import add_run_options, joined, location_of
 from wallaroo_runtime.cli.run_option import OWN, VISIBLE
 from wallaroo_runtime.console.reporter import says_ready
 from wallaroo_runtime.program.app import AppKind, resolve
+from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
 
 if TYPE_CHECKING:
     from wallaroo_runtime.topology.model import Topology
@@ -81,11 +82,12 @@ def run(arguments: argparse.Namespace) -> int:
     check_deploy_mode(arguments.master, arguments.deploy_mode)
     _check(arguments, app, in_cluster)
     conf = conf_of(arguments.conf)
-    check_services(location_of(arguments), remote_of(arguments))
+    remote = remote_of(arguments, conf)
+    check_services(location_of(arguments), remote)
     topology = load_application(app, (), arguments.inputs, arguments.outputs).topology
     check_runnable(topology)
     if arguments.mode == REALTIME:
-        check_realtime(topology, master=arguments.master, remote=remote_of(arguments))
+        check_realtime(topology, master=arguments.master, remote=remote)
     _, tokens = extracted([token for token in arguments.parts.own[1:] if token != app], SUBMIT)
     if in_cluster:
         command = _cluster_command(arguments, app, topology, conf, tokens=tokens)
@@ -130,12 +132,12 @@ def _cluster_command(
     jars = conf.get(JARS)
     if uses_kafka(topology):
         jars = ",".join(connector_jars(conf.get(JARS, "")))
-    conf = {**conf, JARS: with_jar(jars, operator_jar())}
-    shipped = {"--token-file": arguments.token_file, "--tls-ca": arguments.tls_ca}
-    _, tokens = extracted(tokens, {"--master": True, **dict.fromkeys(shipped, True)})
-    named = {option: Path(file) for option, file in shipped.items() if file}
-    tokens += [token for option, file in named.items() for token in (option, file.name)]
-    return cluster_command(app, arguments.master, conf, settings, arguments=tokens, files=list(named.values()))
+    shipped = {name: Path(conf[name]) for name in (TOKEN_FILE, AUTHORITY) if name in conf}
+    here = {name: file.name for name, file in shipped.items()}  # the driver has copies
+    conf = {**conf, JARS: with_jar(jars, operator_jar()), **here}
+    _, tokens = extracted(tokens, {"--master": True})
+    tokens += [token for pair in here.items() for token in ("--conf", "=".join(pair))]  # the last of a name counts
+    return cluster_command(app, arguments.master, conf, settings, arguments=tokens, files=list(shipped.values()))
 
 
 def tell(text: str) -> None:

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.cli.conf import conf_of
+from wallaroo_runtime.cli.gateway_option import credentials_of
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
 
 if TYPE_CHECKING:
     from wallaroo_runtime.service.endpoint import Service
@@ -29,8 +32,8 @@ def add_parser(subparsers: Any) -> None:
     add("--metadata-file", metavar="FILE", help="the same, from a file")
     add("--wait", action="store_true", help="wait until it is processed, and say how many keys were visited")
     add("--gateway", metavar="H:P", help="ask this gateway, of a run with remote gateways")
-    add("--token-file", metavar="FILE", help="file with the token of the gateway")
-    add("--tls-ca", metavar="FILE", help="certificates (PEM) that sign its; default: no TLS")
+    what = f"its {TOKEN_FILE} and {AUTHORITY}, as of `run`"
+    add("--conf", action="append", default=[], metavar="NAME=VALUE", help=what)
     add("--json", action="store_true", help="the result as a JSON object; findings as a JSON array")
 
 
@@ -89,6 +92,5 @@ def _gateway(arguments: argparse.Namespace) -> Iterator["Service"]:
         with local_gateway(find_directory(arguments.checkpoint), away(arguments.name)) as service:
             yield service
         return
-    token_file, authority = (Path(text) if text else None for text in (arguments.token_file, arguments.tls_ca))
-    options = RemoteOptions({"": arguments.gateway}, "", token_file, authority)
+    options = RemoteOptions({"": arguments.gateway}, "", *credentials_of(conf_of(arguments.conf)))
     yield options.service("gateway", arguments.gateway)

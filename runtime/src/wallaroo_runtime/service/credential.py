@@ -9,6 +9,7 @@ from pathlib import Path
 
 from wallaroo_runtime.errors import USAGE, RunError
 
+TOKEN_FILE, AUTHORITY = "spark.wallaroo.service.tokenFile", "spark.wallaroo.service.tlsCa"  # settings of `--conf`
 MAX_FILE_BYTES = 64 * 1024
 LEAST_CHARACTERS = 16
 

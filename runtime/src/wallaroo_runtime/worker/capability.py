@@ -59,4 +59,4 @@ def check_capabilities(spec: WorkerSpec, stage: pb.Stage, offered: Iterable[str]
         names = ", ".join(f'"{name}"' for name in missing)
         raise RunError.of("W416", WORKER, worker=spec.name, lack=lacking(names, f'stage "{stage.id}"'))
     if spec.check_persist and CHECK_PERSIST not in offered:
-        raise RunError.of("W416", WORKER, worker=spec.name, lack=lacking(f'"{CHECK_PERSIST}"', "--check-persist"))
+        raise RunError.of("W416", WORKER, worker=spec.name, lack=lacking(f'"{CHECK_PERSIST}"', "--debug"))

@@ -116,7 +116,7 @@ def state_computation(
 
     It may change the state in place. Messages of one key run one after the other, in arrival order. With `persist`
     False nothing is written for that message: what it changed is saved with the key's next True, and is undefined
-    after the state has been read again (restart, failure, full cache). `wallaroo run --check-persist` finds
+    after the state has been read again (restart, failure, full cache). `wallaroo run --debug` finds
     such changes.
 
     Args:

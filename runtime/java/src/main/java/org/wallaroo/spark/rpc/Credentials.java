@@ -85,7 +85,7 @@ public final class Credentials {
                     .build();
         } catch (SSLException | IllegalArgumentException error) {
             throw OperatorFailure.of("R642", "service", "service", "address", address, "reason",
-                    "the certificates of --tls-ca cannot be used: " + error.getMessage());
+                    "the certificates of spark.wallaroo.service.tlsCa cannot be used: " + error.getMessage());
         }
     }
 
