@@ -251,7 +251,7 @@ def test_the_monitor_refuses_what_there_is_not(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--limit", "0"], "R608 --limit 0 is no number of keys"),
+        (["--limit", "0"], "R608 argument --limit: '0' is not a number of 1 or more"),
         (["--after", "a"], "R608 --after is for pages, which have a limit"),
     ],
 )

@@ -187,7 +187,7 @@ def test_a_broker_that_other_machines_reach_warns(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["create", "t", "--partitions", "0"], "'0' is not a number of 1 or more"),
+        (["create", "t", "--partitions", "0"], "'0' is not a number from 1 to "),
         (["create", "t", "--config", "x"], "'x' is not NAME=VALUE"),
         (["emit", "t", "--partition", "-1"], "argument --partition: "),
         (["emit", "t", "--partitioner", "crc"], "crc is not a value of --partitioner"),

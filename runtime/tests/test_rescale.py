@@ -140,8 +140,8 @@ def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.C
             "R608 --checkpoint s3a://bucket/c needs a remote gateway",
         ),
         (["c"], "R608 nothing says what shall change"),
-        (["c", "--partitions", "0"], "R608 --partitions 0 is not possible"),
-        (["c", "--buckets", "1025"], "R608 --buckets 1025 is not possible"),
+        (["c", "--partitions", "0"], "R608 argument --partitions: '0' is not a number from 1 to 10000"),
+        (["c", "--buckets", "1025"], "R608 argument --buckets: '1025' is not a number from 1 to 1024"),
     ],
 )
 def test_what_the_command_line_cannot_ask_for(

@@ -5,15 +5,13 @@ in order. `wallaroo topics` makes and shows topics.
 """
 
 import argparse
-import json
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.registry import state_directory
-from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.json_line import print_json, report
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.broker import VERSION, Broker
 from wallaroo_runtime.service.credential import is_loopback
@@ -87,8 +85,7 @@ def tell(broker: Broker, *, is_open: bool, as_json: bool) -> None:
             deed="read and write its topics",
             fix="listen at 127.0.0.1",
         )
-        text = json.dumps([finding.to_json()], ensure_ascii=False) if as_json else str(finding)
-        print(text, file=sys.stderr, flush=True)
+        report([finding], as_json)
     if as_json:
         print_json({"state": "serving", "address": broker.address, "data": str(broker.directory)})
     else:

@@ -10,7 +10,7 @@ from typing import Any
 
 from wallaroo_runtime.checkpoint.dead_letter import StoredLetter, find_letter, find_letters, is_chosen, read_letters
 from wallaroo_runtime.cli.dead_letters_prune import declare_prune, run_prune
-from wallaroo_runtime.cli.parser import Parser, wrong_usage
+from wallaroo_runtime.cli.parser import Parser, whole, wrong_usage
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.console.table import number, print_table, room, table, text
@@ -65,7 +65,7 @@ def add_parser(subparsers: Any) -> None:
         action.add_argument("--code", metavar="C", default="", help="only those with this error code, e.g. C505")
         action.add_argument("--step", metavar="NAME", default="", help="only those of this source, step or sink")
     listing.add_argument("--group", action="store_true", help="one line for each step and code, with their number")
-    listing.add_argument("--limit", type=_natural, metavar="N", help="at most N")
+    listing.add_argument("--limit", type=whole(0), metavar="N", help="at most N")
     listing.add_argument("--json", action="store_true", help="one JSON object a line; findings as a JSON array")
     showing.add_argument("--json", action="store_true", help="as a JSON object, the input in base64")
     showing.add_argument("--input", metavar="FILE", help="write the input to FILE as it is, and show nothing")
@@ -221,11 +221,3 @@ def shown_input(data: bytes, width: int | None = None) -> Iterator[str]:
         part = data[start : start + count]
         text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
         yield f"{start:08x}  {part.hex(' '):<{3 * count - 1}}  {text}"
-
-
-def _natural(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        message = f"{number} is negative"
-        raise argparse.ArgumentTypeError(message)
-    return number

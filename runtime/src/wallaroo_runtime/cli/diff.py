@@ -8,7 +8,6 @@ of that (R754) or refuse NEW (R790).
 """
 
 import argparse
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from wallaroo_runtime.checkpoint.directory import MANIFEST, find_directory, runn
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.uncommitted import find_repeated
 from wallaroo_runtime.cli.document import WHAT, add_app_options, is_document, read_topology, split_document
-from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.json_line import print_json, report
 from wallaroo_runtime.errors import RUN, RunError
 from wallaroo_runtime.monitor.endpoint import driver_of
 from wallaroo_runtime.plan.change import Impact, compare
@@ -72,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _tell_repeated(path: Path, new: Topology, *, as_json: bool) -> None:
     finding, note = find_repeated(path, new, is_in_use=driver_of(path) is not None)
     if finding is not None:
-        print(json.dumps([finding.to_json()], ensure_ascii=False) if as_json else finding, file=sys.stderr)
+        report([finding], as_json)
     if note and not as_json:
         print(f"note: {note}", file=sys.stderr)
 

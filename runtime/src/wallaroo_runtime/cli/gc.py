@@ -4,10 +4,10 @@ import argparse
 import math
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.table import Table, number, place, table, text
 from wallaroo_runtime.errors import RunError
@@ -33,23 +33,19 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _days(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        message = f"{text!r} is no number of days; write e.g. 30"
-        raise argparse.ArgumentTypeError(message) from None
+    with suppress(ValueError):
+        if math.isfinite(days := float(text)) and days >= 0:
+            return days
+    message = f"{text!r} is no number of days; write e.g. 30"
+    raise argparse.ArgumentTypeError(message)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Remove unused entries, and print them."""
     from wallaroo_runtime.maintenance.garbage import find_unused  # late: it imports a client of HTTP
 
-    days = arguments.older_than
-    if not (math.isfinite(days) and days >= 0):
-        reason = f"--older-than {days:g} is no number of days"
-        raise wrong_usage(reason=reason, fix="give 0 or more")
     total, left = 0, list[str]()
-    entries = list(find_unused(days, checkpoints=arguments.checkpoints))
+    entries = list(find_unused(arguments.older_than, checkpoints=arguments.checkpoints))
     freed = "would be freed" if arguments.dry_run else "freed"
     sums = (f"{sum(entry.bytes for entry in entries):,}", "", freed, "")
     shown = table(COLUMNS, [*map(_row, entries), sums])

@@ -11,9 +11,8 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
-from wallaroo_runtime.checkpoint.directory import find_directory
-from wallaroo_runtime.cli.parser import wrong_usage
-from wallaroo_runtime.cli.status import only_one
+from wallaroo_runtime.cli.parser import whole, wrong_usage
+from wallaroo_runtime.cli.status import chosen
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.run.log_mark import is_begin
@@ -32,7 +31,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("names", metavar="NAME", nargs="*", help="only logs whose name begins so, e.g. worker or spark")
     parser.add_argument("--all", action="store_true", help="also the output of former runs")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with new output, until Ctrl-C")
-    parser.add_argument("--lines", "-n", type=int, default=LINES, metavar="N", help="last N lines of each; default: 20")
+    parser.add_argument(
+        "--lines", "-n", type=whole(0), default=LINES, metavar="N", help="last N lines of each; default: 20"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object a line, with the time of its reading")
 
 
@@ -95,10 +96,7 @@ def _texts(data: bytes) -> list[str]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the last lines of the logs, and go on with them where that was asked for."""
-    named = arguments.checkpoint
-    folder = (find_directory(named) if named else only_one()) / "logs"
-    if arguments.lines < 0:
-        raise wrong_usage(reason=f"--lines {arguments.lines} is not possible", fix="give 0 or more")
+    folder = chosen(arguments.checkpoint) / "logs"
     known: dict[Path, Log] = {}
     is_silent = True
     for log in _new(folder, arguments.names, known):

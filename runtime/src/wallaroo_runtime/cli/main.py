@@ -1,7 +1,6 @@
 """The entry point: finds the command, runs it, and turns every error into a diagnostic and an exit code."""
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, Family, 
 from wallaroo_runtime.checkpoint.registry import state_directory
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.cli.parser import Parser, unknown_arguments
+from wallaroo_runtime.console.json_line import report
 from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 
@@ -139,14 +139,6 @@ def exit_code(error: DiagnosticError) -> int:
         return USAGE
     family = error.diagnostics[0].family if error.diagnostics else Family.INTERNAL
     return {Family.TOPOLOGY: TOPOLOGY, Family.PLAN: TOPOLOGY, Family.WORKER: WORKER}.get(family, RUN)
-
-
-def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:
-    """Write diagnostics to stderr, for people or as one JSON array."""
-    if as_json:
-        print(json.dumps([finding.to_json() for finding in diagnostics], ensure_ascii=False), file=sys.stderr)
-    else:
-        print("\n".join(map(str, diagnostics)), file=sys.stderr)
 
 
 def unforeseen(error: Exception) -> list[Diagnostic]:

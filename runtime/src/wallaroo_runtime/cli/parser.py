@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from wallaroo.diagnostic.diagnostic import closest, did_you_mean
@@ -56,6 +56,28 @@ class Parser(argparse.ArgumentParser):
             reason = f"{value} is not a {'command' if what == 'COMMAND' else f'value of {what}'}"
             raise usage_error(reason, value, names, f"use one of {', '.join(names)}", self.prog)
         raise usage_error(message, "", (), "", self.prog)
+
+
+def whole(least: int, most: int = 10**18) -> Callable[[str], int]:
+    """Return what reads the value of an option that is a whole number.
+
+    Example:
+        >>> whole(1)("10_000")
+        10000
+        >>> whole(1, 20)("21")
+        Traceback (most recent call last):
+        argparse.ArgumentTypeError: '21' is not a number from 1 to 20
+    """
+
+    def read(text: str) -> int:
+        digits = text.replace("_", "")  # Wallaroo's command lines have them
+        if digits.isascii() and digits.isdecimal() and least <= int(digits[:20]) <= most:
+            return int(digits)
+        bounds = f"of {least} or more" if most == 10**18 else f"from {least} to {most}"
+        message = f"{text!r} is not a number {bounds}"
+        raise argparse.ArgumentTypeError(message)
+
+    return read
 
 
 def unknown_arguments(parser: Parser, extras: list[str]) -> RunError:

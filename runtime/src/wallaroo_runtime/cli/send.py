@@ -13,7 +13,7 @@ from typing import Any
 
 from wallaroo_runtime.cli.message import blocks, rate_of
 from wallaroo_runtime.cli.option import SENDER, Split, without_effect
-from wallaroo_runtime.cli.parser import tell_split
+from wallaroo_runtime.cli.parser import tell_split, whole
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.framing import KINDS
 from wallaroo_runtime.topology.override import parse_address
@@ -41,16 +41,16 @@ def add_parser(subparsers: Any) -> None:
         default="u32be",
         help="the bytes around each line: its length before it, a newline after it; none sends the file as it is",
     )
-    add("--messages", "-m", type=_positive, metavar="N", help="stop after N messages")
+    add("--messages", "-m", type=whole(1), metavar="N", help="stop after N messages")
     add(
-        "--repeat", "-r", type=_positive, metavar="N", default=1, nargs="?", const=0,
+        "--repeat", "-r", type=whole(1), metavar="N", default=1, nargs="?", const=0,
         help="send the file N times; without N until --messages are sent",
     )  # fmt: skip
-    add("--rate", type=_positive, metavar="N", help="send about N messages per second at most")
-    add("--batch-size", "-s", type=_positive, metavar="N", help="send N messages at a time, one batch per --interval")
-    add("--interval", "-i", type=_positive, metavar="NS", default=5_000_000, help="nanoseconds; default: 5000000")
+    add("--rate", type=whole(1), metavar="N", help="send about N messages per second at most")
+    add("--batch-size", "-s", type=whole(1), metavar="N", help="send N messages at a time, one batch per --interval")
+    add("--interval", "-i", type=whole(1), metavar="NS", default=5_000_000, help="nanoseconds; default: 5000000")
     add("--binary", "-y", action="store_true", help="the file has whole messages, each with its length before it")
-    add("--msg-size", "-g", type=_positive, metavar="N", help="with --binary: bytes of a message and its length")
+    add("--msg-size", "-g", type=whole(1), metavar="N", help="with --binary: bytes of a message and its length")
     add("--variable-size", "-z", action="store_true", help="with --binary: 4 bytes before each message say its length")
     add("--u64", "-u", action="store_true", help="without --file: numbers are 8 bytes, big-endian")
     add("--start-from", "-v", type=int, metavar="N", default=0, help="without --file: begin after N")
@@ -96,14 +96,6 @@ def _send(connection: socket.socket, ready: Iterator[tuple[int, bytes]], rate: f
     connection.settimeout(ACKNOWLEDGE_SECONDS)
     while connection.recv(65536):
         pass  # a source says nothing; its EOF is the acknowledgement
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        message = f"{number} is not positive"
-        raise argparse.ArgumentTypeError(message)
-    return number
 
 
 def _connect(text: str) -> socket.socket:

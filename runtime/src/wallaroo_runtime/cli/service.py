@@ -1,12 +1,10 @@
 """The parts that the commands `wallaroo gateway` and `wallaroo egress` share."""
 
 import argparse
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.json_line import print_json, report
 from wallaroo_runtime.topology.override import parse_address
 
 TOKEN_HELP = "file with the token, mode 0600; needed beyond loopback"
@@ -52,8 +50,7 @@ def run_command(kind: str, arguments: argparse.Namespace) -> int:
     )
     _, findings = listen_of(kind, options)
     for finding in findings:
-        text = json.dumps([finding.to_json()], ensure_ascii=False) if arguments.json else str(finding)
-        print(text, file=sys.stderr, flush=True)
+        report([finding], arguments.json)
 
     def tell(address: str, token_file: str) -> None:
         if arguments.json:

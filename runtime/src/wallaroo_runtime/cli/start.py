@@ -18,7 +18,7 @@ def main() -> int:
     others = set_aside_others()
     from wallaroo.diagnostic.diagnostic import Diagnostic
     from wallaroo_runtime.cli.main import main as run
-    from wallaroo_runtime.cli.main import report
+    from wallaroo_runtime.console.json_line import report
     from wallaroo_runtime.errors import TOPOLOGY
     from wallaroo_runtime.system.stop import end_for_good, end_in_order
 

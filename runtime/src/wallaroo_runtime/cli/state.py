@@ -9,7 +9,7 @@ from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.checkpoint.manifest import MODES, REALTIME, read_manifest
 from wallaroo_runtime.cli.conf import MAX_PARTITIONS, conf_of
 from wallaroo_runtime.cli.gateway_option import remote_of
-from wallaroo_runtime.cli.parser import Parser, wrong_usage
+from wallaroo_runtime.cli.parser import Parser, whole, wrong_usage
 from wallaroo_runtime.cli.run import location_of
 from wallaroo_runtime.cli.run_option import SERVICES, add_options
 from wallaroo_runtime.cli.state_query import add_queries, show_states
@@ -31,9 +31,9 @@ def add_parser(subparsers: Any) -> None:
     add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or the application; it must not run now")
     add("--mode", choices=MODES, help="that of `run` from now on")
     what = "number of shuffle partitions of micro-batches; after real-time mode: as before it"
-    add("--partitions", type=int, metavar="N", help=what)
+    add("--partitions", type=whole(1, MAX_PARTITIONS), metavar="N", help=what)
     what = "a new checkpoint has 4, and in real-time mode 8 of its one partition"
-    add("--buckets", type=int, metavar="M", help=f"buckets of each partition; {what}")
+    add("--buckets", type=whole(1, MAX_BUCKETS), metavar="M", help=f"buckets of each partition; {what}")
     add(
         "--conf",
         action="append",
@@ -53,10 +53,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _rescale(arguments: argparse.Namespace) -> int:
     """Rescale, and print the moved states."""
     wanted = Wanted(arguments.mode, arguments.partitions, arguments.buckets)
-    bounds = ("--partitions", wanted.partitions, MAX_PARTITIONS), ("--buckets", wanted.buckets, MAX_BUCKETS)
-    for option, number, most in bounds:
-        if number is not None and not 0 < number <= most:
-            raise wrong_usage(reason=f"{option} {number} is not possible", fix=f"give 1 to {most}")
     if wanted == Wanted():
         raise wrong_usage(reason="nothing says what shall change", fix="give --mode, --partitions or --buckets")
     begun = time.monotonic()

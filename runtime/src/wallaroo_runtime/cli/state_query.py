@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.conf import conf_of
-from wallaroo_runtime.cli.parser import wrong_usage
+from wallaroo_runtime.cli.parser import whole, wrong_usage
 from wallaroo_runtime.cli.run import location_of
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.reporter import printable
@@ -36,7 +36,7 @@ def add_queries(actions: Any) -> None:
     getting.add_argument("key", metavar="KEY", help=KEY_HELP)
     dumping.add_argument("--prefix", metavar="KEY", default="", help="only of keys that begin so")
     dumping.add_argument("--after", metavar="KEY", default="", help="only of keys after this one, with --limit")
-    dumping.add_argument("--limit", type=int, metavar="N", help="the first N, in the order of their keys")
+    dumping.add_argument("--limit", type=whole(1), metavar="N", help="the first N, in the order of their keys")
     for action in (getting, dumping):
         action.add_argument("--archive", metavar="FILE", default="", help="the packed application, if that was run")
         action.add_argument("--raw", action="store_true", help="the bytes of states in base64; starts no worker")
@@ -47,8 +47,9 @@ def add_queries(actions: Any) -> None:
 
 def show_states(arguments: argparse.Namespace) -> int:
     """Print the states that the action asks for."""
-    if arguments.action == "dump":
-        _check(arguments)
+    if arguments.action == "dump" and arguments.after and arguments.limit is None:
+        reason = "--after is for pages, which have a limit: without one keys come bucket by bucket"
+        raise wrong_usage(reason=reason, fix="give --limit, too")
     from wallaroo_runtime.run.offline_state import check_state, open_states, read_workers  # late: they import gRPC
 
     checkpoint = location_of(arguments) or find_directory(arguments.checkpoint)
@@ -87,15 +88,6 @@ def _meanwhile(checkpoint: Path | str, arguments: argparse.Namespace) -> str:
     names = [quote(text, safe="") for text in (arguments.name, getattr(arguments, "key", "")) if text]
     parts = urlsplit(url)
     return f"; its run answers sooner: {parts._replace(path='/'.join(['/api/v1/state', *names])).geturl()}"
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    limit = arguments.limit
-    if limit is not None and limit < 1:
-        raise wrong_usage(reason=f"--limit {limit} is no number of keys", fix="give 1 or more")
-    if arguments.after and limit is None:
-        reason = "--after is for pages, which have a limit: without one keys come bucket by bucket"
-        raise wrong_usage(reason=reason, fix="give --limit, too")
 
 
 def print_states(query: "StateQuery", arguments: argparse.Namespace) -> None:

@@ -35,8 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the status."""
     from wallaroo_runtime.monitor.endpoint import status_of  # late: it imports a client of HTTP
 
-    named = arguments.checkpoint
-    status = status_of(find_directory(named) if named else only_one())
+    status = status_of(chosen(arguments.checkpoint))
     if arguments.json:
         print_json(status)
     else:
@@ -45,12 +44,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def only_one() -> Path:
-    """Return the checkpoint of the application that runs.
+def chosen(named: str | None) -> Path:
+    """Return the checkpoint that a command line names, or else that of the application that runs.
 
     Raises:
-        RunError: R608, none or several run.
+        RunError: R608, none or several run; as `find_directory`.
     """
+    if named:
+        return find_directory(named)
     runs = list(running())
     if len(runs) == 1:
         return Path(runs[0]["checkpoint"])

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from wallaroo_runtime.cli.parser import Parser, wrong_usage
+from wallaroo_runtime.cli.parser import Parser, whole, wrong_usage
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.table import number, print_table, text
 from wallaroo_runtime.kafka.client import Cluster
@@ -21,6 +21,7 @@ from wallaroo_runtime.system.stop import stop_event
 from wallaroo_runtime.topology.override import parse_addresses
 
 BROKERS = "127.0.0.1:9092"
+MAX_PARTITION = 1_000_000_000
 COLUMNS = (text("topic", 40, 16), number("partitions", 10), number("records", 14), text("settings"))
 PARTITION_COLUMNS = (number("partition", 9), number("leader", 8), number("first offset", 14), number("next offset", 14))
 
@@ -61,8 +62,14 @@ def _add_settings(add: Any, name: str, what: str, default: Any = ()) -> None:
 
 
 def _add_create(add: Any) -> None:
-    add("--partitions", type=_natural, default=1, metavar="N", help="default: %(default)s")
-    add("--replicas", type=_natural, default=1, metavar="N", help="copies of each partition; default: %(default)s")
+    add("--partitions", type=whole(1, MAX_PARTITIONS), default=1, metavar="N", help="default: %(default)s")
+    add(
+        "--replicas",
+        type=whole(1, MAX_PARTITIONS),
+        default=1,
+        metavar="N",
+        help="copies of each partition; default: %(default)s",
+    )
     add("--compact", action="store_true", help="keep the last record of each key, as for a table")
     _add_settings(add, "--config", "a setting of the topic, e.g. retention.ms=3600000")
 
@@ -70,8 +77,15 @@ def _add_create(add: Any) -> None:
 def _add_tail(add: Any) -> None:
     add("--from-beginning", action="store_true", help="begin with the first records, not with those that come now")
     add("--to-end", action="store_true", help="end where the topic ends; implies --from-beginning")
-    add("-n", "--number", type=_natural, metavar="N", help="end after N records")
-    add("--partition", type=_partition, action="append", default=[], metavar="P", help="only this partition")
+    add("-n", "--number", type=whole(1), metavar="N", help="end after N records")
+    add(
+        "--partition",
+        type=whole(0, MAX_PARTITION),
+        action="append",
+        default=[],
+        metavar="P",
+        help="only this partition",
+    )
     add("--uncommitted", action="store_true", help="also records that transactions have not committed")
 
 
@@ -82,22 +96,7 @@ def _add_emit(add: Any) -> None:
     add("--separator", default="\t", metavar="TEXT", help="between key and value of a line; default: a tab")
     chosen = "murmur2: as Kafka's own clients, default; fnv1a: as Goka"
     add("--partitioner", choices=sorted(PARTITIONERS), default="murmur2", help=chosen)
-    add("--partition", type=_partition, metavar="P", help="write to this partition")
-
-
-def _natural(text: str) -> int:
-    return _number(text, 1)
-
-
-def _partition(text: str) -> int:
-    return _number(text, 0)
-
-
-def _number(text: str, least: int) -> int:
-    if not text.isascii() or not text.isdecimal() or not least <= int(text[:12]) <= 1_000_000_000:
-        reason = f"{text!r} is not a number of {least} or more"
-        raise argparse.ArgumentTypeError(reason)
-    return int(text)
+    add("--partition", type=whole(0, MAX_PARTITION), metavar="P", help="write to this partition")
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -138,9 +137,6 @@ def _list(cluster: Cluster, arguments: argparse.Namespace) -> None:
 
 
 def _create(cluster: Cluster, arguments: argparse.Namespace) -> None:
-    if arguments.partitions > MAX_PARTITIONS:
-        reason, fix = f"--partitions is {arguments.partitions}", f"give at most {MAX_PARTITIONS:,}"
-        raise wrong_usage(reason=reason, fix=fix)
     settings = ({"cleanup.policy": "compact"} if arguments.compact else {}) | dict(arguments.config)
     create_topic(cluster, arguments.topic, arguments.partitions, arguments.replicas, settings)
     if arguments.json:

@@ -1,9 +1,12 @@
-"""Objects that commands print with `--json`: one a line, each with a time."""
+"""What commands print with `--json`: objects, one a line, each with a time, and findings."""
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
+
+from wallaroo.diagnostic.diagnostic import Diagnostic
 
 
 def stamped(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -20,3 +23,12 @@ def stamped(values: Mapping[str, Any]) -> dict[str, Any]:
 def print_json(values: Mapping[str, Any]) -> None:
     """Print an object in a line of stdout, with its time."""
     print(json.dumps(stamped(values), ensure_ascii=False), flush=True)
+
+
+def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:
+    """Write diagnostics to stderr, for people or as one JSON array."""
+    if as_json:
+        text = json.dumps([finding.to_json() for finding in diagnostics], ensure_ascii=False)
+    else:
+        text = "\n".join(map(str, diagnostics))
+    print(text, file=sys.stderr, flush=True)
