@@ -78,7 +78,7 @@ def test_a_difference_is_shown(project: Path, capsys: pytest.CaptureFixture[str]
         "  -3 10\n"
         "  +3 9\n"
         "  dead letters: expected 0, came 1\n"
-        "    C505 numbers: ValueError: invalid literal for int() with base 10: b'x'\n"
+        "    C505 numbers: ValueError: invalid literal for int() with base 10: b'x' (b'x')\n"
         "1 of 1 failed\n"
     )
     assert main(["test", str(case), "--json"]) == 1

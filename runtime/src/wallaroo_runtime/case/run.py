@@ -7,6 +7,7 @@ from wallaroo_runtime.case.case import FILE, RECORDS, Case, Found, bad
 from wallaroo_runtime.case.topics import feed_records, topic_lines
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Topology
+from wallaroo_runtime.topology.origin import letter_words
 
 LATER = timedelta(hours=1)  # after which all windows of a case are over
 MAX_LETTERS = 5
@@ -31,7 +32,8 @@ def run_case(case: Case, app: Path) -> Found:
         run.advance(int(LATER.total_seconds() * 1000))
         count = sum(1 for _ in run.topology.sinks())
         values = [record.value or b"" for number in range(count) for record in run.records(str(number))]
-        letters = [f"{letter.code} {letter.step}: {letter.error}" for letter in run.letters[:MAX_LETTERS]]
+        first = run.written_letters[:MAX_LETTERS]
+        letters = [f"{letter.code} {letter.step}: {letter.error}{letter_words(letter)}" for letter in first]
         lines = topic_lines(case, run) if case.has_records else case.lines(b"".join(values))
         return Found(lines, run.letter_count, letters)
     finally:

@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.message.kafka_record import KafkaRecord
-from wallaroo.message.kit import DeadLetter
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.case.record_input import RecordInput
 from wallaroo_runtime.case.record_line import record_line
@@ -46,25 +45,11 @@ class LetterReporter:
     def __init__(self, warn: Callable[[Diagnostic], None]) -> None:
         self._warn, self._watch = warn, LetterWatch()
 
-    def tell(self, letters: Sequence[DeadLetter]) -> None:
+    def tell(self, letters: Sequence[pb.DeadLetter]) -> None:
         """Report those of a micro-batch."""
-        batch = [_reported(each) for each in letters]
-        self._watch.add([("", letter) for letter in batch], len(batch))
+        self._watch.add([("", letter) for letter in letters], len(letters))
         for notable in self._watch.news():
             self._warn(replace(notable.finding(""), pointer="", fix=LETTER_FIX))
-
-
-def _reported(letter: DeadLetter) -> pb.DeadLetter:
-    key = letter.key.encode() if isinstance(letter.key, str) else letter.key
-    is_written = isinstance(letter.message, bytes) and letter.step != letter.source  # of another language
-    try:
-        preview = "" if is_written else shown(letter.message).encode("utf-8", "backslashreplace").decode()
-    except Exception:  # of its `__repr__`
-        preview = ""
-    return pb.DeadLetter(
-        step=letter.step, path=letter.step, code=letter.code, error=letter.error, traceback=letter.traceback,
-        key=key or b"", has_key=key is not None, preview=preview,
-    )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -151,7 +136,7 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
 
     letters = LetterReporter(reporter.warn)
 
-    def bury(batch: Sequence[DeadLetter]) -> None:
+    def bury(batch: Sequence[pb.DeadLetter]) -> None:
         if console.debugging.is_over:
             server.refuse()  # these messages have not failed: nobody let them end
         else:

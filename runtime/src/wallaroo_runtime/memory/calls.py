@@ -76,19 +76,19 @@ def run_data(client: CallClient, opening: pb.Opening, inputs: Iterable[bytes]) -
         RunError: What the worker reports, or W410, it breaks a rule.
     """
     source = iter(inputs)
-    held = next(source, None)
+    held, skips = next(source, None), list[pb.Skip]()
     while held is not None:
         stream, index = client.open(opening.partition, _process, opening, pb.ProcessRequest), 0
         try:
             while held is not None:
-                stream.send(pb.ProcessRequest(data=pb.Data(index=index, frames=held)))
+                stream.send(pb.ProcessRequest(data=pb.Data(index=index, frames=held, skips=skips)))
                 outputs = _outputs(client, stream, index)
                 client.progressed()
                 yield outputs
-                index, held = index + 1, next(source, None)
+                index, held, skips = index + 1, next(source, None), []
             stream.finish()
-        except Broken:
-            continue  # `held` has no answer
+        except Broken as broken:
+            skips += broken.skips  # `held` has no answer
         finally:
             stream.close()
 
@@ -148,15 +148,17 @@ class StateSession:
         Raises:
             RunError: What the worker reports, or W410, it breaks a rule.
         """
+        skips, is_careful = list[pb.Skip](), False
         while True:
             stream, index = self._stream(bucket)
-            call = pb.Bucket(index=index, bucket=bucket, wants_snapshot=wants_snapshot)
+            call = pb.Bucket(index=index, bucket=bucket, wants_snapshot=wants_snapshot, skips=skips, careful=is_careful)
             call.version.counter, call.version.nonce = version.counter, version.nonce
             try:
                 self._send(stream, call, frames)
                 result = self._receive(stream, index, version, load_log)
-            except Broken:
+            except Broken as broken:
                 self.abandon()
+                skips, is_careful = skips + broken.skips, True
                 continue
             self.client.progressed()
             return result

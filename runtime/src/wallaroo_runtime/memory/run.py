@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import shown
-from wallaroo.message.frame import FRAMED, PLAIN, FrameHeader, read_frame, write_frame
+from wallaroo.message.frame import FRAMED, PLAIN, FrameHeader, write_frame
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.key import readable
 from wallaroo.message.kit import DeadLetter, Message, Record
@@ -26,6 +26,7 @@ from wallaroo_runtime.memory.source_frame import MOST_TICKS, tick_frames, value_
 from wallaroo_runtime.memory.state import foreign_state, read_states, state_names
 from wallaroo_runtime.memory.topic import TopicFeed, written_record
 from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import (
     GeneratorSource,
@@ -60,7 +61,7 @@ class MemoryRun:
 
     Attributes:
         now_ms: The application's clock, in milliseconds since 1970; only `advance` moves it.
-        letters: The dead letters since the last `take`.
+        letters: The dead letters since the last `take`, and as their workers wrote them: `written_letters`.
         letter_count: How many there were since the start.
         feed: The topics.
     """
@@ -76,7 +77,7 @@ class MemoryRun:
         topics: Path | None = None,
     ) -> None:
         self.topology, self.plan = topology, plan
-        self.now_ms, self.letters = FIRST_MS, list[DeadLetter]()
+        self.now_ms, self.letters, self.written_letters = FIRST_MS, list[DeadLetter](), list[pb.DeadLetter]()
         self._clients, self._closing = clients, closing or ExitStack()
         tables = {plan.ports[each.path] for each in topology.sources() if isinstance(each, KafkaSource) and each.table}
         self._engine = Engine(plan, clients, ErrorPolicy.of(topology, on_error), tables=tables)
@@ -270,7 +271,7 @@ class MemoryRun:
     def take(self) -> dict[str, list[Record]]:
         """Return the sinks' records, by path, and forget outputs and dead letters; states stay."""
         taken = self._outputs
-        self.letters = []
+        self.letters, self.written_letters = [], []
         self._outputs = {path: [] for path in taken}
         return taken
 
@@ -361,10 +362,10 @@ class MemoryRun:
             self._outputs[sink.path] += records
             if isinstance(sink, KafkaSink):
                 self._waiting += self.feed.write((written_record(sink, each) for each in records), self.now_ms)
-        letters = (pb.DeadLetter.FromString(value) for frame in batch.letters for value in read_frame(frame).values())
-        before = len(self.letters)
-        self.letters += sorted(map(self._letter, letters), key=lambda letter: letter.sequence)
-        self.letter_count += len(self.letters) - before
+        letters = sorted(letters_of(batch.letters), key=lambda letter: letter.sequence)
+        self.written_letters += letters
+        self.letters += map(self._letter, letters)
+        self.letter_count += len(letters)
         return batch
 
     def _letter(self, letter: pb.DeadLetter) -> DeadLetter:

@@ -10,7 +10,7 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.message.kafka_record import KafkaRecord
-from wallaroo.message.kit import DeadLetter
+from wallaroo.worker._proto import worker_pb2
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.gateway.clock import Clock
 from wallaroo_runtime.gateway.connection import EOF, RESET, UNKNOWN_SIZE, listen, real_address
@@ -41,7 +41,7 @@ PENDING_BYTES = 64 * 1024 * 1024  # that wait for receivers before sources wait
 FINISH_S = 2.0
 
 
-def ignore(record: KafkaRecord | Sequence[DeadLetter]) -> None:
+def ignore(record: KafkaRecord | Sequence[worker_pb2.DeadLetter]) -> None:
     """Show nothing."""
 
 
@@ -64,7 +64,7 @@ class MemoryServer:
         run: MemoryRun,
         say: Callable[[Diagnostic], None],
         show: Callable[[KafkaRecord], None] = ignore,
-        bury: Callable[[Sequence[DeadLetter]], None] = ignore,
+        bury: Callable[[Sequence[worker_pb2.DeadLetter]], None] = ignore,
     ) -> None:
         check_served(run.topology)
         self.run, self._say, self._show, self._bury = run, say, show, bury
@@ -247,7 +247,7 @@ class MemoryServer:
                 self.refuse()
             for finding in error.diagnostics if self.failure is None else ():
                 self._say(finding)
-        self._bury(self.run.letters)
+        self._bury(self.run.written_letters)
         for path, records in self.run.take().items():
             self.emitted += len(records)
             if path in self._topics:

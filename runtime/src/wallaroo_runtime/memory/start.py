@@ -26,7 +26,6 @@ from wallaroo_runtime.worker.client import WorkerClient
 from wallaroo_runtime.worker.discovery import stop_worker
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
-ON_SPARK = "a run on Spark makes the message that ends it a dead letter, which names it"
 MAIN = "main"
 BUCKETS = 4  # more than one, so that keys meet a shuffle as on Spark
 
@@ -137,10 +136,9 @@ class ProcessClient(WorkerClient):
         """Wait until another process of the worker serves; parameters and errors are those of `WorkerClient`."""
         try:
             super().recover(endpoints, cause)
-        except RunError as error:
+        except RunError:
             self._is_lost = True
-            diagnostics = [replace(each, fix=f"{each.fix}; {ON_SPARK}") for each in error.diagnostics]
-            raise RunError(diagnostics, error.exit_code) from error
+            raise
 
     def remove_logs(self) -> None:
         """Remove the logs of a worker that could go on."""

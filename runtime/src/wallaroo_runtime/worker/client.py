@@ -1,4 +1,4 @@
-"""The way to workers: a plain client, which repeats a call when its worker ends, and does not look for the reason."""
+"""The way to workers: a plain client, whose calls run one by one; a call whose worker ends is repeated."""
 
 import contextlib
 import os
@@ -16,19 +16,28 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host import trace
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.capability import check_capabilities
-from wallaroo_runtime.worker.discovery import kill_worker, recover_worker
-from wallaroo_runtime.worker.ending import PREFIX
+from wallaroo_runtime.worker.discovery import ending_of, kill_worker, recover_worker
+from wallaroo_runtime.worker.ending import OUTSIDE, PREFIX, is_own, parse
 from wallaroo_runtime.worker.endpoint import Endpoints, connect_worker, remote_error
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 BROKEN_LIMIT, RETRY_LIMIT = 30, 3
 FLIGHT_BYTES = 256
+NOBODY = "", -1
 _numbers = count()
 Method = Callable[[Any], Callable[[Iterator[Any]], Iterator[Any]]]
 
 
 class Broken(Exception):
-    """The stream ended before its time; its calls that were not answered are to be made again."""
+    """The stream ended before its time; its calls that were not answered are to be made again.
+
+    Attributes:
+        skips: The message that ended or stalled the worker, where it is known: the call leaves it out.
+    """
+
+    def __init__(self, skip: pb.Skip | None = None) -> None:
+        super().__init__()
+        self.skips = [skip] if skip else []
 
 
 class CallStream(ABC):
@@ -124,6 +133,7 @@ class WorkerClient(CallClient):
         super().__init__(spec)
         self._endpoints: Endpoints | None = None
         self._broken = 0
+        self.suspect = NOBODY  # stage and ordinal of the message in flight when a signal ended the worker
 
     def endpoints(self) -> Endpoints:
         """Return the worker's endpoints, connecting first when needed.
@@ -155,7 +165,7 @@ class WorkerClient(CallClient):
     def progressed(self) -> None:
         """Take note that a call was answered: earlier failures count no more."""
         super().progressed()
-        self._broken = 0
+        self._broken, self.suspect = 0, NOBODY
 
     def recover(self, endpoints: Endpoints, cause: grpc.RpcError) -> None:
         """Wait until another process of the worker serves.
@@ -224,16 +234,38 @@ class WorkerStream(CallStream):
             return super().receive()
         except grpc.RpcError as error:
             self._error = "the worker gave no answer"
+            skip = self._stalled() if self._has_hung else self._ended()
             self.close()
-            if self._has_hung:
-                seconds = f"{self._worker.spec.deadline_ms / 1000:g}"
-                kill_worker(self._endpoints.connection, f"it gave no answer within {seconds} s")
-                name = self._worker.spec.name
-                raise RunError.of("W411", WORKER, worker=name, seconds=seconds, stage=self._stage) from error
             self._worker.recover(self._endpoints, error)
-            raise Broken from error
+            raise Broken(skip) from error
         finally:
             self._turns += 1
+
+    def _stalled(self) -> pb.Skip:
+        """End the worker; returns the message that takes too long.
+
+        Raises:
+            RunError: W411, none is in flight.
+        """
+        seconds, message = f"{self._worker.spec.deadline_ms / 1000:g}", parse(self.flight.read_bytes()[:32]).message
+        is_known = 0 < message < OUTSIDE
+        kill_worker(self._endpoints.connection, f"it gave no answer within {seconds} s", is_excused=is_known)
+        if not is_known:
+            self.close()
+            raise RunError.of("W411", WORKER, worker=self._worker.spec.name, seconds=seconds, stage=self._stage)
+        return pb.Skip(ordinal=message - 1, code="C509", reason=f"no answer within {seconds} s")
+
+    def _ended(self) -> pb.Skip | None:
+        """Return the message that ended the worker; a signal from outside must have met it twice."""
+        ending = ending_of(self._endpoints.connection)
+        _, ordinal = ending.at_work.get(self.flight.name, (0, -1)) if ending else (0, -1)
+        before, self._worker.suspect = self._worker.suspect, (self._stage, ordinal)
+        if ending is None or ending.killed_for or not 0 <= ordinal < OUTSIDE - 1:
+            return None
+        if not is_own(ending.status) and before != self._worker.suspect:
+            return None
+        reason = f"the worker ended while it ran this message; {ending.text}"
+        return pb.Skip(ordinal=ordinal, code="C508", reason=reason)
 
     def _watch(self) -> None:
         """Cancel the call when somebody waits, and nothing changes for as long as a message may take."""

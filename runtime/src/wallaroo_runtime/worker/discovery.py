@@ -9,6 +9,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker import control, supervisor
 from wallaroo_runtime.worker.directory import check_existing, locked, make_private, worker_directory
+from wallaroo_runtime.worker.ending import Ending
 from wallaroo_runtime.worker.launch import SOCKET
 from wallaroo_runtime.worker.owner_process import Owner, find_owner
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -70,10 +71,20 @@ def recover_worker(connection: ServingWorker, owner: Owner | None = None) -> Ser
     return _ask(connection.spec, connection.directory, owner, request)
 
 
-def kill_worker(connection: ServingWorker, reason: str) -> None:
+def kill_worker(connection: ServingWorker, reason: str, *, is_excused: bool) -> None:
     """Kill exactly this process of the worker; the supervisor starts another one."""
-    request = {"op": "kill", "generation": connection.generation, "reason": reason, "is_excused": False}
+    request = {"op": "kill", "generation": connection.generation, "reason": reason, "is_excused": is_excused}
     control.ask(connection.directory, request, MARGIN_SECONDS)
+
+
+def ending_of(connection: ServingWorker) -> Ending | None:
+    """Wait for the end of this process of the worker; returns how it ended, None where nobody knows."""
+    try:
+        reply = control.ask(connection.directory, {"op": "ending", "generation": connection.generation}, MARGIN_SECONDS)
+    except (FileNotFoundError, ConnectionError):
+        return None
+    ending = reply.get("ending")
+    return Ending.from_json(ending) if ending else None
 
 
 def stop_worker(spec: WorkerSpec, owner: Owner | None = None) -> bool:
