@@ -7,6 +7,7 @@ import re
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
@@ -16,6 +17,8 @@ from support.kafka import Broker
 from support.kafka_application import DEADLINE_S, PARTITIONS, Make, Topic, application, document, send, words
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.kafka.topic import create_topic
+from wallaroo_runtime.topology.canonical import interface_hash
+from wallaroo_runtime.topology.load import load_document
 
 __all__ = ["application"]  # the fixture
 
@@ -119,13 +122,62 @@ def test_records_that_expired_while_it_was_stopped_are_told_and_passed_over(brok
 
 
 def test_a_topic_that_does_not_exist(broker: Broker, application: Make) -> None:
+    broker.create("missing-out")
     running = application(document(broker, "missing"))
     running.start()
     assert running.wait() == 1
-    assert (
-        f'R673 Kafka at {broker.address} has no such topic "missing-in"; it does not exist\n'
-        "  fix: create it, e.g. with `wallaroo topics create`, or correct its name and partitions"
-    ) in running.output()
+    assert no_topic(broker, "missing-in", "it does not exist") in running.output()
+
+
+def no_topic(broker: Broker, topic: str, reason: str) -> str:
+    command = f"wallaroo topics create {topic} --brokers {broker.address}"
+    return (
+        f'R673 Kafka at {broker.address} has no such topic "{topic}"; {reason}\n'
+        f"  fix: create it, e.g. with `{command}`, or correct its name and partitions"
+    )
+
+
+def by_spark(app: dict[str, Any], broker: Broker, topic: str) -> dict[str, Any]:
+    """Let Spark write a topic in place of the egress."""
+    options = {"kafka.bootstrap.servers": broker.address, "topic": topic}
+    head = {"path": "0/sinks/0", "name": "rows", "kind": "spark", "inputs": ["0/steps/1"], "worker": "main"}
+    app["pipelines"][0]["sinks"] = [{**head, "format": "kafka", "options": options, "value": "value"}]
+    app["workers"][0]["interface_hash"] = interface_hash(load_document(app))
+    return app
+
+
+def test_a_sink_whose_topic_does_not_exist_and_is_not_created(broker: Broker, application: Make) -> None:
+    broker.create("unwritten-in")
+    plain = document(broker, "unwritten")
+    running = application(plain)
+    for mode in ("microbatch", "realtime"):
+        running.start("--mode", mode, "--fresh")
+        assert running.wait() == 1
+        reason = 'sink "out" writes it, and the brokers create none'
+        assert running.output().count(no_topic(broker, "unwritten-out", reason)) == 1, running.output()
+        (running.directory / "output").unlink()
+    running = application(by_spark(plain, broker, "unwritten-rows"))
+    running.start("--fresh")
+    assert running.wait() == 1
+    reason = 'sink "rows" writes it, and the brokers create none'
+    assert no_topic(broker, "unwritten-rows", reason) in running.output()
+
+
+def test_topics_of_sinks_that_brokers_create(tmp_path: Path, application: Make) -> None:
+    broker = Broker(tmp_path / "creates", {"auto.create.topics.enable": "true", "num.partitions": str(PARTITIONS)})
+    broker.start()
+    try:
+        create_topic(broker.cluster, "made-in", PARTITIONS, 1, {})
+        send(broker, "made-in", words(0, 30))
+        plain = document(broker, "made")
+        for name in ("made-out", "made-rows"):
+            running = application(by_spark(plain, broker, name) if name == "made-rows" else plain)
+            running.start("--stop-when-idle", "3", "--fresh")
+            assert running.wait() == 0, running.output()
+            found = {record.value().split()[0] for record in records_of(broker, name)}
+            assert found == {word.encode() for word in words(0, 30)}
+    finally:
+        broker.stop()
 
 
 CHOOSES = """

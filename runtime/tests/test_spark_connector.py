@@ -10,6 +10,7 @@ import pytest
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.options import AppOptions, RunOptions, SparkOptions
 from wallaroo_runtime.run.run import _spark_settings
+from wallaroo_runtime.run.topics import check_sinks
 from wallaroo_runtime.spark.machine.master import SUBMITTED
 from wallaroo_runtime.spark.source.kafka import check_kafka
 from wallaroo_runtime.spark.source.kafka_connector import connector_jars, coordinates, jar_settings, uses_kafka
@@ -114,8 +115,13 @@ def test_a_broker_that_is_not_there() -> None:
         topology = Topology("app", (), (Pipeline("p", (), (), (sink,)),), {})
         assert not uses_kafka(topology), "the egress writes"
         with pytest.raises(RunError) as caught:
-            check_kafka(None, topology)  # type: ignore[arg-type]
+            check_sinks(topology)
+        options = {"kafka.bootstrap.servers": f"{address},nowhere", "topic": "t"}
+        rows = SparkSink(**head, format="kafka", options=options, value="value")
+        with pytest.raises(RunError) as caught_by_spark:
+            check_kafka(None, Topology("app", (), (Pipeline("p", (), (), (rows,)),), {}))  # type: ignore[arg-type]
     text = str(caught.value)
+    assert text == str(caught_by_spark.value)
     assert text.startswith(f'R672 sink "out": no answer from Kafka at {address},nowhere; {address}: ')
     assert "refused; nowhere: " in text
     assert text.endswith("\n  fix: start the brokers, e.g. `wallaroo broker`, or correct their address")

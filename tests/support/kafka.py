@@ -3,6 +3,7 @@
 import signal
 import socket
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from wallaroo_runtime.kafka.broker import Broker as Node
@@ -20,8 +21,8 @@ def free_port() -> int:
 class Broker(Node):
     """One Kafka node with its files in a directory; topics are made by `create`."""
 
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory / "kafka")
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(directory / "kafka", settings=settings)
 
     @property
     def cluster(self) -> Cluster:

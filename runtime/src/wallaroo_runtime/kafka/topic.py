@@ -13,6 +13,8 @@ from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 MAX_PARTITIONS = 10_000
 LEAST_MAX_BYTES = 1000  # what the client takes as its own limit
 KNOWN_S = 0.05  # between two looks for a new topic
+AUTO_CREATE = "auto.create.topics.enable"
+NOT_CREATED = "writes it, and the brokers create none"
 ANY_TIME = (1 << 63) - 1
 
 
@@ -82,14 +84,9 @@ class RecordLimits(NamedTuple):
 
 def record_limits(settings: Mapping[str, Any], topic: str) -> RecordLimits:
     """Return the limits of a topic's records; where brokers do not say, these are the defaults."""
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import RESOURCE_TOPIC, AdminClient, ConfigResource
+    from confluent_kafka.admin import RESOURCE_TOPIC
 
-    resource = ConfigResource(RESOURCE_TOPIC, topic)
-    try:
-        admin = AdminClient(dict(settings))  # the answer comes as long as there is the client
-        config = admin.describe_configs([resource], request_timeout=ANSWER_S)[resource].result(2 * ANSWER_S)
-    except (KafkaException, NoAnswerError):  # who may write, need not be allowed to ask
+    if not (config := _config(settings, RESOURCE_TOPIC, topic)):
         return RecordLimits()
     # Brokers before 3.6 have one setting for both; with times of their own they look at none.
     keeps = config["message.timestamp.type"].value == "CreateTime"
@@ -101,6 +98,37 @@ def record_limits(settings: Mapping[str, Any], topic: str) -> RecordLimits:
         int(past.value) if past is not None and keeps else ANY_TIME,
         int(future.value) if future is not None and keeps else ANY_TIME,
     )
+
+
+def _config(settings: Mapping[str, Any], kind: Any, name: str) -> dict[str, Any]:
+    """Return the settings of a topic or broker; empty: it does not say. Who may write, need not be allowed to ask."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient, ConfigResource
+
+    resource = ConfigResource(kind, name)
+    try:
+        admin = AdminClient(dict(settings))  # the answer comes as long as there is the client
+        config: dict[str, Any] = admin.describe_configs([resource], request_timeout=ANSWER_S)[resource].result(
+            2 * ANSWER_S
+        )
+    except (KafkaException, NoAnswerError):
+        return {}
+    return config
+
+
+def check_written(cluster: Cluster, topic: str) -> None:
+    """Refuse a topic that is not there, where brokers say that they create none for a client that writes.
+
+    Raises:
+        RunError: R673; R672, no answer.
+    """
+    from confluent_kafka.admin import RESOURCE_BROKER
+
+    metadata = cluster.metadata()
+    if topic not in metadata.topics:
+        config = _config(cluster.settings, RESOURCE_BROKER, str(min(metadata.brokers)))
+        if AUTO_CREATE in config and config[AUTO_CREATE].value == "false":
+            raise RunError.of("R673", topic=topic, brokers=cluster.name, reason=f"{cluster.what} {NOT_CREATED}")
 
 
 def batch_settings(limit: int) -> dict[str, Any]:

@@ -39,7 +39,7 @@ from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, end_java, ending_j
 from wallaroo_runtime.run.snapshot import Reporter, listening
 from wallaroo_runtime.run.start_over import start_over, start_over_at
 from wallaroo_runtime.run.topic_watch import watch_topics
-from wallaroo_runtime.run.topics import create_topics
+from wallaroo_runtime.run.topics import check_sinks, create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.machine.check import check_machine
 from wallaroo_runtime.spark.machine.master import SUBMITTED, check_master, cores, shuffle_partitions
@@ -232,6 +232,7 @@ def _run(
         reporter.warn(finding)
     check_left(checkpoint)
     create_topics(topology, reporter.note)
+    check_sinks(topology)
     starts = chosen_mode(options).starts(topology, checkpoint, options)
     peers = Peers(
         topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, starts=starts,

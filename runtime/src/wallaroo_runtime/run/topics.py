@@ -7,7 +7,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import Cluster, connection_settings
-from wallaroo_runtime.kafka.topic import ensure_topic
+from wallaroo_runtime.kafka.topic import check_written, ensure_topic
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, place_of
 from wallaroo_runtime.topology.secret import resolved
 from wallaroo_runtime.topology.topic import TopicCreation
@@ -33,6 +33,16 @@ def create_topics(topology: Topology, note: Callable[[str], None]) -> None:
     for wanted in groups.values():
         for name, partitions in _create(wanted):
             note(f'topic "{name}" created, {partitions} partitions')
+
+
+def check_sinks(topology: Topology) -> None:
+    """Refuse sinks whose topics are not there, and are not created when they are written.
+
+    Raises:
+        RunError: R672, no broker answers; R673; R728, the client is not installed.
+    """
+    for sink in topology.kafka_sinks():
+        check_written(Cluster(sink.brokers, connection_settings(resolved(sink.options)), place_of(sink)), sink.topic)
 
 
 def check_topics(session: Any, topology: Topology, checkpoint: Checkpoint, reset: str, warn: Warn) -> dict[str, str]:

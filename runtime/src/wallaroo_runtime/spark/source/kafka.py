@@ -14,11 +14,12 @@ from wallaroo_runtime.kafka.client import check_answer
 from wallaroo_runtime.kafka.identity import IS_RESET, REPEATED, RESET, id_of, is_other, other_topic
 from wallaroo_runtime.kafka.java import PREFIX, java_options
 from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, check_partitions, lost_records, starting_offsets
+from wallaroo_runtime.kafka.topic import AUTO_CREATE, NOT_CREATED
 from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory, spark_path
 from wallaroo_runtime.spark.planned import past_progress
 from wallaroo_runtime.spark.source.kafka_connector import uses_kafka
 from wallaroo_runtime.storage.progress import plan_elsewhere
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records, place_of
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Sink, SparkSink, Topology, has_records, place_of
 from wallaroo_runtime.topology.secret import resolved
 
 FORMAT = "kafka"
@@ -144,9 +145,9 @@ def check_kafka(
                 _told(other_topic(source.name, source.topic, was, now, fix), None if repeats else warn)
                 begins[source.topic] = offsets
             check_partitions(source.topic, source.brokers[0], known, (number for number, _ in source.partitions or ()))
-    for sink in topology.sinks():
-        if isinstance(sink, KafkaSink):
-            check_answer(sink.brokers, place_of(sink))
+    for sink in filter(None, map(spark_topic, topology.sinks())):
+        with KafkaAdmin(session, sink) as admin:
+            admin.check_written(sink.topic)
     lost = records_lost(session, topology, checkpoint, begins) if checkpoint else []
     if begins:
         plan_elsewhere(HadoopDirectory(session, spark_path(checkpoint)), begins)
@@ -156,6 +157,15 @@ def check_kafka(
     elif ending := [finding for source, finding in lost if not passes_lost(source)]:
         raise RunError(ending)
     return topic_ids
+
+
+def spark_topic(sink: Sink) -> KafkaSink | None:
+    """Return a sink that Spark writes as one of Kafka; None: it is none, or its rows name topics."""
+    if not isinstance(sink, SparkSink) or sink.format != FORMAT or not (topic := sink.options.get("topic")):
+        return None
+    brokers = resolved(sink.options).get(PREFIX + "bootstrap.servers", "").split(",")
+    names = {name: getattr(sink, name) for name in ("path", "name", "kind", "worker", "inputs", "options")}
+    return KafkaSink(**names, topic=topic, brokers=tuple(brokers))
 
 
 def _told(other: RunError, warn: Callable[[Diagnostic], None] | None) -> None:
@@ -257,6 +267,23 @@ class KafkaAdmin:
         names.add(topic)
         return self._get(self._client.describeTopics(names).allTopicNames()).get(topic)
 
+    def check_written(self, topic: str) -> None:
+        """Refuse a topic that is not there, where brokers say that they create none for a client that writes.
+
+        Raises:
+            RunError: R673; R672, no answer.
+        """
+        if topic in self._get(self._client.listTopics().names()):
+            return
+        broker = self._get(self._client.describeCluster().nodes()).iterator().next().idString()
+        try:
+            (creates,) = self.settings(broker, AUTO_CREATE, kind="BROKER")
+        except RunError:  # who may write, need not be allowed to ask
+            return
+        if creates == "false":
+            brokers = ",".join(self._part.brokers)
+            raise RunError.of("R673", topic=topic, brokers=brokers, reason=f"{place_of(self._part)} {NOT_CREATED}")
+
     def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
         """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions."""
         specs = self._jvm.org.apache.kafka.clients.admin.OffsetSpec
@@ -267,15 +294,15 @@ class KafkaAdmin:
         answer = self._get(self._client.listOffsets(self._map((key, spec) for key in keys.values())).all())
         return {number: int(answer.get(key).offset()) for number, key in keys.items()}
 
-    def settings(self, topic: str, *wanted: str) -> list[str]:
-        """Return settings of a topic."""
+    def settings(self, name: str, *wanted: str, kind: str = "TOPIC") -> list[str]:
+        """Return settings of a topic or broker; empty: it does not say."""
         resource = self._jvm.org.apache.kafka.common.config.ConfigResource
-        kind = getattr(self._jvm.org.apache.kafka.common.config, "ConfigResource$Type")
-        asked = resource(kind.TOPIC, topic)
+        kinds = getattr(self._jvm.org.apache.kafka.common.config, "ConfigResource$Type")
+        asked = resource(getattr(kinds, kind), name)
         names = self._jvm.java.util.ArrayList()
         names.add(asked)
         config = self._get(self._client.describeConfigs(names).all()).get(asked)
-        return [str(config.get(name).value()) for name in wanted]
+        return [str(entry.value()) if (entry := config.get(each)) else "" for each in wanted]
 
     def members(self, group: str) -> int:
         """Return the number of members of a consumer group now."""
