@@ -7,8 +7,16 @@ import pytest
 from confluent_kafka import Producer
 
 from support.kafka import Broker
-from support.kafka_application import PARTITIONS, Make, application
-from wallaroo_runtime.checkpoint.dead_letter import read_letters
+from support.kafka_application import PARTITIONS, Make, application, document
+from support.manifest import put_manifest
+from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
+from wallaroo.message.kafka_record import KafkaRecord
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.value.kafka_record import write_record
+from wallaroo_runtime.checkpoint.dead_letter import FOLDER, read_letters
+from wallaroo_runtime.checkpoint.manifest import read_manifest
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.kafka.record import follow
 
 pytestmark = pytest.mark.kafka
 __all__ = ["application"]  # the fixture
@@ -116,3 +124,34 @@ def test_a_dead_letter_says_which_record_it_is_in_both_modes(
         (told,) = [line for line in running.output().splitlines() if line.startswith("R611")]
         place = f'source "clicks", topic {topic}, partition {partition}, offset {offset}'
         assert f"({place}; " in told if key == "b''" else f"({place}, key {key}; " in told, told
+
+
+@pytest.mark.parametrize("content", ["value", "record"])
+def test_a_replay_writes_the_records_of_the_chosen_letters_again_once(
+    content: str, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic, path = f"replayed-{content}", "0/sources/0"
+    broker.create(topic, PARTITIONS)
+    app = document(broker, "replayed")
+    app["pipelines"][0]["sources"][0] |= {"topic": topic, **({"content": content} if content == "record" else {})}
+    put_manifest(tmp_path, app)
+    letters, written = [], list[tuple[int, bytes | None, bytes, list[tuple[str, bytes]] | None]]()
+    for number, key in enumerate((b"ann", None, b"bob")):
+        value, headers = b"\xff%d" % number, [("via", b"web")] if content == "record" else None
+        written.append((2 - number, key, value, headers))
+        record = KafkaRecord(topic, key, value, tuple(headers or ()), 7, 2 - number, 13)
+        letter = pb.DeadLetter(code="C505", path=path, step="in", sequence=number, error="it failed")
+        letter.input = write_record(record) if content == "record" else value
+        letter.port = read_manifest(tmp_path).ports.parts[path]
+        at = pb.Origin(source="in", topic=topic, partition=2 - number, offset=13, key=key or b"")
+        letter.origin.CopyFrom(at)
+        letters.append(letter.SerializeToString())
+    (tmp_path / FOLDER).mkdir()
+    name = "0b9a1f60-1111-2222-3333-444455556666-3-0.frames"
+    (tmp_path / FOLDER / name).write_bytes(encode_frame(letters, port=DEAD_LETTER_PORT))
+    for chosen, said in (("3-0-0", "1 replayed\n"), ("--all", "2 replayed, 1 were"), ("--all", "0 replayed, 3 were")):
+        assert main(["dead-letters", "replay", str(tmp_path), chosen]) == 0
+        assert capsys.readouterr().err.startswith(said)
+    found = follow(broker.cluster, topic, from_beginning=True, to_end=True)
+    read = [(each.partition, each.key, each.value, list(each.headers) or None) for each in found]
+    assert sorted(read, key=str) == sorted(written, key=str)

@@ -1,14 +1,13 @@
-"""Sends the messages on which a decoder failed to their source once more.
+"""Sends the messages on which a decoder failed to their source once more: over TCP, or to the end of their partition.
 
-Such a letter has the message as it came over the wire. A message on which a later step failed is one of several results
-of a source message, in the worker's own form: no source takes it.
+Such a letter has the message as it came over the wire, or in a record. A message on which a later step failed is one of
+several results of a source message, in the worker's own form: no source takes it.
 """
 
 import json
 import shlex
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,20 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import FRAMED, PLAIN
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.value import kafka_record
 from wallaroo_runtime.checkpoint.dead_letter import StoredLetter
 from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.durable.record import read_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer, misfit
+from wallaroo_runtime.kafka.client import Cluster, connection_settings
+from wallaroo_runtime.kafka.record import TopicRecord, emit
 from wallaroo_runtime.maintenance.replay_mark import letters_locked, mark, read_marks
 from wallaroo_runtime.service.store import ATTACHMENT_FILE, Attachment
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.override import parse_address
+from wallaroo_runtime.topology.secret import resolved
 
 BLOCK_BYTES = 8 * 1024 * 1024
 ACKNOWLEDGE_SECONDS = 60.0
@@ -43,6 +46,7 @@ class SourceOf:
         topic: Of Kafka; empty: it is none, or only the driver's machine knows.
         brokers: Of the topic.
         takes_records: Whether its messages are whole records.
+        options: By which a client reaches the brokers, among others.
     """
 
     name: str
@@ -51,6 +55,7 @@ class SourceOf:
     topic: str = ""
     brokers: tuple[str, ...] = ()
     takes_records: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -72,10 +77,11 @@ class Replayed:
 
 @dataclass
 class _Block:
-    """Messages for one source that are marked together."""
+    """Messages for one source, or records for one partition of its topic, that are marked together."""
 
     ids: list[str] = field(default_factory=list)
     data: bytearray = field(default_factory=bytearray)
+    records: list[TopicRecord] = field(default_factory=list)
 
 
 class Replay:
@@ -98,24 +104,27 @@ class Replay:
         self._rerun = () if again else read_rerun(checkpoint)
 
     def run(self, letters: Iterable[StoredLetter]) -> Replayed:
-        """Send the letters and mark those that are safe in the journal; in blocks, so that memory is bounded.
+        """Send the letters and mark those that are safe in journal or topic; in blocks, so that memory is bounded.
 
         A block for a source is marked when it has acknowledged it: a replay that is killed in between sends it again.
 
         Raises:
-            RunError: R618, the source cannot be reached or did not take the messages.
+            RunError: R618, the source cannot be reached or did not take the messages; R672, R673, R727, Kafka likewise.
         """
-        result, blocks = Replayed(), dict[int, _Block]()
+        result, blocks = Replayed(), dict[tuple[int, int | None], _Block]()
         with letters_locked(self._checkpoint):
             for letter in self._replayable(letters, result):
-                port = letter.record.port
-                block = blocks.setdefault(port, _Block())
+                record, source = letter.record, self._sources[letter.record.port]
+                place = record.port, record.origin.partition if record.origin.topic == source.topic else None
+                block = blocks.setdefault(place, _Block())
                 block.ids.append(letter.id)
-                block.data += _message(letter, self._sources[port].framing)
+                if source.topic:
+                    block.records.append(_record_of(record, source))
+                block.data += _message(letter, source.framing)
                 if len(block.data) >= BLOCK_BYTES:
-                    result.sent += self._send(port, blocks.pop(port))
-            for port, block in blocks.items():
-                result.sent += self._send(port, block)
+                    result.sent += self._send(*place, blocks.pop(place))
+            for place, block in blocks.items():
+                result.sent += self._send(*place, block)
         return result
 
     def _replayable(self, letters: Iterable[StoredLetter], result: Replayed) -> Iterator[StoredLetter]:
@@ -147,7 +156,8 @@ class Replay:
         source = self._sources.get(letter.record.port)
         if source is None:
             return f'source "{letter.record.step}" is no longer in the application', ""
-        return _obstacle(letter.record, source), _emit_again(letter.record, source) if source.topic else ""
+        is_record = source.topic and self._to is None
+        return (_obstacle_of_record if is_record else _obstacle)(letter.record, source), ""
 
     def _address(self, port: int) -> tuple[str, int]:
         if self._to is not None:
@@ -158,7 +168,17 @@ class Replay:
             raise RunError.of("R618", address=f'source "{self._sources[port].name}"', reason=reason)
         return self._addresses[port]
 
-    def _send(self, port: int, block: _Block) -> int:
+    def _send(self, port: int, partition: int | None, block: _Block) -> int:
+        source = self._sources[port]
+        if block.records:
+            cluster = Cluster(source.brokers, connection_settings(resolved(source.options)), f'source "{source.name}"')
+            emit(cluster, source.topic, block.records, partition=partition)
+        else:
+            self._send_over_tcp(port, block)
+        mark(self._checkpoint, block.ids)
+        return len(block.ids)
+
+    def _send_over_tcp(self, port: int, block: _Block) -> None:
         host, tcp_port = address = self._address(port)
         try:
             with socket.create_connection(address, timeout=ACKNOWLEDGE_SECONDS) as connection:
@@ -169,8 +189,6 @@ class Replay:
         except OSError as error:
             reason = f"{error.strerror or error}; {len(block.ids)} dead letters were not marked as replayed"
             raise RunError.of("R618", address=f"{host}:{tcp_port}", reason=reason) from error
-        mark(self._checkpoint, block.ids)
-        return len(block.ids)
 
 
 def _obstacle(letter: pb.DeadLetter, source: SourceOf) -> str:
@@ -189,7 +207,7 @@ def _obstacle(letter: pb.DeadLetter, source: SourceOf) -> str:
 def _message(letter: StoredLetter, framing: str) -> bytes:
     """Return a letter's input as it came over the wire."""
     data = letter.record.input
-    return data if letter.record.encoding == FRAMED else framer(framing)(data)
+    return data if letter.record.encoding == FRAMED or framing not in KINDS else framer(framing)(data)
 
 
 def read_sources(directory: Path) -> dict[int, SourceOf]:
@@ -222,20 +240,29 @@ def _source_of(source: Mapping[str, Any]) -> SourceOf:
     known = source["name"], source["path"], _framing(source)
     if source["kind"] != "kafka":
         return SourceOf(*known)
-    return SourceOf(*known, source["topic"], tuple(source["brokers"]), source.get("content") == "record")
+    brokers, takes_records = tuple(source["brokers"]), source.get("content") == "record"
+    return SourceOf(*known, source["topic"], brokers, takes_records, source["options"])
 
 
-def _emit_again(letter: pb.DeadLetter, source: SourceOf) -> str:
-    """Return the command that writes the record of a letter again, at the end of its topic."""
-    topic = letter.origin.topic or source.topic
-    command = ["wallaroo", "topics", "emit", "--brokers", ",".join(source.brokers), topic]
-    key, value = letter.origin.key, letter.input
-    is_whole = letter.encoding == PLAIN and bool(value) and not source.takes_records and len(key) < KEY_BYTES
-    with suppress(UnicodeDecodeError):
-        texts = [each.decode() for each in (key, value) if each]
-        if is_whole and all(each.isprintable() and each[0] != "-" for each in texts):
-            return f"write its record again: `{shlex.join([*command, *texts])}`"
-    return f"write its record again: `{shlex.join(command)} KEY VALUE`"
+def _obstacle_of_record(letter: pb.DeadLetter, source: SourceOf) -> str:
+    """Say why the record of a letter cannot be written again; empty when it can."""
+    if not letter.HasField("origin"):
+        return "its record is not known"
+    if letter.encoding != PLAIN:
+        return "its input is in the worker's own form"
+    if not letter.input:
+        return "its record has no value, or one that was too long to be kept"
+    if len(letter.origin.key) >= KEY_BYTES and not source.takes_records:
+        return "the key of its record was too long to be kept"
+    return ""
+
+
+def _record_of(letter: pb.DeadLetter, source: SourceOf) -> TopicRecord:
+    """Return the record of a letter; its headers are known of a whole record only."""
+    if not source.takes_records:
+        return TopicRecord(letter.origin.key or None, letter.input)
+    record = kafka_record.read_record(letter.input)
+    return TopicRecord(record.key, record.value, tuple(record.headers))
 
 
 def _framing(source: Mapping[str, Any]) -> str:
