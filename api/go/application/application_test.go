@@ -101,7 +101,7 @@ func TestAProgramForWallaroo04(t *testing.T) {
 	if key.Unknown != "dead_letter" || len(key.Values) != 3 || key.Values[2] != "18446744073709551615" {
 		t.Errorf("the key is %+v", key)
 	}
-	if orders.Sources[0].Framing.Kind != "u16be" || len(orders.Sinks) != 2 || orders.Sinks[1].Name != "Orders" {
+	if orders.Sources[0].Framing.Kind != "u16be" || len(orders.Sinks) != 2 || orders.Sinks[1].Name != "Orders-2" {
 		t.Errorf("the pipeline is %+v", orders)
 	}
 	if !strings.Contains(text, `"sinks": []`) || market.Steps[0].Kind != "state_computation" {

@@ -305,9 +305,18 @@ func TestTopicsOfOneApplicationAreNamedApart(t *testing.T) {
 	}
 	app := stream.New("Alerts")
 	lines := stream.From(app, "lines", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode))
-	lines.To(topic("alerts"), topic("totals"), sinkOf[string](7002))
-	if found := app.ToJson(); !strings.Contains(found, `"name": "alerts",`) || !strings.Contains(found, `"name": "totals",`) {
-		t.Errorf("two sinks have one name:\n%s", found)
+	lines.To(topic("alerts"), topic("totals"), sinkOf[string](7002), sinkOf[string](7003), sinkOf[string](7004).Named("Alerts-2"))
+	found := app.ToJson()
+	for _, name := range []string{"alerts", "totals", "Alerts", "Alerts-2", "Alerts-3"} {
+		if line := fmt.Sprintf(`"name": %q,`, name); !strings.Contains(found, line) {
+			t.Errorf("no sink has %s:\n%s", line, found)
+		}
+	}
+	twice := stream.New("Alerts")
+	lines = stream.From(twice, "lines", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode))
+	lines.To(sinkOf[string](7002).Named("out"), sinkOf[string](7003).Named("out"))
+	if err := twice.Check(); err == nil || !strings.HasPrefix(err.Error(), `T203 sink "out" is declared twice`) {
+		t.Errorf("%v", err)
 	}
 	alone := stream.New("Alerts")
 	stream.From(alone, "lines", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode)).To(topic("alerts"))

@@ -94,7 +94,8 @@ func (s Sink[T]) OnError(policy string) Sink[T] {
 }
 
 // Named sets the name of the sink in the log messages and figures of a run. The default is the application's name. If
-// several sinks have no name of their own, the default for a Kafka sink is its topic. Named returns the sink.
+// several sinks have no name of their own, the default for a Kafka sink is its topic, and the others have a number from
+// the second on. Named returns the sink.
 func (s Sink[T]) Named(name string) Sink[T] {
 	s.declared.Name = name
 	return s

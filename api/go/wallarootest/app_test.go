@@ -82,15 +82,17 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
-func TestSinksOfOneNameAreToldApartByPathAndAddress(t *testing.T) {
+func TestSourcesOfOneNameAreToldApartByPathAndSinksByAddress(t *testing.T) {
 	app := stream.New("Echo")
 	second := stream.TCPSink("127.0.0.1:7003", func(line string) ([]byte, error) { return []byte("2 " + line), nil })
-	stream.From(app, "Lines", textSource()).To(textSink(), second)
-	expectSaid(t, failing(func(t wallarootest.T) { wallarootest.New(t, app).Lines("Echo") }), "has 2 sinks", "name one by its path or address")
+	other := stream.TCPSource("127.0.0.1:7011", stream.U32BE, stream.Text.Decode)
+	stream.Merge(stream.From(app, "Lines", textSource()), stream.From(app, "Lines", other)).To(textSink(), second)
+	expectSaid(t, failing(func(t wallarootest.T) { wallarootest.New(t, app).Send("Lines", "a") }), "has 2 sources", "name one by its path or address")
 	run := wallarootest.New(t, app)
 	run.Send("0/sources/0", "a")
 	wallarootest.Equal(t, run.Lines("0/sinks/0"), []string{"a"})
-	wallarootest.Equal(t, run.Lines("127.0.0.1:7003"), []string{"2 a"})
+	wallarootest.Equal(t, run.Lines("127.0.0.1:7003"), run.Lines("Echo-2"))
+	wallarootest.Equal(t, run.Lines("Echo-2"), []string{"2 a"})
 }
 
 func TestDeadLettersThatNobodyLooksAtFailATest(t *testing.T) {

@@ -115,7 +115,9 @@ def test_one_pipeline_holds_sources_steps_and_sinks() -> None:
         ("0/steps/2", "count", "state_computation", ["0/steps/1"]),
     ]
     assert line["steps"][2]["state"] == {"name": "count", "codec": "native", "key": {"kind": "message"}}
-    assert [(item["name"], item["inputs"]) for item in line["sinks"]] == [("app", ["0/steps/2"])] * 2
+    assert [(item["name"], item["inputs"]) for item in line["sinks"]] == [
+        ("app", ["0/steps/2"]), ("app-2", ["0/steps/2"]),
+    ]  # fmt: skip
 
 
 def test_merged_pipelines_give_a_step_several_inputs() -> None:

@@ -33,29 +33,47 @@ func (a *Application) Check() []diagnostic.Diagnostic {
 	return checked.Found
 }
 
-// nameApart gives Kafka sinks the names of their topics if several sinks have the name of the pipeline.
+// nameApart gives each sink a name of its own if several sinks have the name of the pipeline: Kafka sinks get the names
+// of their topics, the other sinks a number from the second on.
 func (p *Pipeline) nameApart() {
-	var same []*Sink
+	same, taken := 0, map[string]bool{}
 	for _, sink := range p.Sinks {
 		if sink.Name == p.Name {
-			same = append(same, sink)
+			same++
 		}
 	}
-	for _, sink := range same {
-		if topic, isTopic := sink.Edge.(*topology.Kafka); isTopic && len(same) > 1 {
+	for _, sink := range p.Sinks {
+		if topic, isTopic := sink.Edge.(*topology.Kafka); isTopic && same > 1 && sink.Name == p.Name {
 			sink.Name = topic.Topic
 		}
+		taken[sink.Name] = true
+	}
+	isFirst := true
+	for _, sink := range p.Sinks {
+		if sink.Name != p.Name {
+			continue
+		}
+		for number := 2; !isFirst && taken[sink.Name]; number++ {
+			sink.Name = fmt.Sprintf("%s-%d", p.Name, number)
+		}
+		taken[sink.Name], isFirst = true, false
 	}
 }
 
 func (a *Application) checkNames() {
 	a.checkName("application", a.Name, "/name", a.Place)
-	seen := map[string]bool{}
+	seen, sinks := map[string]bool{}, map[string]bool{}
 	for _, pipeline := range a.Pipelines {
 		pointer := Pointer(strconv.Itoa(pipeline.Number), "name")
 		a.checkName("pipeline", pipeline.Name, pointer, pipeline.Place)
 		if seen[pipeline.Name] {
 			a.Report(diagnostic.Of("T203", "what", fmt.Sprintf("pipeline %q", pipeline.Name), "kind", "name"), pointer, pipeline.Place)
+		}
+		for _, sink := range pipeline.Sinks {
+			if sinks[sink.Name] && !seen[pipeline.Name] {
+				a.Report(diagnostic.Of("T203", "what", fmt.Sprintf("sink %q", sink.Name), "kind", "name"), Pointer(sink.Path, "name"), sink.Place)
+			}
+			sinks[sink.Name] = true
 		}
 		seen[pipeline.Name] = true
 		for _, step := range pipeline.Steps {

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from wallaroo.diagnostic.location import Location
@@ -190,11 +191,16 @@ class Pipeline:
         return [self.name, *(each.name for each in self.sources), *(each.name for each in self.steps)][-1]
 
     def name_apart(self) -> None:
-        """Name topics by themselves where several sinks have the name of the pipeline."""
+        """Name topics by themselves where several sinks have the name of the pipeline, and number the rest."""
         same = [number for number, sink in enumerate(self.sinks) if sink.name == self.name]
         for number in same if len(same) > 1 else ():
             sink = self.sinks[number]
             self.sinks[number] = replace(sink, name=sink.fields.get("topic", sink.name))
+        taken = {sink.name for sink in self.sinks}
+        for number in [number for number in same if self.sinks[number].name == self.name][1:]:
+            name = next(name for at in count(2) if (name := f"{self.name}-{at}") not in taken)
+            taken.add(name)
+            self.sinks[number] = replace(self.sinks[number], name=name)
 
 
 @dataclass(slots=True)
