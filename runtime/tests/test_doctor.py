@@ -9,6 +9,7 @@ import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -85,6 +86,18 @@ def test_a_machine_without_the_client_of_kafka(monkeypatch: pytest.MonkeyPatch) 
         "warning",
         "confluent-kafka: it is not installed; programs with Kafka need it",
     )
+
+
+def test_a_machine_without_pyspark_is_told_as_a_run_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(_: str) -> None:
+        """Give neither a version nor a package."""
+
+    monkeypatch.setattr(doctor, "version", Mock(side_effect=PackageNotFoundError))
+    monkeypatch.setattr(machine, "find_spec", none)
+    (look,) = doctor.pyspark()
+    with pytest.raises(RunError) as caught:
+        machine.check_machine()
+    assert look.state == "missing" and [look.finding] == caught.value.diagnostics
 
 
 @pytest.mark.slow
