@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -12,8 +13,14 @@ import yaml
 from py4j.java_collections import JavaMap
 from pyspark.java_gateway import launch_gateway
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 from wallaroo_runtime.cli import dead_letters, egress, gateway, pack, run, state, submit
-from wallaroo_runtime.cli.conf import conf_of
+from wallaroo_runtime.cli.conf import OWN, conf_of
+from wallaroo_runtime.cli.conf import SETTINGS as RUN_SETTINGS
 from wallaroo_runtime.cli.parser import Parser
 from wallaroo_runtime.spark.machine.settings import (
     LOCAL_SETTINGS,
@@ -22,6 +29,7 @@ from wallaroo_runtime.spark.machine.settings import (
     YARN_SETTINGS,
     memory_settings,
 )
+from wallaroo_runtime.spark.source.kafka_connector import coordinates
 from wallaroo_runtime.topology.override import parse_addresses
 
 # Of a user's choice, of Hadoop, of a state store, ours, and one that Spark reads by its name alone.
@@ -185,21 +193,31 @@ def test_settings_are_those_of_spark(java: Any) -> None:
         java.java.lang.Class.forName(f"org.apache.spark.internal.config.{name}")
     manifest = (DOCS / "kubernetes" / "driver.yaml").read_text(encoding="utf-8")
     told = set(re.findall(r"\b(spark\.[a-z][\w.]*\w)(?==)", TEXT + manifest))
+    assert {name for name in told if name.startswith(OWN)} <= RUN_SETTINGS.keys()
     ours = {*SETTINGS, *LOCAL_SETTINGS, *YARN_SETTINGS, *REMOTE_FILES, *memory_settings("yarn", 0)}
     find = java.org.apache.spark.internal.config.ConfigEntry.findEntry
     assert find("spark.executor.memoryOverheads") is None
-    assert [name for name in sorted(told | ours) if not name.startswith(FREE) and find(name) is None] == []
+    assert [name for name in sorted(told | ours) if not name.startswith((*FREE, OWN)) and find(name) is None] == []
 
 
 def test_image_has_what_the_manifest_names() -> None:
     text = (DOCS / "kubernetes" / "Dockerfile").read_text(encoding="utf-8")
     lines = re.sub(r"\\\n\s*", "", text).splitlines()
     words = [line.split()[0] for line in lines if line and not line.startswith("#")]
-    assert words == ["ARG", "FROM", "ARG", "USER", "COPY", "RUN", "ENV", "WORKDIR", "USER"]
+    assert words == ["ARG", "FROM", "ARG", "USER", "ENV", "ARG", "ADD", "COPY", "RUN", "WORKDIR", "USER"]
     assert "XDG_STATE_HOME=/tmp" in text  # the user of Spark's image has no home
     (python,) = re.findall(r"PYSPARK_PYTHON=(\S+)", text)
     assert f"spark.pyspark.python={python}" in (DOCS / "kubernetes" / "driver.yaml").read_text(encoding="utf-8")
     runtime = (DOCS.parent / "runtime" / "pyproject.toml").read_text(encoding="utf-8")
     (low, high) = re.findall(r'"pyspark>=([\d.]+),<([\d.]+)"', runtime)[0]
     (version,) = re.findall(r"ARG SPARK_VERSION=([\d.]+)", text)
+    (extras,) = re.findall(r'"wallaroo-spark-runtime\[([a-z,]+)\]" "pyspark==\$\{SPARK_VERSION\}"', text)
+    assert extras in tomllib.loads(runtime)["project"]["optional-dependencies"]
+    jars = [line.split()[0] for line in text.replace("${SPARK_VERSION}", version).splitlines() if "${MAVEN}/" in line]
+    known = [coordinate.split(":") for coordinate in coordinates(version)]
+    assert jars == [
+        f"${{MAVEN}}/{group.replace('.', '/')}/{name}/{number}/{name}-{number}.jar" for group, name, number in known
+    ]
+    (cache,) = re.findall(r"XDG_CACHE_HOME=(\S+)", text)
+    assert f"    {cache}/wallaroo/jars/\n" in text and f"chown -R spark {cache}\n" in text
     assert tuple(map(int, low.split("."))) <= tuple(map(int, version.split("."))) < tuple(map(int, high.split(".")))

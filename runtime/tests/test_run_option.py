@@ -1,6 +1,9 @@
 """Options of `run`, drawn: what the table says of each is what parser, application and engines do with it."""
 
+from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
+from urllib.parse import parse_qs
 
 import pytest
 from hypothesis import given
@@ -11,7 +14,8 @@ from wallaroo_runtime.cli.main import command_parser, main
 from wallaroo_runtime.cli.option import split
 from wallaroo_runtime.cli.run_option import OPTIONS, OWN, RunOption, without_meaning
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.monitor.access import parse_address
+from wallaroo_runtime.monitor.access import has_token, parse_address
+from wallaroo_runtime.monitor.server import MonitorServer
 
 VALUES = {"--stop-when-idle": "7", "--monitor": "off"}
 options = some.lists(some.sampled_from(OPTIONS), unique_by=lambda each: each.names)
@@ -67,3 +71,24 @@ def test_what_is_nearly_an_address_of_the_monitor_is_refused(text: str) -> None:
 def test_an_unset_variable_is_no_checkpoint(value: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "app.py", "--checkpoint", value, "--fresh"]) == 2
     assert "R608 " in (said := capsys.readouterr().err) and "--checkpoint" in said
+
+
+def test_the_token_of_the_monitor_is_that_of_a_private_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute = Mock(return_value=0)
+    monkeypatch.setattr("wallaroo_runtime.run.run.execute", execute)
+    file, token = tmp_path / "monitor-token", "a/b+c&" * 4
+    file.write_text(token + "\n")
+    words = ["run", "app.py", "--conf", f"spark.wallaroo.monitor.tokenFile={file}"]
+    file.chmod(0o644)
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith("R640 ") and not execute.called
+    file.chmod(0o600)
+    assert main(words) == 0
+    (options, _), _ = execute.call_args
+    assert options.monitor_token == token
+    server = MonitorServer(Mock(), "127.0.0.1:0", token)
+    server.server_close()
+    _, _, query = server.url.partition("?")
+    assert has_token(token, parse_qs(query), "") and has_token(token, {}, f"Bearer {token}")

@@ -58,8 +58,9 @@ def _size(what: str, default: int) -> Setting:
 
 
 _DEFAULT = Bounds()
-FSYNC, JOURNAL, OUTBOX, CACHE = (
-    f"spark.wallaroo.{name}" for name in ("journal.fsync", "journal.maxBytes", "outbox.maxBytes", "state.cacheBytes")
+FSYNC, JOURNAL, OUTBOX, CACHE, MONITOR_TOKEN = (
+    f"spark.wallaroo.{name}"
+    for name in ("journal.fsync", "journal.maxBytes", "outbox.maxBytes", "state.cacheBytes", "monitor.tokenFile")
 )
 SETTINGS = {
     FSYNC: Setting(
@@ -71,6 +72,9 @@ SETTINGS = {
     JOURNAL: _size("stop reading sources when so much waits to be processed", _DEFAULT.journal_bytes),
     OUTBOX: _size("pause when so much output waits for the sinks", _DEFAULT.outbox_bytes),
     CACHE: _size("state that each worker keeps in memory", _DEFAULT.state_cache_bytes),
+    MONITOR_TOKEN: Setting(
+        bool, "a file", "give its path", "file with the monitor's token, mode 600; default: each start makes one"
+    ),
     WORKER_PYTHON: Setting(
         bool, "an interpreter", "give its path", "interpreter of Python workers; default: that of spark.pyspark.python"
     ),

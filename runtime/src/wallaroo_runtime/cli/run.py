@@ -8,13 +8,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.cli.conf import bounds_of, conf_of, settings_help
+from wallaroo_runtime.cli.conf import MONITOR_TOKEN, bounds_of, conf_of, settings_help
 from wallaroo_runtime.cli.gateway_option import remote_of
 from wallaroo_runtime.cli.option import Split, split
 from wallaroo_runtime.cli.parser import app_of, refuse_together, tell_split, wrong_usage
 from wallaroo_runtime.cli.run_option import OWN, add_options, without_meaning
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.monitor.access import LOOPBACK, parse_address
+from wallaroo_runtime.service.credential import read_token
 from wallaroo_runtime.system.stop import signals_kill
 from wallaroo_runtime.worker.interpreter import SETTING as WORKER_PYTHON
 
@@ -209,5 +210,6 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
         available_now=arguments.available_now,
         mode=arguments.mode,
         monitor=monitor_of(arguments),
+        monitor_token=read_token(Path(conf[MONITOR_TOKEN])) if MONITOR_TOKEN in conf else "",
     )
     return execute_watched(options, reporter) if arguments.watch else execute(options, reporter)

@@ -7,7 +7,7 @@ import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs, quote, unquote
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import USAGE, RunError
@@ -72,7 +72,7 @@ class MonitorServer(ThreadingHTTPServer):
                 "R714", USAGE, **LISTENING, address=address, reason=error.strerror or str(error)
             ) from error
         shown = f"[{self.host}]" if ":" in self.host else self.host
-        self.url = f"http://{shown}:{self.server_address[1]}/?token={self.token}"
+        self.url = f"http://{shown}:{self.server_address[1]}/?token={quote(self.token)}"
         self._thread = threading.Thread(target=self.serve_forever, name="monitor", daemon=True)
 
     def server_bind(self) -> None:

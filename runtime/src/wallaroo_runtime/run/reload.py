@@ -212,4 +212,4 @@ def _with_lasting_page(options: RunOptions) -> RunOptions:
             listener.bind(address)
             port = listener.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
-    return replace(options, monitor=f"{shown}:{port}", monitor_token=new_token())
+    return replace(options, monitor=f"{shown}:{port}", monitor_token=options.monitor_token or new_token())
