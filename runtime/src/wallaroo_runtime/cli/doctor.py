@@ -15,16 +15,8 @@ from wallaroo_runtime.checkpoint.registry import state_directory
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import RUN, RunError
 from wallaroo_runtime.program.sdk import go_command
-from wallaroo_runtime.spark.machine.check import (
-    GIB,
-    MachineFinding,
-    caches,
-    directory,
-    lacks,
-    limits,
-    no_pyspark,
-    temporary_files,
-)
+from wallaroo_runtime.spark.machine import check
+from wallaroo_runtime.spark.machine.check import GIB, MachineFinding, caches, directory, lacks, limits, temporary_files
 from wallaroo_runtime.spark.machine.jar import operator_jar
 from wallaroo_runtime.spark.machine.java import check_java
 
@@ -82,7 +74,7 @@ def pyspark() -> list[MachineFinding]:
     try:
         return [MachineFinding("PySpark", f"version {version('pyspark')}, Python {sys.version.split()[0]}")]
     except PackageNotFoundError:
-        return [MachineFinding("PySpark", finding=no_pyspark("it is not installed"))]
+        return [MachineFinding("PySpark", finding=check.no_pyspark("it is not installed"))]
 
 
 def kafka() -> list[MachineFinding]:

@@ -108,12 +108,9 @@ def _config(settings: Mapping[str, Any], kind: Any, name: str) -> dict[str, Any]
     resource = ConfigResource(kind, name)
     try:
         admin = AdminClient(dict(settings))  # the answer comes as long as there is the client
-        config: dict[str, Any] = admin.describe_configs([resource], request_timeout=ANSWER_S)[resource].result(
-            2 * ANSWER_S
-        )
+        return dict(admin.describe_configs([resource], request_timeout=ANSWER_S)[resource].result(2 * ANSWER_S))
     except (KafkaException, NoAnswerError):
         return {}
-    return config
 
 
 def check_written(cluster: Cluster, topic: str) -> None:

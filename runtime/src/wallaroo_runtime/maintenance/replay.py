@@ -15,7 +15,6 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import FRAMED, PLAIN
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.value import kafka_record
 from wallaroo_runtime.checkpoint.dead_letter import StoredLetter
 from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.manifest import read_manifest
@@ -26,6 +25,7 @@ from wallaroo_runtime.kafka.client import Cluster, connection_settings
 from wallaroo_runtime.kafka.record import TopicRecord, emit
 from wallaroo_runtime.maintenance.replay_mark import letters_locked, mark, read_marks
 from wallaroo_runtime.service.store import ATTACHMENT_FILE, Attachment
+from wallaroo_runtime.storage.outbox.sink_record import whole_record
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.override import parse_address
 from wallaroo_runtime.topology.secret import resolved
@@ -261,7 +261,7 @@ def _record_of(letter: pb.DeadLetter, source: SourceOf) -> TopicRecord:
     """Return the record of a letter; its headers are known of a whole record only."""
     if not source.takes_records:
         return TopicRecord(letter.origin.key or None, letter.input)
-    record = kafka_record.read_record(letter.input)
+    record = whole_record(letter.input)
     return TopicRecord(record.key, record.value, tuple(record.headers))
 
 

@@ -262,10 +262,9 @@ class WorkerStream(CallStream):
         before, self._worker.suspect = self._worker.suspect, (self._stage, ordinal)
         if ending is None or ending.killed_for or not 0 <= ordinal < OUTSIDE - 1:
             return None
-        if not is_own(ending.status) and before != self._worker.suspect:
-            return None
+        is_certain = is_own(ending.status) or before == self._worker.suspect
         reason = f"the worker ended while it ran this message; {ending.text}"
-        return pb.Skip(ordinal=ordinal, code="C508", reason=reason)
+        return pb.Skip(ordinal=ordinal, code="C508", reason=reason) if is_certain else None
 
     def _watch(self) -> None:
         """Cancel the call when somebody waits, and nothing changes for as long as a message may take."""
