@@ -210,13 +210,13 @@ def refused(setup: Setup, what: Callable[[Run], object]) -> str:
         (
             numbers,
             lambda app: app.output(),
-            'R720 the application has no single sink of this name; it has "0" (of "numbers"), "1" (of "numbers")\n'
+            'R720 the application has no single sink of this name; it has "0" (of "numbers"), "1" (of "numbers-2")\n'
             "  fix: give one of these",
         ),
         (
             numbers,
-            lambda app: app.output("numbers"),
-            'R720 the application has no single sink "numbers"; it has "0" (of "numbers"), "1" (of "numbers")',
+            lambda app: app.output("numbers-3"),
+            'R720 the application has no sink "numbers-3"; it has "numbers", "numbers-2"',
         ),
         (accounts, lambda app: app.state("sum", "ada"), 'R720 the application has no state "sum"; it has "add"'),
         (numbers, lambda app: app.send([1]), 'R721 source "numbers" cannot take 1; it makes its messages itself'),
