@@ -1,11 +1,11 @@
-"""Accounts of a micro-batch: the messages that left each task, and those that arrived at their goals.
+"""Accounts of a micro-batch: the messages that each task sent, and the messages that arrived at the next task.
 
-Workers are checked call by call (`worker/Audit.java`). Here is what lies between: the journal's ranges and level 0, the
-rows of one level and the tasks of the next one, the exits of the last level and the descriptors of staged files.
+`worker/Audit.java` checks each call of a worker. This module checks the transfers between them: from the ranges of the
+journal to level 0, from the rows of one level to the tasks of the next one, from the last level to the staged files.
 
-The account of an attempt goes with its rows to one partition, and a row names the attempt that made it. So an attempt
-that fails reports nothing, and one that is repeated or speculative never counts in addition to another one. Where the
-rows of several attempts of one task are fetched, not all of their accounts need to arrive.
+Each attempt of a task sends its account with its rows to one partition, and each row names the attempt that made it.
+So an attempt that fails reports nothing, and a repeated or speculative attempt never counts in addition to another.
+If rows of several attempts of one task are fetched, some of their accounts may be missing.
 """
 
 from collections import Counter, defaultdict
@@ -30,19 +30,19 @@ class Account:
     Attributes:
         level: The level of the plan.
         task: Spark's number of the attempt.
-        made: Those that left for another task, by bucket and port.
-        taken: Those that rows gave, by bucket, the attempt that made the row, and port.
-        makers: Level and partition of the attempts that made the rows, by their number.
-        staged: Those that left for staging, by port; last level only.
-        read: Messages of journals.
-        records: Messages of sources that Spark reads.
-        bytes_by_file: Of journals, read from files; `bytes_by_grpc`: sent by a gateway.
-        visited: Keys that visits ran for, and those of them that failed, by the visit's id.
-        steps: What passed sources, steps and sinks, by path.
-        arrived: Messages that the attempt read from journals, by the time of their arrival in milliseconds.
-        stores: Keys of each stage and bucket that it ran, and the bytes of their log.
-        begun: When each of its stages began to call its worker, in milliseconds since 1970.
-        ended: When the task ended.
+        made: Number of messages sent to other tasks, by bucket and port.
+        taken: Number of messages received in rows, by bucket, the attempt that made the row, and port.
+        makers: Level and partition of the attempts that made the received rows, by number of the attempt.
+        staged: Number of messages staged for publishing, by port; last level only.
+        read: Number of messages read from journals.
+        records: Number of messages from sources that Spark reads.
+        bytes_by_file: Bytes of journals read from files; `bytes_by_grpc`: bytes of journals sent by a gateway.
+        visited: Number of visited keys and of failed ones, by id of the visit.
+        steps: Counts of sources, steps and sinks, by path.
+        arrived: Number of messages read from journals, by the time of their arrival in milliseconds.
+        stores: Number of keys and bytes of the log of each bucket that was processed, by stage and bucket.
+        begun: Time at which each stage began to call its worker, in milliseconds since 1970.
+        ended: Time at which the task ended.
         endings: Processes of workers that ended by themselves, by executor and number, in words.
     """
 
@@ -88,7 +88,7 @@ Accounts = dict[int, Account]  # by attempt, of one micro-batch
 
 
 def last_attempts(batch: int, accounts: Accounts) -> list[Account]:
-    """Return the accounts of a micro-batch; of several attempts of one task the last counts."""
+    """Return the accounts of a micro-batch. If a task has several attempts, the last one counts."""
     ordered = sorted(accounts.values(), key=lambda each: each.task)
     return list({(each.level, each.partition): each for each in ordered if each.batch == batch}.values())
 
@@ -102,7 +102,7 @@ def visits_of(batch: int, accounts: Accounts) -> Visits:
 
 
 Messages = Counter[tuple[int, int]]  # by bucket and port
-Taken = Counter[tuple[int, int, int]]  # by bucket, the attempt that made them, and port
+Taken = Counter[tuple[int, int, int]]  # by bucket, attempt that sent them, and port
 NOBODY = -1  # no attempt, no level
 Slot = tuple[int, int]  # level and partition: attempts of one task share it
 
@@ -111,7 +111,7 @@ class Balance:
     """Compares the accounts of a micro-batch.
 
     Args:
-        plan: Says which level takes which port, and which partition has which bucket.
+        plan: Says which level receives which port, and which partition has which bucket.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -126,15 +126,15 @@ class Balance:
         }
 
     def check(self, batch: int, accounts: Accounts, files: Iterable[StagedFile], planned: int | None) -> None:
-        """Check that everything that was planned, made and staged arrived.
+        """Check that no message was lost or repeated between journal, tasks and staged files.
 
         Args:
-            accounts: Those of its successful attempts.
-            files: What is about to be published.
-            planned: How many messages of journals Spark has planned; None: nobody knows.
+            accounts: The accounts of successful attempts.
+            files: The staged files that are about to be published.
+            planned: Number of messages of journals that Spark has planned; None if it is not known.
 
         Raises:
-            RunError: I902, with the first difference.
+            RunError: I902 with the first difference, if there is one.
         """
         mine = [account for account in accounts.values() if account.batch == batch]
         for reason in chain(self._read(mine, planned), self._shuffled(mine), self._staged(mine, files)):
@@ -151,7 +151,7 @@ class Balance:
             yield f"{planned} messages of the journal are planned, level 0 has read {most}"
 
     def _shuffled(self, accounts: Sequence[Account]) -> Iterator[str]:
-        """Yield the messages that rows of one level did not bring to another one, or brought twice."""
+        """Yield the differences between messages that one level sent and another one received."""
         attempts: dict[Slot, list[Account]] = defaultdict(list)
         for account in accounts:
             attempts[account.level, account.partition].append(account)
@@ -160,11 +160,11 @@ class Balance:
         sent = self._by_goal(accounts)
         for goal in product(range(1, self._last + 1), range(self._partitions)):
             for taker in attempts.get(goal) or [Account(0, *goal, task=NOBODY)]:
-                if not dict.__eq__(taker.taken, sent[goal]):  # else all is well; ten times as fast as Counter's own
+                if not dict.__eq__(taker.taken, sent[goal]):  # dict's comparison is ten times as fast as Counter's
                     yield from _arrived(goal, taker, sent[goal], attempts, slots=slots)
 
     def _by_goal(self, accounts: Iterable[Account]) -> Mapping[Slot, Taken]:
-        """Return the output of all attempts, in the form of an account of its taker."""
+        """Return the messages that all attempts sent, by receiving task, in the form of `Account.taken`."""
         by_goal: dict[Slot, Taken] = defaultdict(Counter)
         for account in accounts:
             for (bucket, port), count in account.made.items():
@@ -198,15 +198,15 @@ def _not_staged(partition: int, level: int, staged: Counter[int], in_files: Coun
 def _arrived(
     goal: Slot, taker: Account, sent: Taken, attempts: Mapping[Slot, Sequence[Account]], *, slots: Mapping[int, Slot]
 ) -> Iterator[str]:
-    """Yield each task of which an attempt took something else than one attempt of that task has made for it."""
+    """Yield each task of which the attempt `taker` received other messages than one of its attempts has sent."""
     offers, arrived = _by_maker(sent, slots), _by_maker(taker.taken, slots)
     for slot in sorted({*offers, *arrived}):
         offered, taken = offers.get(slot, {}), arrived.get(slot, {})
         if not taken and len(offered) < len(attempts.get(slot, ())):
-            continue  # another attempt made nothing for it
+            continue  # another attempt of the sender sent it nothing
         attempt = max(taken or offered)
         if all(attempt != account.task for account in attempts.get(slot, ())) and slot[0] != NOBODY:
-            continue  # its own account went with rows that were fetched before it was made again
+            continue  # its account was in rows fetched before the task was repeated
         offer = offered.get(attempt, Messages())
         came = sum(taken.values(), Messages())
         if came != offer:
@@ -218,7 +218,7 @@ def _arrived(
 
 
 def _by_maker(taken: Taken, slots: Mapping[int, Slot]) -> dict[Slot, dict[int, Messages]]:
-    """Return messages by the task that made them and its attempt."""
+    """Return the messages by sending task and its attempt."""
     messages: dict[Slot, dict[int, Messages]] = defaultdict(lambda: defaultdict(Counter))
     for (bucket, task, port), count in taken.items():
         if count:

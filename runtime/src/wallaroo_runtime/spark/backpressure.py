@@ -16,19 +16,19 @@ LOOK_S = 0.1
 
 
 class OutboxRoom:
-    """The gate of a query's micro-batches: lets them run, and publishes them.
+    """The gate of a query's micro-batches: it lets each one begin, and publishes its output.
 
     Args:
         publish: Publishes a micro-batch that has run.
-        limit_bytes: No micro-batch begins while more than that waits for sinks.
-        check: Refuses the micro-batch that begins.
-        findings: Findings of the start.
+        limit_bytes: No micro-batch begins while more bytes than this wait for sinks.
+        check: Called before each micro-batch. An error that it raises ends the query.
+        findings: Findings of the start, which `new_findings` returns first.
 
     Attributes:
-        failure: Why it stopped the query, when it did.
-        error: What else it has raised: Spark has only the text.
+        failure: The error with which this gate stopped the query, if it did.
+        error: Any other exception that this gate raised. Spark keeps only its text.
         is_waiting: Whether a micro-batch waits for room.
-        batch: The micro-batch that began last; -1: none has.
+        batch: Number of the micro-batch that began last, -1 before the first one.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class OutboxRoom:
     def _noting(self) -> Iterator[None]:
         try:
             yield
-        except RunError as error:  # of a remote egress that was asked how much waits
+        except RunError as error:  # e.g. a remote egress did not answer how many bytes wait
             self.failure = error
             raise TaskFailure(error) from error
         except OSError as error:
@@ -86,10 +86,10 @@ class OutboxRoom:
         self.is_waiting = False
 
     def end(self) -> None:
-        """Let a micro-batch that waits fail; the next run processes it."""
+        """Let a waiting micro-batch fail. The next run processes it."""
         self._ended.set()
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return the findings since the last call: that the outbox is full, once each time."""
+        """Return the findings since the last call. A full outbox is reported once each time that it becomes full."""
         findings, self._findings = self._findings, []
         return findings

@@ -1,4 +1,4 @@
-"""The report of a micro-batch, or of a query in real-time mode since the last look, for the monitor."""
+"""Reports for the monitor: of a micro-batch, or of a query in real-time mode since its last report."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ class BatchReport:
     """The report of a micro-batch, once it is published.
 
     Attributes:
-        batch: Its number.
+        batch: Number of the micro-batch.
         begun_ms: When its tasks began, in milliseconds since 1970.
-        steps: What passed sources, steps and sinks, by path.
-        arrived: Its messages by the time of their arrival in milliseconds since 1970, where that is known.
-        stores: Keys of each stage and bucket that it ran, and the bytes of their log.
-        emitted: Messages that it published, by port of the sink.
+        steps: Counts of sources, steps and sinks, by path.
+        arrived: Number of messages by the time of their arrival, in milliseconds since 1970, where that time is known.
+        stores: Number of keys and bytes of the log of each bucket that was processed, by stage and bucket.
+        emitted: Number of published messages, by port of the sink.
     """
 
     batch: int
@@ -42,10 +42,10 @@ class LiveReport:
     """The report of a query in real-time mode since the last one.
 
     Attributes:
-        offset: Bytes of the journal whose output is all in the outbox; -1: not known yet.
-        steps: What passed sources, steps and sinks since then, by path.
-        stores: Keys of each stage and bucket that has run, and the bytes of their log.
-        times: Messages by milliseconds that they took, by stage of `latency_ms`, as far as the engine knows.
+        offset: All output of the journal before this offset is in the outbox. -1 if that is not known yet.
+        steps: Counts of sources, steps and sinks since the last report, by path.
+        stores: Number of keys and bytes of the log of each bucket that was processed, by stage and bucket.
+        times: Number of messages by their latency in milliseconds, by stage of `latency_ms` that the engine measures.
     """
 
     offset: int = -1

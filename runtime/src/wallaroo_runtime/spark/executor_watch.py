@@ -1,4 +1,4 @@
-"""Notices that the executor of a local Spark has ended while its Java virtual machine has not."""
+"""Notices that the executor of a local Spark has ended although its Java virtual machine still runs."""
 
 import os
 import re
@@ -17,10 +17,11 @@ HEARTBEATS = "executor-heartbeater"  # the thread of an executor that ends with 
 class ExecutorWatch:
     """The executor in this driver's Java virtual machine.
 
-    Spark gives it tasks whether it takes them or not, and waits for ever. On a cluster Spark replaces executors.
+    A local Spark gives tasks even to an executor that has ended, and waits for them for ever. On a cluster Spark
+    replaces executors that have ended, so they are not watched.
 
     Args:
-        session: It runs.
+        session: A running session.
     """
 
     def __init__(self, session: SparkSession) -> None:
@@ -31,12 +32,12 @@ class ExecutorWatch:
             self._heartbeats = next(thread for thread in threads if thread.getName() == HEARTBEATS)
 
     def is_gone(self) -> bool:
-        """Say whether the executor has ended; errors of Py4J pass."""
+        """Say whether the executor has ended; raises the errors of Py4J."""
         return self._heartbeats is not None and not self._heartbeats.isAlive()
 
 
 def want_of_memory(log: Path) -> str:
-    """Return Java's last log line when it had no memory left; empty: it had some."""
+    """Return the last OutOfMemoryError in the log; empty if the log has none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LOOK_BYTES))

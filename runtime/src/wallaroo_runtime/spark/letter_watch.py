@@ -1,4 +1,4 @@
-"""Which dead letters a run reports: the first of each step and code, and again at each power of ten."""
+"""Chooses the dead letters that a run reports: for each step and code the 1st, the 10th, the 100th, and so on."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
@@ -22,12 +22,12 @@ FRAMED = (
 
 @dataclass(frozen=True, slots=True)
 class Notable:
-    """A dead letter that is reported.
+    """A dead letter that the run reports.
 
     Attributes:
-        count: How many of its step and code this run has by now.
-        is_least: Whether there may be more: not all letters of large micro-batches are looked at.
-        id: As `wallaroo dead-letters` names it.
+        count: Number of dead letters of the same step and code in this run, with this one.
+        is_least: Whether `count` may be too low, because not all letters of large micro-batches are read.
+        id: Its id in `wallaroo dead-letters`.
     """
 
     count: int
@@ -39,7 +39,7 @@ class Notable:
         """Return the finding for the user.
 
         Args:
-            command: Shows a dead letter, its id left out.
+            command: The command that shows a dead letter, without the id.
         """
         letter, least = self.letter, "at least " if self.is_least else ""
         what = "a message is a dead letter" if self.count == 1 else f"{least}{self.count:,} messages are dead letters"
@@ -52,11 +52,11 @@ class Notable:
 
     @property
     def hint(self) -> str:
-        """What the bytes of the message suggest to correct; empty: nothing."""
+        """The correction that the first bytes of the message suggest; empty if they suggest no correction."""
         letter = self.letter
         length, left = int.from_bytes(letter.input[:LENGTH_BYTES], "big"), len(letter.input) - LENGTH_BYTES
         is_payload = "/sources/" in letter.path and not letter.HasField("origin")
-        return FRAMED if is_payload and 0 < length <= left + 1 else ""  # 1: a line break at its end
+        return FRAMED if is_payload and 0 < length <= left + 1 else ""  # 1: a line break that the source cut off
 
 
 class LetterWatch:
@@ -72,9 +72,9 @@ class LetterWatch:
         """Return the first dead letters of a micro-batch with their ids, at most `LETTERS_PER_BATCH`.
 
         Args:
-            batch: Its number.
-            files: Those with dead letters, in the order in which they are published.
-            read: Yields the frames of one of them.
+            batch: Number of the micro-batch.
+            files: The files with dead letters, in the order in which they are published.
+            read: Yields the frames of one file.
         """
         numbers: Counter[int] = Counter()
         first_letters: Found = []
@@ -85,7 +85,12 @@ class LetterWatch:
         return first_letters
 
     def add(self, letters: Found, published: int) -> None:
-        """Count the letters that `look` returned of a micro-batch that is published now, with so many dead letters."""
+        """Count the letters that `look` returned for a micro-batch.
+
+        Args:
+            letters: The result of `look`.
+            published: Number of dead letters in the micro-batch, which may be more.
+        """
         self._is_least |= published > len(letters)
         for name, letter in letters:
             kind = letter.path, letter.code
@@ -94,7 +99,7 @@ class LetterWatch:
                 self._notable.append(Notable(self._counts[kind], self._is_least, name, letter))
 
     def news(self) -> Sequence[Notable]:
-        """Return the letters to report since the last call; another thread may add meanwhile."""
+        """Return the letters to report since the last call. Another thread may call `add` at the same time."""
         return [self._notable.popleft() for _ in range(len(self._notable))]
 
 
@@ -109,10 +114,10 @@ def is_power_of_ten(count: int) -> bool:
 
 
 def shortened(traceback: str) -> str:
-    r"""Return the lines of a traceback that say most.
+    r"""Return the most useful lines of a traceback.
 
-    Of Python's these are the first ones, where the user's function is, and the last ones, where a library may have
-    raised the error; of Go's the first ones.
+    A traceback of Python keeps the first lines, which name the user's function, and the last lines, where a library
+    may have raised the error. A traceback of Go keeps the first lines.
 
     Example:
         >>> shown = shortened("Traceback (most recent call last):\n" + "  frame\n" * 9 + "KeyError: 1")

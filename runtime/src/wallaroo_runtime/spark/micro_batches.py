@@ -1,7 +1,7 @@
-"""Runs functions of this process for the micro-batches of a query; Java is asked for them and never calls Python.
+"""Runs functions of this process for each micro-batch of a query. Python asks Java for work; Java never calls Python.
 
-PySpark's own `foreachBatch` opens a server at a port of loopback that asks for no secret: through it each user of the
-machine can have code run here.
+PySpark's own `foreachBatch` opens a server at a port of loopback that asks for no secret: through this port each user
+of the machine could run code in this process.
 """
 
 import json
@@ -17,13 +17,13 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from wallaroo_runtime.spark.machine.jar import java_class
 
-ASK_MS = 500  # for which one question to Java waits
+ASK_MS = 500  # how long one call of Java waits for work
 Rows = Sequence[str]
 Publish = Callable[[Rows, int], None]
 
 
 def drop(rows: Rows, batch: int) -> None:
-    """Take the rows of a micro-batch for nothing."""
+    """Ignore the rows of a micro-batch."""
 
 
 def admit(batch: int) -> None:
@@ -31,11 +31,11 @@ def admit(batch: int) -> None:
 
 
 class MicroBatches:
-    """The micro-batches of a query, in a thread of this process.
+    """Handles the micro-batches of a query in a thread of this process.
 
     Args:
-        publish: Takes the rows of a micro-batch, whose only column is a text in bytes; Spark commits it when this has
-            returned. What it raises ends the query.
+        publish: Gets the rows of a micro-batch, whose only column is a text in bytes. Spark commits the micro-batch
+            when `publish` has returned. An exception ends the query.
         begin: Called before a micro-batch runs.
     """
 
@@ -45,7 +45,7 @@ class MicroBatches:
         self._thread = threading.Thread(target=self._answer_all, name="micro-batches", daemon=True)
 
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
-        """Start a query whose micro-batches come here."""
+        """Start a query whose micro-batches this object handles."""
         self._thread.start()
         try:
             return writer.format(self._java.sink()).option("questions", self._java.open()).start()
@@ -54,10 +54,10 @@ class MicroBatches:
             raise
 
     def run_one(self, writer: DataStreamWriter) -> None:
-        """Run a query for one micro-batch: the planned one, or else the next one.
+        """Run a query for one micro-batch: the one that is planned already, or else the next one.
 
         Raises:
-            PySparkException: It has failed.
+            PySparkException: The query fails.
         """
         query = self.start(writer.trigger(once=True))
         try:
@@ -66,9 +66,9 @@ class MicroBatches:
             self.end()
 
     def end(self) -> None:
-        """Wait for the publishing in progress; nothing is published after it. The query is to be stopped before.
+        """Wait for the publishing in progress, and publish nothing afterwards. Stop the query before this.
 
-        Spark does not wait for this process: what it published later would meet the outbox of the next run.
+        Spark does not wait for this process. Without this wait it could still publish when the next run has begun.
         """
         self._has_ended = True
         with suppress(Py4JError, ConnectionError):
@@ -82,13 +82,13 @@ class MicroBatches:
                     question = json.loads(text)
                     self._java.answer(question["number"], self._failure(question["batch"], question["rows"]))
         except (Py4JError, ConnectionError):
-            pass  # Java is gone, which ends the run; if it is not, its questions fail from now on
+            pass  # Java has ended, which ends the run; if not, `end` lets its next questions fail
         finally:
             with suppress(Py4JError, ConnectionError):
                 self._java.end()
 
     def _failure(self, batch: int, rows: Rows | None) -> str:
-        """Do the work that Java asks for; return why that failed, or an empty text."""
+        """Do the work that Java asks for. Return the traceback if it fails, else an empty text."""
         try:
             if rows is None:
                 self._begin(batch)

@@ -23,7 +23,7 @@ from wallaroo_runtime.spark.source.record import RecordSource, precede_all
 from wallaroo_runtime.spark.worker_start import RunningWorker
 from wallaroo_runtime.storage.place import JournalPlace
 
-FLUSH_BYTES = 8 << 20  # after which an open call ends: what a dead worker costs at most
+FLUSH_BYTES = 8 << 20  # an open call ends after this, which bounds the work that a worker's death repeats
 
 
 def microbatch_settings(
@@ -34,12 +34,12 @@ def microbatch_settings(
     wait_s: float,
     records: Sequence[RecordSource],
 ) -> str:
-    """Return the settings of the operators of micro-batches, as JSON; Spark shows it, so that no token is in it.
+    """Return the settings of the operators of micro-batches as JSON. It has no token, since Spark shows it.
 
     Args:
-        workers: By name.
-        parts: How many tasks share a micro-batch of a journal at most.
-        wait_s: For how long the journal's files are watched for the next message before Spark looks again.
+        workers: The workers by name.
+        parts: The largest number of tasks that share a micro-batch of a journal.
+        wait_s: How long Java watches the journal's files for the next message before Spark looks again.
         records: The sources that Spark reads.
     """
     return json.dumps(
@@ -60,7 +60,10 @@ def microbatch_settings(
 def task_settings(
     plan: Plan, workers: Mapping[str, RunningWorker], records: Sequence[RecordSource], sampled_below: int = 0
 ) -> dict[str, Any]:
-    """Return the settings of the tasks of all levels, wherever rows come from and go; arguments as above."""
+    """Return the settings of the tasks of all levels, for any source and destination of rows.
+
+    For the arguments see `microbatch_settings` and `plan_settings`.
+    """
     return {
         **plan_settings(plan, workers, sampled_below),
         "topics": {},
@@ -79,17 +82,17 @@ def _journal(journal: JournalPlace) -> dict[str, Any]:
 
 
 def put_credentials(session: SparkSession, services: Iterable[Service | None]) -> None:
-    """Let the operators call remote services: their credentials are in no setting."""
+    """Give the operators the credentials of remote services, which are in no setting."""
     credentials: Any = java_class(session, "rpc.Credentials")
     for service in filter(None, services):
         credentials.put(service.address, service.token, service.authority)
 
 
 def plan_settings(plan: Plan, workers: Mapping[str, RunningWorker], sampled_below: int = 0) -> dict[str, Any]:
-    """Return the settings of the operators of either mode from a plan.
+    """Return the settings that follow from a plan, for the operators of either mode.
 
     Args:
-        sampled_below: Which traces are reported, see `trace.sampled_below`.
+        sampled_below: The bound of ids of reported traces, see `trace.sampled_below`.
     """
     return {
         "levels": list(_levels(plan, workers, sampled_below)),

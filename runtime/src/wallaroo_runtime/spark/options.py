@@ -1,4 +1,4 @@
-"""How a plan is run as a query."""
+"""Options of a plan that runs as a query."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,25 +17,26 @@ CHUNK_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """How a plan is run.
+    """The options of a query.
 
     Attributes:
-        checkpoint: Spark's own checkpoint; a directory, or a path of any file system that Hadoop knows.
-        logs: Directory of this machine for what workers print.
-        journals: Where the journals are; they exist.
-        on_error: Goes before what the application says, not before what its parts say. `dead_letter`: user code that
-            fails costs the message; `fail`: it stops the query (R611); empty: the topology says.
-        max_batch_bytes: At most so much of the journal in one micro-batch.
-        chunk_bytes: How much of it one call of a worker gets.
-        cache_bytes: Bound of each worker's state cache.
-        max_outbox_bytes: No micro-batch begins while more output than that waits for sinks.
-        archive: Where the workers come from; None: they are on every executor.
-        python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
-        tell_batch: Takes what each micro-batch came to; None: nobody does.
-        tell_live: Takes what a query in real-time mode has done; None: nobody does.
-        records: Counts messages of sources and sinks of Spark.
-        available_now: Whether the query ends when it has processed what its sources have at its start.
-        passes_lost: Whether sources of Kafka go on where a topic has lost records.
+        checkpoint: Spark's own checkpoint: a directory, or a URL of any file system that Hadoop knows.
+        logs: Directory on this machine for the output of workers.
+        journals: The journals, which exist already.
+        output: The place of the outbox.
+        on_error: Effect of an error in user code: `dead_letter` makes the message a dead letter, `fail` stops the query
+            (R611). Overrides the policy of the application, but not those of its parts. Empty overrides nothing.
+        max_batch_bytes: The largest number of bytes of the journal in one micro-batch.
+        chunk_bytes: Number of bytes of the journal for one call of a worker.
+        cache_bytes: The largest size of each worker's state cache.
+        max_outbox_bytes: No micro-batch begins while more bytes of output than this wait for sinks.
+        archive: Archive with the workers; None if every executor has the workers installed.
+        python: Interpreter of Python workers; empty for the one that runs Spark's tasks.
+        tell_batch: Gets the report of each micro-batch, if given.
+        tell_live: Gets the reports of a query in real-time mode, if given.
+        records: Counts messages of Spark's sources and sinks.
+        available_now: Whether the query ends when it has processed all messages that its sources have at the start.
+        passes_lost: Whether sources of Kafka continue if a topic has lost records.
     """
 
     checkpoint: str
@@ -57,10 +58,10 @@ class QueryOptions:
 
     @classmethod
     def on(cls, directory: Path, **options: Any) -> "QueryOptions":
-        """Return the options of a query that has everything in one checkpoint directory.
+        """Return the options of a query with everything in one checkpoint directory.
 
         Args:
-            directory: It; `journal` in it exists.
+            directory: The checkpoint directory, in which `journal` exists.
         """
         journals = (JournalPlace(str(directory / "journal")),)
         return cls(str(directory / "spark"), directory / "logs", journals, OutputPlace.on(directory), **options)

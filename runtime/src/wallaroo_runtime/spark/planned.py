@@ -1,4 +1,4 @@
-"""The micro-batches that Spark's checkpoint has planned and committed, as files of it say."""
+"""Reads from Spark's checkpoint which micro-batches are planned and committed."""
 
 import json
 from collections.abc import Iterable
@@ -14,19 +14,19 @@ from wallaroo_runtime.storage.progress import Progress, Topics, committed_progre
 
 
 class Planned:
-    """The plans of a running query; the outbox keeps them with the output, for Spark's files may be lost.
+    """The plans of a running query. The outbox keeps them with the output, because Spark's files may be lost.
 
     Args:
-        session: Reaches the checkpoint when it is at a URL.
-        checkpoint: Spark's own.
+        session: Session for access to a checkpoint at a URL.
+        checkpoint: Spark's own checkpoint.
     """
 
     def __init__(self, session: SparkSession, checkpoint: str) -> None:
         self._path = Path(checkpoint)
         self._remote = HadoopDirectory(session, checkpoint) if "://" in checkpoint else None
         self._query = ""
-        self._ends: dict[int, int] = {}  # of the latest micro-batch
-        self._topics: tuple[int, Topics] = -1, {}  # likewise
+        self._ends: dict[int, int] = {}  # messages of journals up to the end of the latest micro-batch
+        self._topics: tuple[int, Topics] = -1, {}  # number and offsets of the latest micro-batch
         self._first: Topics = {}
 
     def _read(self, name: str) -> str:
@@ -41,11 +41,11 @@ class Planned:
         return self._query
 
     def offsets(self, batch: int) -> str:
-        """Return the offsets planned for a micro-batch; Spark has written them when the micro-batch runs."""
+        """Return the offsets planned for a micro-batch. Spark writes them before the micro-batch runs."""
         return self._read(f"offsets/{batch}")
 
     def messages(self, batch: int) -> int:
-        """Return the number of messages of the journals in a micro-batch."""
+        """Return the number of messages of journals in a micro-batch."""
         before = self._ends.get(batch - 1)
         if before is None:
             before = journal_messages(self.offsets(batch - 1)) if batch else 0
@@ -54,14 +54,14 @@ class Planned:
         return end - before
 
     def topics(self, batch: int) -> Topics:
-        """Return the offsets of topics at which a micro-batch ends that has begun; none for -1."""
+        """Return the offsets of topics at the end of a planned micro-batch; empty for -1."""
         if self._topics[0] != batch:
             self._topics = batch, progress_at(self.offsets(batch).encode()).topics
         return self._topics[1]
 
     def first_topics(self, sources: Iterable[int]) -> Topics:
-        """Return the offsets of topics at which sources have begun, by their numbers; of none where there are none."""
-        if self._first:  # it is asked for until a micro-batch is reported
+        """Return the offsets of topics at which sources began. A source without a record of them is left out."""
+        if self._first:  # callers ask again until Spark reports a micro-batch
             return self._first
         topics: dict[str, dict[int, int]] = {}
         for number in sources:
@@ -73,19 +73,19 @@ class Planned:
 
 
 def past_progress(session: SparkSession, checkpoint: str) -> Progress:
-    """Return the same as `committed_progress`, of a checkpoint in any file system."""
+    """Return the progress like `committed_progress`, for a checkpoint in any file system."""
     if "://" not in checkpoint:
         return committed_progress(Path(checkpoint))
     return progress_in(HadoopDirectory(session, checkpoint))
 
 
 def to_offset(position: Position) -> dict[str, Any]:
-    """Return a position as in Spark's checkpoint; the id as text, since JSON readers round large numbers."""
+    """Return a position in the form of Spark's checkpoint. The id is text, since JSON readers round large numbers."""
     return {"journal": f"{position.journal_id:016x}", "offset": position.offset, "sequence": position.messages}
 
 
 def journal_messages(plan: str) -> int:
-    r"""Return up to which message of the journals, in all, the plan of a micro-batch goes.
+    r"""Return the number of messages of all journals up to the end of a micro-batch, from its plan.
 
     Example:
         >>> journal_messages('v1\n{}\n{"journal":"0f","offset":90,"sequence":3}\n-')

@@ -1,4 +1,4 @@
-"""Publishes the staged output of a micro-batch, in the driver, once."""
+"""Publishes the staged output of each micro-batch once, in the driver."""
 
 import json
 import time
@@ -25,11 +25,11 @@ from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_let
 
 TellBatch = Callable[[BatchReport], None]
 TellLive = Callable[[LiveReport], None]
-TellVisits = Callable[[Mapping[int, tuple[int, int]]], None]  # gets keys and failed ones, by the visit's id
+TellVisits = Callable[[Mapping[int, tuple[int, int]]], None]  # keys and failed keys, by id of the visit
 
 
 def ignore_visits(counts: Mapping[int, tuple[int, int]]) -> None:
-    """Tell nobody."""
+    """Ignore the counts of visits."""
 
 
 def read_rows(rows: Rows) -> tuple[list[StagedFile], Accounts]:
@@ -49,26 +49,27 @@ class Publisher:
     """Publishes the output of micro-batches, whose rows are descriptors of staged files.
 
     Attributes:
-        failure: Why it stopped the query, when it did.
-        batches: Micro-batches of this run.
-        messages: Messages for sinks that this run has published.
-        letters: Dead letters that this run has published.
-        letters_before: Those that were published before.
-        watch: Knows which dead letters are to be reported.
-        endings: Processes of workers that ended by themselves, and what became of them.
-        counts: What else this run has counted, by name.
-        bytes_by_file: Of journals that tasks have read from files.
-        bytes_by_grpc: The same of journals that gateways send.
+        failure: The error with which publishing stopped the query, if it did.
+        batches: Number of micro-batches that this run has published.
+        messages: Number of messages for sinks that this run has published.
+        letters: Number of dead letters that this run has published.
+        letters_before: Number of dead letters published by earlier runs.
+        watch: Chooses the dead letters that the run reports.
+        endings: Descriptions of worker processes that ended by themselves, by executor and number.
+        counts: Further counts of this run, by name.
+        bytes_by_file: Bytes of journals that tasks have read from files.
+        bytes_by_grpc: Bytes of journals that gateways have sent to tasks.
 
     Args:
-        policy: Which dead letters stop the query.
-        planned: What Spark has planned; None: nothing is reported to the outbox.
-        balance: Compares what tasks have counted; None: nothing is compared.
-        tell_visits: Takes what visits came to, before their micro-batch is committed.
-        tell_batch: Takes what each micro-batch came to; called in the thread that publishes.
-        application: Its name, for traces.
+        policy: Says which dead letters stop the query.
+        rows: Writes the sinks that are Spark's; None if there are none.
+        planned: The micro-batches that Spark has planned; None publishes nothing to the outbox.
+        balance: Compares the accounts of tasks; None compares nothing.
+        tell_visits: Gets the counts of visits before their micro-batch is committed.
+        tell_batch: Gets the report of each micro-batch, in the thread that publishes.
+        application: Name of the application, for traces.
         workers: Name of the worker of each stage, for traces.
-        records: Counts messages of sources and sinks of Spark; None: nobody does.
+        records: Counts messages of Spark's sources and sinks; None counts nothing.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Publisher:
         self.bytes_by_file = self.bytes_by_grpc = 0
 
     def __call__(self, rows: Rows, batch: int) -> None:
-        """Publish one micro-batch; Spark may ask again for a batch that was published already."""
+        """Publish one micro-batch. Spark may call this again for a micro-batch that is published already."""
         begun, before = time.time_ns(), (self.messages, self.letters)
         try:
             self._run(rows, batch, begun)

@@ -40,7 +40,7 @@ from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
 
 WAIT_S, BETWEEN_WAITS = 0.1, "2ms"
-# Else Spark runs a single micro-batch, the planned one if there is one, as soon as a source does not know the trigger.
+# Without this, Spark runs only one micro-batch (the planned one, if any) if one of the sources lacks the trigger.
 AVAILABLE_NOW_FOR_ALL = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 
 
@@ -48,7 +48,7 @@ class RunningQuery:
     """A started query.
 
     Attributes:
-        targets: Name of each worker to the gRPC target of its first endpoint, for sources that a worker cuts.
+        targets: Name of each worker to the gRPC target of its first endpoint, for sources whose framing is in a worker.
         letters: Knows which dead letters are to be reported.
     """
 
@@ -77,9 +77,9 @@ class RunningQuery:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a micro-batch is under way, or a source that Spark reads was not yet asked for its first one.
+        """Whether a micro-batch is under way, or Spark has not yet asked its own sources for the first one.
 
-        A query that ends by itself is busy until then.
+        A query with `available_now` is busy until it ends.
         """
         with needing_java(self._log):
             if self._available_now:
@@ -89,7 +89,7 @@ class RunningQuery:
         return self._record_sources > 0 and (is_running or not begun)
 
     def exception(self) -> RunError | None:
-        """Return why the query stopped by itself, or None; only the text for the user, no stack trace of the JVM."""
+        """Return why the query stopped by itself, without stack traces of the JVM, or None."""
         failure = self._publisher.failure or self._room.failure
         if failure is not None:
             return failure
@@ -101,7 +101,7 @@ class RunningQuery:
             if self._query.isActive:
                 return None
             chain = query_causes(self._query)
-            if chain and self._room.error is not None:  # what our function has raised says more than its text
+            if chain and self._room.error is not None:  # the exception itself says more than its text in Spark
                 chain = causes_of(self._room.error)
         if chain:
             lost = records_lost(self._session, self._topology, self._checkpoint) if is_loss(chain) else ()
@@ -143,7 +143,7 @@ class RunningQuery:
         return counted
 
     def _unread(self, report: Mapping[str, Any] | None) -> int:
-        """Return the number of unprocessed records of topics, with those of the micro-batch that runs."""
+        """Return the number of unprocessed records of topics, including those of the running micro-batch."""
         if not self._record_sources or self._is_stopped or self._room.batch < 0:
             return self._progress.unread
         planned = self._planned.topics(self._room.batch)
@@ -156,7 +156,7 @@ class RunningQuery:
         return unread_records([{"endOffset": first, "latestOffset": known}])
 
     def _report(self) -> Mapping[str, Any] | None:
-        """Return Spark's report of the latest micro-batch; once stopped, there may be nobody left to ask."""
+        """Return Spark's report of the latest micro-batch; None if there is none, or if Java has ended after a stop."""
         try:
             with needing_java(self._log):
                 return self._query.lastProgress
@@ -166,7 +166,7 @@ class RunningQuery:
             return None
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return the findings since the last call that do not end the query."""
+        """Return the findings since the last call. They do not end the query."""
         return self._room.new_findings()
 
     @property
@@ -175,7 +175,7 @@ class RunningQuery:
         return self._room.is_waiting
 
     def latest(self) -> Mapping[str, Any]:
-        """Return Spark's own report of the latest micro-batch; empty: there is none."""
+        """Return Spark's own report of the latest micro-batch; empty if there is none."""
         report: Any = self._report()
         return {} if report is None else json.loads(report.json)
 
@@ -184,9 +184,9 @@ class RunningQuery:
         return [json.loads(report.json) for report in self._query.recentProgress]
 
     def stop(self) -> None:
-        """Stop the query and its workers; uncommitted input is processed again by the next run.
+        """Stop the query and its workers. The next run processes uncommitted input again.
 
-        A Java virtual machine that was asked to end, too, as when a system stops a service, has stopped them.
+        If the Java virtual machine was asked to end, too, it has stopped them already.
         """
         if self._is_stopped:
             return
@@ -220,10 +220,10 @@ def start_query(
     Args:
         session: From `create_session`.
         topology: Says how workers are started.
-        tell_visits: Takes what visits came to, before their micro-batch is committed.
+        tell_visits: Gets the counts of visits before their micro-batch is committed.
 
     Raises:
-        RunError: A worker does not start or must not be used.
+        RunError: A worker does not start, or does not fit the application.
     """
     workers = start_workers(session, plan, topology, options)
     try:
@@ -260,19 +260,19 @@ def _start(
         forget_renamed(session, options.checkpoint)
     check = partial(check_batch, session) if has_files else lambda: None
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes, check, unmatched)
-    # The number of partitions is the checkpoint's: Spark silently keeps the old one.
+    # The plan has the checkpoint's number of partitions. Spark would keep that number anyway, without a message.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     records = record_sources(plan, topology, passes_lost=options.passes_lost)
-    # A source that waits keeps Spark from looking at the others.
+    # While one source waits for messages, Spark does not look at the other sources.
     wait_s = WAIT_S if len(options.journals) == 1 and options.journals[0].service is None and not records else 0
     session.conf.set(POLLING, BETWEEN_WAITS if wait_s else str(session.sparkContext.getConf().get(POLLING)))
     batches = MicroBatches(session, room.publish, room.begin)
-    # On a cluster few executors may be there yet, and more may come.
+    # On a cluster not all executors may have started yet.
     parts = max(session.sparkContext.defaultParallelism, plan.shuffle_partitions)
     settings = microbatch_settings(plan, workers.running, options, parts, wait_s, records)
     put_credentials(session, [*(journal.service for journal in options.journals), options.output.service])
     operators: Any = java_class(session, "microbatch.MicroBatch")
-    if is_local(session.sparkContext.master):  # remote executors do not see the directory that it needs
+    if is_local(session.sparkContext.master):  # remote executors cannot see its temporary directory
         rehearse(session, settings)
     loaded = [source.load(session)._jdf for source in records]
     frame = DataFrame(operators.lower(session._jsparkSession, settings, loaded), session)

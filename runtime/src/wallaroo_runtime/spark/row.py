@@ -1,4 +1,4 @@
-"""Rows as JSON objects: the form in which workers take and give them."""
+"""Converts rows to and from JSON objects, the form in which workers receive and return rows."""
 
 import re
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ from pyspark.sql.types import (
 
 from wallaroo_runtime.errors import USAGE, RunError
 
-EVERYTHING = "*"  # in the place of the SQL of a message: all columns
+EVERYTHING = "*"  # instead of the SQL of a message: all columns
 _TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
-# Go reads a date as a time, too, and cannot read another form.
+# Go can read dates and times only in the form of a time.
 _WRITTEN = {
     "ignoreNullFields": "false",
     "timeZone": "UTC",
@@ -42,7 +42,7 @@ _WRITTEN = {
 }
 # Times and dates are read by the usual rules of Spark's casts, which know each form of ISO 8601.
 _READ = {"mode": "FAILFAST", "timeZone": "UTC", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSSSSS]['Z']"}
-# Of DDL: what is in quotes; a name, which may be a reserved word; TIMESTAMP where a type is.
+# Parts of DDL: quoted text; a name, which may be a reserved word; TIMESTAMP in the place of a type.
 _DDL = re.compile(
     r"""(?P<quoted>`[^`]*`|'[^']*'|"[^"]*")
     |(?P<before>(?:^|[,<])\s*)(?!(?:interval|timestamp|double|character)\s)(?P<name>\w+)(?=\s+[a-z]|\s*:)
@@ -57,21 +57,21 @@ _DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
 
 
 def as_object(columns: Sequence[Column]) -> Column:
-    """Return columns as one JSON object, in bytes."""
+    """Return one column with the given columns as a JSON object, in bytes."""
     return F.to_json(F.struct(*columns), _WRITTEN).cast("binary")
 
 
 def of_object(value: Column, schema: str) -> Column:
-    """Return the columns of a JSON object in bytes, as a struct.
+    """Return a struct with the columns of a JSON object, which is given as bytes.
 
     Args:
-        schema: As DDL.
+        schema: The columns as DDL.
     """
     return F.from_json(value.cast("string"), struct_of(schema), _READ)
 
 
 def struct_of(schema: str) -> StructType:
-    """Return the columns of DDL, whatever the session makes of TIMESTAMP and of reserved words."""
+    """Return the columns of DDL. Settings of the session for TIMESTAMP and reserved words make no difference."""
     return cast(StructType, StructType.fromDDL(_DDL.sub(_plain, schema)))
 
 
@@ -82,13 +82,13 @@ def _plain(match: re.Match[str]) -> str:
 
 
 def check_times(session: SparkSession, columns: StructType, what: str) -> None:
-    """Refuse rules of Spark 2.4 for times in JSON: fractions of seconds, and days before 1582, would be others.
+    """Refuse Spark 2.4's rules for times in JSON, which change fractions of seconds and days before 1582.
 
     Args:
-        what: Names the rows to people.
+        what: Names the rows in the error.
 
     Raises:
-        RunError: R716.
+        RunError: R716 if the session has these rules and a column has times or dates.
     """
     if session.conf.get(_POLICY) == "LEGACY" and re.search(r'(?i)type":"(?:date|timestamp)"', columns.json()):
         reason = f"it has times or dates, which {_POLICY} LEGACY would change on their way to the program and back"
@@ -96,13 +96,13 @@ def check_times(session: SparkSession, columns: StructType, what: str) -> None:
 
 
 def field_of(rows: DataFrame, name: str, what: str) -> StructField | None:
-    """Return the column of a name, which Spark compares as `spark.sql.caseSensitive` says; None: there is none.
+    """Return the column with a name, or None. Names are compared as `spark.sql.caseSensitive` says.
 
     Args:
-        what: Names the DataFrame to people.
+        what: Names the DataFrame in the error.
 
     Raises:
-        RunError: R716, several columns have the name.
+        RunError: R716 if several columns have the name.
     """
     is_exact = _is_case_sensitive(rows)
     columns = [each for each in rows.schema.fields if _same(each.name, name, is_exact=is_exact)]
@@ -121,14 +121,14 @@ def _is_case_sensitive(rows: DataFrame) -> bool:
 
 
 def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
-    """Return those columns of a DataFrame that a program declares, with the declared types.
+    """Return the columns of a DataFrame that a program declares, cast to the declared types.
 
     Args:
-        schema: The declared ones, as DDL.
-        what: Names the DataFrame to people.
+        schema: The declared columns as DDL.
+        what: Names the DataFrame in the error.
 
     Raises:
-        RunError: R716, a column is missing, or its type may hold what the declared one does not.
+        RunError: R716 if a column is missing, or has a type with values that the declared type does not have.
     """
     columns, is_exact = list[Column](), _is_case_sensitive(rows)
     for field in struct_of(schema).fields:
@@ -145,15 +145,15 @@ def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
 
 
 def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
-    """Return the sequences that put rows in the order of a column: 64 bits without a sign, as frames have them.
+    """Return sequences in the order of a column: 64 bits without a sign, as in frames.
 
     Null is first: its sequence is null.
 
     Args:
-        what: Names the DataFrame to people.
+        what: Names the DataFrame in the error.
 
     Raises:
-        RunError: R716, there is no such column, or its type gives no order.
+        RunError: R716 if there is no such column, or its type is neither a time, a date nor an integer.
     """
     field = field_of(rows, name, what)
     if field is None:
@@ -167,12 +167,12 @@ def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
 
 
 def _number(column: Column, kind: DataType) -> Column | None:
-    """Return values of a type as numbers with a sign in their order; None: they have none."""
+    """Return the values of a column as signed integers in the same order; None if its type is not ordered here."""
     match kind:
         case TimestampType():
             return F.unix_micros(column)
         case TimestampNTZType():
-            # Not `timestamp_diff`: that has a zone, in which an hour in spring is not there.
+            # Not `timestamp_diff`, which uses a time zone, where an hour in spring is missing.
             since = column - F.lit("1970-01-01 00:00:00").cast(TimestampNTZType())
             return (since.cast(_SECONDS).cast(DecimalType(20, 6)) * 1_000_000).cast(LongType())
         case DateType():
@@ -181,7 +181,7 @@ def _number(column: Column, kind: DataType) -> Column | None:
 
 
 def _with_nulls(kind: DataType) -> DataType:
-    """Return a type whose parts may be null: Spark casts nothing to one where they may not."""
+    """Return the type with all parts nullable: Spark casts no value to a type with parts that are not."""
     match kind:
         case StructType():
             return StructType([StructField(field.name, _with_nulls(field.dataType)) for field in kind.fields])
@@ -202,7 +202,7 @@ def _quoted(name: str) -> str:
 
 
 def _lack(actual: DataType, declared: DataType, column: str, *, is_exact: bool) -> str:
-    """Return why values of a type may not be values of another; empty: they are."""
+    """Return why some values of a type are not values of the declared one; empty if all are."""
     match actual, declared:
         case StructType(), StructType():
             return _lack_of_structs(actual, declared, column, is_exact=is_exact)

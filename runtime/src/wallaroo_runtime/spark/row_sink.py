@@ -1,4 +1,4 @@
-"""Sinks that Spark writes: messages staged for them become rows."""
+"""Sinks that Spark writes: staged messages become rows."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
@@ -26,16 +26,16 @@ from wallaroo_runtime.topology.secret import resolved
 class RowSinks:
     """Writes the messages staged for Spark's sinks, before the rest of a micro-batch is published.
 
-    A micro-batch that was written is noted and not written again. A driver that dies between writing and the note
-    writes it once more: files get those rows twice.
+    A written micro-batch is recorded and not written again. If a driver dies between writing and recording, the next
+    driver writes the micro-batch once more, and the sink gets these rows twice.
 
     Args:
-        sinks: By port.
-        place: Where output is staged.
-        records: Notes which micro-batch was written.
+        sinks: The sinks by port.
+        output: The place where output is staged.
+        records: Records which micro-batch was written.
 
     Raises:
-        RunError: P303, what is staged is on another machine.
+        RunError: P303 if output is staged on another machine.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class RowSinks:
         self._session, self._sinks, self._place, self._records = session, sinks, output, records
 
     def check(self) -> None:
-        """Let Spark analyse the sinks' expressions, before the first message.
+        """Let Spark analyse the expressions of the sinks before the first message.
 
         Raises:
-            RunError: R716.
+            RunError: R716 if Spark does not accept one.
         """
         if not self._sinks:
             return  # the first look at a format takes Spark some tenths of a second
@@ -68,10 +68,10 @@ class RowSinks:
                 self._chosen(sink, none)
 
     def write(self, query: str, batch: int, files: Sequence[StagedFile]) -> list[StagedFile]:
-        """Write the files of Spark's sinks, each sink's by one action; returns the other files.
+        """Write the files of Spark's sinks, with one action for each sink, and return the other files.
 
         Raises:
-            RunError: R674, a sink does not take its rows.
+            RunError: R674 if a sink does not accept its rows.
         """
         if not self._sinks:
             return list(files)

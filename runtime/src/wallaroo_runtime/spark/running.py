@@ -14,17 +14,17 @@ class Query(Protocol):
 
     @property
     def targets(self) -> Mapping[str, str]:
-        """Name of each worker to the gRPC target of its first endpoint."""
+        """Map from the name of each worker to the gRPC target of its first endpoint."""
         ...
 
     @property
     def letters(self) -> LetterWatch:
-        """Knows which dead letters are to be reported."""
+        """The watch that chooses the dead letters to report."""
         ...
 
     @property
     def is_busy(self) -> bool:
-        """Whether Spark's own sources have something that is not processed."""
+        """Whether Spark's own sources have unprocessed messages."""
         ...
 
     @property
@@ -41,13 +41,13 @@ class Query(Protocol):
         ...
 
     def new_findings(self) -> Sequence[Diagnostic]:
-        """Return the findings since the last call that do not end the query."""
+        """Return the findings since the last call. They do not end the query."""
         ...
 
     def latest(self) -> Mapping[str, Any]:
-        """Return Spark's own report of the latest micro-batch; empty: there is none."""
+        """Return Spark's own report of the latest micro-batch; empty if there is none."""
         ...
 
     def stop(self) -> None:
-        """Stop the query and its workers; uncommitted input is processed again by the next run."""
+        """Stop the query and its workers. The next run processes uncommitted input again."""
         ...

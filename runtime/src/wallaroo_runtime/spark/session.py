@@ -1,4 +1,4 @@
-"""Makes the Spark session: quiet, bound to this machine, with the settings that frames need."""
+"""Makes the Spark session: without console output, bound to this machine, with the settings that frames need."""
 
 import logging
 import os
@@ -35,20 +35,21 @@ def create_session(
     settings: dict[str, str] | None = None,
     java: VirtualMachine | None = None,
 ) -> SparkSession:
-    """Start Spark for one application, or return the session that runs already.
+    """Start Spark for one application, or return the running session.
 
-    Nothing of Spark's own reaches the console; it goes to `spark.log` and `spark.out` in `directory`.
+    Spark writes to `spark.log` and `spark.out` in `directory`, never to the console.
 
     Args:
         application: Name of the application.
-        master: As spark-submit takes it; `local[N]` becomes `local[N,4]`, so that a task that was killed is repeated.
-        directory: Where the logs go; made when it is missing.
-        settings: Further settings of Spark; they win over ours.
-        java: Launched already for this master, directory and settings; None: it is launched here, or runs.
+        master: As for spark-submit. `local[N]` becomes `local[N,4]`, so that Spark repeats a task that was killed.
+        shuffle_partitions: Number of partitions of each shuffle.
+        directory: Directory of the logs; created if it is missing.
+        settings: Further settings of Spark, which win over the runtime's.
+        java: Java, if it was launched for this master, directory and settings. None launches Java if none runs.
 
     Raises:
-        RunError: R602 when Spark does not start for want of Java, R611 when it does not for another reason, R617
-            when Java ends meanwhile.
+        RunError: R602 if Spark does not start because of Java, R611 if it does not start for another reason, R617
+            if Java ends during the start.
     """
     _keep_quiet()
     output = directory / "spark.out"
@@ -78,17 +79,17 @@ def create_session(
 
 
 def import_early() -> None:
-    """Import in a thread the modules of PySpark's first call of Java, which take up to a second, while Java starts."""
+    """Import the modules of PySpark's first call of Java in a thread while Java starts: this takes up to a second."""
     Thread(target=import_module, args=("pyspark.testing.utils",), daemon=True).start()
 
 
 def running_session() -> SparkSession | None:
-    """Return the session of this process; None: there is none."""
+    """Return the session of this process, or None."""
     return SparkSession._instantiatedSession
 
 
 def _connect(java: VirtualMachine) -> None:
-    """Let PySpark use a Java virtual machine: it asks these variables for one that it has not started itself."""
+    """Let PySpark use a Java virtual machine that it has not started. PySpark finds it by environment variables."""
     port, secret = java.wait()
     os.environ |= {SUBMITTED: str(port), SECRET: secret}
     try:
@@ -100,7 +101,7 @@ def _connect(java: VirtualMachine) -> None:
 
 
 def open_cluster(settings: SparkConf) -> Diagnostic | None:
-    """Return the finding that Spark's processes ask nobody for a secret (R713); None when they do."""
+    """Return the finding that Spark's processes accept connections without a secret (R713), or None."""
     is_closed = settings.get("spark.authenticate", "false") == "true"
     return (
         None
@@ -116,33 +117,34 @@ def open_cluster(settings: SparkConf) -> Diagnostic | None:
 
 
 def _keep_quiet() -> None:
-    """Keep Py4J and PySpark from printing the text of a finding: R617 that the JVM is gone, R716 that SQL is wrong."""
+    """Keep Py4J and PySpark from printing errors that findings report: a JVM that ended (R617), wrong SQL (R716)."""
     of_py4j = logging.getLogger("py4j")
     of_py4j.addHandler(logging.NullHandler())
     of_py4j.propagate = False
     logging.getLogger().addFilter(_is_not_of_py4j)
-    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):  # print what R716 says, with Java's stack
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):  # print R716's error with Java's stack
         PySparkLogger.getLogger(name).disabled = True
 
 
 def _keep_accumulators_quiet(session: SparkSession) -> None:
-    """Let PySpark's thread for accumulators log, not print, that the JVM is gone, and let nobody wait for its end.
+    """Let PySpark's thread for accumulators log the end of the JVM instead of printing it.
 
-    It looks each half second, with a connection each second, whether it shall end; the stop of Spark would wait for it.
+    Also let the stop of Spark not wait for this thread, which checks only each half second (with a connection: each
+    second) whether it shall end.
     """
     server = getattr(session.sparkContext, "_accumulatorServer", None)
-    if server is not None and "handle_error" not in vars(server):  # a session is asked for with each changed program
+    if server is not None and "handle_error" not in vars(server):  # each changed program asks for a session
         server.handle_error = lambda *_: _note_error()
         server.shutdown = Thread(target=server.shutdown, name="accumulators-end", daemon=True).start
 
 
 def _note_error() -> None:
-    """Keep the error that PySpark's thread for accumulators, of which we have none, has met."""
+    """Log the error of PySpark's thread for accumulators, which the runtime does not use."""
     _log.debug("a thread of PySpark failed", exc_info=True)
 
 
 def stop_session(session: SparkSession) -> None:
-    """Stop Spark; a Java virtual machine that is gone has nothing left to stop, and its query has told so (R617)."""
+    """Stop Spark. If Java has ended already, there is nothing to stop, and the query has reported this (R617)."""
     try:
         session.stop()
     except (Py4JError, ConnectionError) as error:
@@ -151,5 +153,5 @@ def stop_session(session: SparkSession) -> None:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Say whether a record of the root logger, which Py4J uses for some of its own, is another's."""
+    """Say whether a record of the root logger is not Py4J's, which uses this logger for some of its records."""
     return "py4j" not in Path(record.pathname).parts

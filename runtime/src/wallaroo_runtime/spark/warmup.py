@@ -1,7 +1,7 @@
-"""A short run of the same operators on nothing, before the first message.
+"""A short run of a query's operators without input, before the first message.
 
-Spark's first micro-batch takes seconds: classes are loaded and compiled, connections to workers are opened, the state
-store's library is loaded. That is better done before the application says that it is initialized.
+Spark's first micro-batch takes seconds: Java loads and compiles classes, tasks connect to workers, and the library of
+the state store is loaded. The rehearsal does this before the application reports that it is initialized.
 """
 
 import json
@@ -27,13 +27,13 @@ _rehearsed: set[str] = set()  # Spark applications of this process
 
 
 def rehearse(session: SparkSession, settings: str) -> None:
-    """Run the operators of a query in a directory of their own, on no messages; once in a Spark application.
+    """Run the operators of a query without messages, in a temporary directory; once for each Spark application.
 
     Args:
-        settings: Of the query.
+        settings: The settings of the query's operators, as JSON.
 
     Raises:
-        RunError: They do not run.
+        RunError: The operators fail.
     """
     application = session.sparkContext.applicationId
     if application in _rehearsed:

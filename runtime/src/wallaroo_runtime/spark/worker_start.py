@@ -44,9 +44,9 @@ class RunningWorker:
     """A worker of a query.
 
     Attributes:
-        spec: Says what it is.
-        request: With which a task starts it, if need be.
-        directory: Where its supervisor listens; empty: tasks start it.
+        spec: Describes the worker.
+        request: The request with which a task starts the worker, if need be.
+        directory: Directory in which its supervisor listens; empty if tasks start the worker.
     """
 
     spec: WorkerSpec
@@ -56,13 +56,13 @@ class RunningWorker:
 
 @dataclass(slots=True)
 class Workers:
-    """Those of a query.
+    """The workers of a query.
 
     Attributes:
-        session: Runs the tasks.
-        owner: The Java virtual machine of the driver, where tasks run in it.
-        running: By name.
-        targets: Name to the gRPC target of its first endpoint on one executor; locally there is only one.
+        session: The session that runs the tasks.
+        owner: The Java virtual machine of the driver if it runs the tasks, else None.
+        running: The workers by name.
+        targets: Name of each worker to the gRPC target of its first endpoint, on any one executor.
     """
 
     session: SparkSession
@@ -71,7 +71,7 @@ class Workers:
     targets: dict[str, str] = field(default_factory=dict)
 
     def stop(self) -> None:
-        """Stop all; an executor that is not reached within seconds ends its own when it ends."""
+        """Stop all workers. An executor that does not answer within seconds ends its workers when it ends itself."""
         if self.owner is not None:
             for worker in self.running.values():
                 stop_worker(worker.spec, self.owner)
@@ -91,13 +91,13 @@ def _operators(session: SparkSession) -> Any:
 
 
 def ship(session: SparkSession, archive: Archive, directory: Path) -> str:
-    """Give every executor a copy of an archive; it stays in a directory of the driver while Spark runs.
+    """Give every executor a copy of an archive. The copy stays in a directory of the driver while Spark runs.
 
     Returns:
         The name of the copy.
 
     Raises:
-        RunError: R655, it was changed since it was read.
+        RunError: R655 if the archive was changed since it was read.
     """
     name = SHIPPED.format(f"-{archive.digest[:DIGITS]}")
     used = {file.rpartition("/")[2] for file in session.sparkContext.listFiles}
@@ -115,7 +115,7 @@ def ship(session: SparkSession, archive: Archive, directory: Path) -> str:
 
 
 def worker_specs(session: SparkSession, topology: Topology, options: QueryOptions) -> dict[str, WorkerSpec]:
-    """Return how the workers of a topology are found in this Spark application, which ships their archive."""
+    """Return the specs of a topology's workers in this Spark application. Ship their archive to the executors."""
     archive = options.archive
     shipped = ship(session, archive, options.logs) if archive is not None else ""
     specs = local_specs(topology, options.logs, options.cache_bytes, options.python)
@@ -128,26 +128,26 @@ def worker_specs(session: SparkSession, topology: Topology, options: QueryOption
 
 
 def local_specs(topology: Topology, logs: Path, cache_bytes: int, python: str) -> dict[str, WorkerSpec]:
-    """Return how the workers of a program are found next to a local Spark, which its process identifies.
+    """Return the specs of a program's workers next to a local Spark, which the id of its process identifies.
 
     Args:
-        logs: Where they write.
-        cache_bytes: That each may keep of states.
-        python: Their interpreter; empty: this one.
+        logs: Directory to which the workers write.
+        cache_bytes: Bytes of states that each worker may keep.
+        python: Interpreter of Python workers; empty for the one of this process.
     """
     own: dict[str, Any] = {"cache_bytes": cache_bytes, "log_directory": str(logs), "python": python}
     return {worker.name: replace(WorkerSpec.of(topology, worker), **own) for worker in topology.workers}
 
 
 def start_early(specs: Mapping[str, WorkerSpec], plan: Plan, java: int) -> None:
-    """Start the workers of a local Spark while Java starts: `start_workers` finds them there.
+    """Start the workers of a local Spark while Java starts. Later `start_workers` finds them running.
 
     Args:
         specs: From `local_specs`.
-        java: The process of Java.
+        java: Id of Java's process.
 
     Raises:
-        RunError: As `start_workers`; they end when Java does.
+        RunError: See `start_workers`. The workers end when Java ends.
     """
     owner = Owner(java, process_start_time(java) or 0)
     for name, stages in _stages_by_worker(plan).items():
@@ -160,10 +160,10 @@ def start_workers(
     """Start the workers where tasks run, so that the first message does not wait for them.
 
     Args:
-        is_realtime: Whether all runs in the driver, and calls stay open.
+        is_realtime: Whether the query runs in the driver, with calls that stay open.
 
     Raises:
-        RunError: Why a worker does not start or must not be used.
+        RunError: A worker does not start, or does not fit the application.
     """
     specs = worker_specs(session, topology, options)
     stages = _stages_by_worker(plan)
@@ -176,7 +176,7 @@ def start_workers(
     try:
         for name in stages:
             spec = located(specs[name], Path(SparkFiles.getRootDirectory()))
-            workers.running[name] = RunningWorker(spec, {})  # before it runs: it is stopped in any case
+            workers.running[name] = RunningWorker(spec, {})  # before it starts: so `stop` stops it in any case
             connection = start(spec, stages[name], workers.owner, releases=is_realtime)
             request = _request(session, spec, stages[name])
             workers.running[name] = RunningWorker(spec, request, str(connection.directory))
@@ -188,7 +188,7 @@ def start_workers(
 
 
 def running_in_tasks(session: SparkSession, plan: Plan, specs: Mapping[str, WorkerSpec]) -> dict[str, RunningWorker]:
-    """Return the workers of a plan, each of which the first task starts on its executor that needs it."""
+    """Return the workers of a plan. On each executor, the first task that needs a worker starts it."""
     stages = _stages_by_worker(plan)
     return {name: RunningWorker(specs[name], _request(session, specs[name], stages[name])) for name in stages}
 
@@ -215,7 +215,7 @@ def _request(session: SparkSession, spec: WorkerSpec, stages: list[Any]) -> dict
 
 
 def _started(session: SparkSession, workers: Mapping[str, RunningWorker]) -> dict[str, str]:
-    """Start workers in one task per core, as many as may run at once."""
+    """Start the workers on the executors, by one task for each core, and return their targets."""
     listed = json.dumps(
         [{"worker": name, "worker_directory": "", "start": worker.request} for name, worker in workers.items()]
     )

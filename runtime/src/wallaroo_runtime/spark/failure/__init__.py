@@ -1,1 +1,1 @@
-"""Errors of Spark, Java and py4j as diagnostics."""
+"""Translates errors of Spark, Java and Py4J to diagnostics."""

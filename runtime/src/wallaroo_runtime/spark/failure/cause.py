@@ -14,7 +14,7 @@ from wallaroo_runtime.topology.secret import hidden
 
 HADOOP_ADVICE = "; For more details see"
 MAX_CAUSES, LINE = 64, 300
-# A class that a report names: at its beginning, after "Caused by:", or after the task that was lost.
+# The class of an error in a report: at its beginning, after "Caused by:", or after "Lost task".
 _NAMED = re.compile(
     r"(?<![\w.$/\[])((?:[A-Za-z_][\w$]*\.)*[A-Z][\w$]*(?:Error|Exception|Interrupt|Exit))(?=: |:?$)", re.MULTILINE
 )
@@ -24,9 +24,9 @@ _CALL = re.compile(
     r"An error occurred while calling .*|An exception was raised by the Python Proxy.*"
     r"|Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): (?:[\w.$]+(?:Error|Exception): )?"
 )
-_REASON = "Reason: "  # of KAFKA_DATA_LOSS, after general words
+_REASON = "Reason: "  # in KAFKA_DATA_LOSS, after a general text
 _MORE = re.compile(r"\.\.\. \d+ more")
-# Only carry another error.
+# Classes of errors that only carry another error.
 _WRAPPERS = re.compile(
     r"(py4j|pyspark)\..*|java\.util\.concurrent\.(Execution|Completion)Exception|java\.lang\.reflect\..*"
     r"|java\.lang\.RuntimeException|.*\.(StreamingQuery|Spark|Python|UncheckedExecution|UncheckedIO)Exception"
@@ -36,12 +36,12 @@ _CARRYING = {"STREAM_FAILED", "PYTHON_EXCEPTION", "TASK_WRITE_FAILED"}
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One error of a chain.
+    """One error in a chain of causes.
 
     Attributes:
-        kind: Name of its class, in Java or Python.
-        message: What it says; may have lines.
-        condition: Of Spark's catalogue, e.g. `PATH_NOT_FOUND`; empty: none.
+        kind: Name of the error's class, in Java or Python.
+        message: Message of the error; may have several lines.
+        condition: Name of the error in Spark's catalogue, e.g. `PATH_NOT_FOUND`; empty if it has none.
     """
 
     kind: str
@@ -50,7 +50,7 @@ class Cause:
 
     @property
     def line(self) -> str:
-        """Its first line, without parts of no use to a reader; the class's name where it has no message."""
+        """The first useful line of the message; the name of the class if the error has no message."""
         text = self.message.rpartition(_REASON)[2] if self.condition else self.message
         lines = (_CALL.sub("", _MORE.sub("", line)).strip(": ") for line in text.splitlines())
         first = next((line for line in lines if line and not line.startswith("at ")), "")
@@ -59,12 +59,12 @@ class Cause:
 
     @property
     def is_wrapper(self) -> bool:
-        """Whether it may only carry another error."""
+        """Whether the error may only carry another error."""
         return _WRAPPERS.fullmatch(self.kind) is not None and not self.condition
 
 
 def told_causes(text: str) -> Iterator[Cause]:
-    r"""Yield the errors that a report names, in its order: where Java could not send the error, there is only text.
+    r"""Yield the errors named in a report, in their order. A report is all there is if Java could not send the error.
 
     Example:
         >>> [*told_causes("a.B.FailException: x\n\tat a.b.C\nCaused by: java.io.IOException: y")]
@@ -80,27 +80,27 @@ def told_causes(text: str) -> Iterator[Cause]:
 
 
 def causes_of(error: BaseException | str) -> list[Cause]:
-    """Return the chain of an error, outermost first; of a text, the errors that it names.
+    """Return the causes of an error, outermost first. For a text, return the errors that it names.
 
     Raises:
-        Py4JError: Java has ended, so nobody can be asked.
+        Py4JError: Java has ended, so that it cannot be asked for the causes.
     """
     return _expanded([Cause("", error)] if isinstance(error, str) else _python_causes(error))
 
 
 def query_causes(query: StreamingQuery) -> list[Cause]:
-    """Return the chain of the error that has stopped a query; empty: none has."""
+    """Return the causes of the error that has stopped a query; empty if no error has."""
     error = query._jsq.exception()
     return _expanded(_java_causes(error.get())) if error.isDefined() else []
 
 
 def significant(chain: Sequence[Cause]) -> list[Cause]:
-    """Return the causes that name a failure, outermost first; all where each only carries another one."""
+    """Return the causes that do not only carry another one, outermost first; all causes if there are none."""
     return [cause for cause in chain if cause.kind and not cause.is_wrapper] or list(chain)
 
 
 def _expanded(chain: Iterable[Cause]) -> list[Cause]:
-    """Return a chain, after each cause those that its message names; each once, and of very many the innermost."""
+    """Return a chain with the errors that messages name, without repetitions: at most `MAX_CAUSES`, the innermost."""
     causes = [each for cause in chain for each in (cause, *told_causes(cause.message))]
     return [*dict.fromkeys(reversed(causes))][:MAX_CAUSES][::-1]
 
@@ -118,7 +118,7 @@ def _python_causes(error: BaseException) -> Iterator[Cause]:
             is_gone = isinstance(following, Py4JNetworkError) or not str(following)
             yield Cause("py4j.Py4JError", "Java gives no answer" if is_gone else str(following))
         else:
-            described = getattr(following, "_desc", None)  # of PySpark: `str` would add Java's stack
+            described = getattr(following, "_desc", None)  # PySpark's message: `str` would add Java's stack
             yield Cause(_name_of(following), str(following) if described is None else str(described))
         following = getattr(following, "_cause", None) or following.__cause__
 

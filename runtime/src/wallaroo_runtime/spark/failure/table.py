@@ -1,4 +1,4 @@
-"""The exceptions of Spark, Java, Hadoop and Kafka, and their remedies: data, in order of precedence.
+"""A table of the exceptions of Spark, Java, Hadoop and Kafka with their remedies, in order of precedence.
 
 Sources: Spark's error-conditions.json and kafka-error-conditions.json, Hadoop's IOExceptions, Kafka's ApiExceptions.
 """
@@ -24,15 +24,15 @@ class Outcome(Enum):
 
 
 class FailureRow(NamedTuple):
-    """One kind of failure; a cause is of it when its class or condition is one of these, and its message fits.
+    """One kind of failure. A cause is of this kind if its class or its condition fits, and its message fits.
 
     Attributes:
-        what: What has failed, in words; of a query that failed in front of what was thrown.
-        fix: The remedy where the query failed; may have {temporary}, {checkpoint}, {log}.
-        kinds: Regular expression of whole names of classes.
-        conditions: Regular expression of beginnings of Spark's conditions.
-        message: Regular expression of a part of the message.
-        outcome: What it is for the user.
+        what: Describes the failure, in front of the message of the exception; may be empty.
+        fix: The remedy if the outcome is `QUERY_FAILED`; may have {temporary}, {log}, {hadoop}.
+        kinds: Regular expression that fits the whole name of a class.
+        conditions: Regular expression that fits the beginning of one of Spark's conditions.
+        message: Regular expression that fits a part of the message.
+        outcome: The meaning of the failure for the user.
         in_checkpoint: Whether the message must name a file of the checkpoint.
     """
 
@@ -45,7 +45,7 @@ class FailureRow(NamedTuple):
     in_checkpoint: bool = False
 
     def fits(self, cause: Cause, path: str) -> bool:
-        """Say whether a cause is of this kind; `path`: the checkpoint's path."""
+        """Say whether a cause is of this kind. `path` is the path of the checkpoint."""
         if self.in_checkpoint and not (path and path in cause.message):
             return False
         if self.message and not re.search(self.message, cause.message):
@@ -63,7 +63,7 @@ LOSS = FailureRow(
     conditions="KAFKA_DATA_LOSS|RESOLVED_START_OFFSET_GREATER|LOST_TOPIC_PARTITIONS|KAFKA_START_OFFSET",
 )
 TABLE: tuple[FailureRow, ...] = (
-    # Spark ends.
+    # The end of Spark.
     FailureRow(
         "", "", message="stopped SparkContext|SparkContext was shut down|Shutdown in progress", outcome=Outcome.ENDED
     ),
@@ -320,7 +320,7 @@ TABLE: tuple[FailureRow, ...] = (
 
 
 def row_of(chain: Sequence[Cause], checkpoint: str = "") -> tuple[FailureRow, Cause] | None:
-    """Return the first row that a cause is of, with the outermost such cause, which mostly names the place."""
+    """Return the first row that fits a cause, with the outermost such cause, which mostly names the place."""
     path = checkpoint.partition("://")[2] or checkpoint
     clear = significant(chain)
     ordered = [*clear, *(cause for cause in reversed(chain) if cause not in clear)]

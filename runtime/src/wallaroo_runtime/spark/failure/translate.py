@@ -1,4 +1,4 @@
-"""Carries errors through Spark, which knows only texts."""
+"""Carries errors through Spark, which keeps only their texts, and translates Spark's own errors."""
 
 import base64
 import json
@@ -24,14 +24,14 @@ from wallaroo_runtime.worker.endpoint import remote_error
 MARK = "wallaroo-error:"
 AGAIN = "run again to continue from the checkpoint"
 OTHER_FIX = f"check its address, its permissions and its disk; {AGAIN}"
-_NO_METHOD = " does not exist\n"  # Py4J, of a method or constructor
+_NO_METHOD = " does not exist\n"  # Py4J writes this about a method or constructor
 _FILE = re.compile(r"while reading file (?:file:/*(?=/))?(\S+?)\.(?:\s|$)")
 _MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
 _OPERATOR = re.compile("wallaroo-operator:([A-Za-z0-9+/=]+):")
 
 
 class TaskFailure(RuntimeError):
-    """A `RunError` in a form that Spark's report of a failed task keeps whole."""
+    """A `RunError` whose text contains all of it, so that Spark's report of a failed task keeps it."""
 
     def __init__(self, error: RunError) -> None:
         value = {"exit_code": error.exit_code, "diagnostics": [finding.to_json() for finding in error.diagnostics]}
@@ -40,16 +40,16 @@ class TaskFailure(RuntimeError):
 
 
 class JavaEnded(RunError):
-    """The Java virtual machine has ended, or was asked to (R617)."""
+    """The Java virtual machine has ended, or was asked to end (R617)."""
 
     @classmethod
     def because(cls, reason: str, log: Path) -> "JavaEnded":
-        """Return the error with the sign of the end, and Spark's log."""
+        """Return the error with its reason and the path of Spark's log."""
         return cls(RunError.of("R617", process="Spark process", reason=reason, log=log).diagnostics)
 
 
 def is_end_of_java(error: BaseException) -> bool:
-    """Say whether an error of Py4J means that the Java virtual machine has ended, or is about to."""
+    """Say whether an error of Py4J means that the Java virtual machine has ended, or is about to end."""
     if not isinstance(error, Py4JJavaError):
         return isinstance(error, Py4JError | ConnectionError)
     try:
@@ -62,13 +62,13 @@ def is_end_of_java(error: BaseException) -> bool:
 
 @contextmanager
 def needing_java(log: Path) -> Iterator[None]:
-    """Raise R617 when the Java virtual machine ends below the block; supervisors then end the workers.
-
-    Raises:
-        RunError: R758, Java lacks a method of ours.
+    """Raise R617 if the Java virtual machine ends during the block. Supervisors then end the workers.
 
     Args:
-        log: Spark's, which the error names.
+        log: Path of Spark's log, for the error.
+
+    Raises:
+        RunError: R758 if the jar lacks a method that Python calls.
     """
     try:
         yield
@@ -82,7 +82,7 @@ def needing_java(log: Path) -> Iterator[None]:
 
 
 class Described(NamedTuple):
-    """The meaning of a chain of causes; an empty `fix`: nobody could know one."""
+    """The meaning of a chain of causes; `fix` is empty if no remedy is known."""
 
     outcome: Outcome
     reason: str
@@ -107,7 +107,7 @@ def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = N
 
 
 def _files(chain: Sequence[Cause]) -> list[str]:
-    """Return the file that Spark read when it failed, where it says so."""
+    """Return the file that Spark read when it failed, if a message names it."""
     matches = (_FILE.search(cause.message) for cause in chain if cause.condition.startswith("FAILED_READ_FILE"))
     return list(dict.fromkeys(unquote(each[1]) for each in matches if each))[:1]
 
@@ -119,7 +119,7 @@ def is_loss(chain: Sequence[Cause]) -> bool:
 
 
 def _hadoop_version() -> str:
-    """Return that of Spark's jars; the name of the place where it belongs, without them."""
+    """Return the version of Hadoop in Spark's jars, or a placeholder if it is not found."""
     jars = Path(_find_spark_home(), "jars").glob("hadoop-client-api-*.jar")
     return next((jar.stem.rpartition("-")[2] for jar in jars), "VERSION")
 
@@ -129,13 +129,13 @@ def _source(log: Path | None) -> str:
 
 
 def of_operator(chain: Iterable[Cause]) -> dict[str, Any] | None:
-    """Return the failure that an operator in Java reports; None: none has failed."""
+    """Return the failure that an operator in Java reports; None if there is none in the chain."""
     marked = next(filter(None, (_OPERATOR.search(cause.message) for cause in chain)), None)
     return None if marked is None else json.loads(base64.b64decode(marked[1]))
 
 
 def operator_error(value: Mapping[str, Any]) -> RunError:
-    """Return the error of an operator in Java, which knows codes and values but not the texts of the catalogue."""
+    """Return the error of an operator in Java, which sends code and values without the catalogue's text."""
     if "reported" in value:
         return remote_error(value["worker"], pb.Failure(**value["reported"]))
     if "found" in value:
@@ -145,12 +145,12 @@ def operator_error(value: Mapping[str, Any]) -> RunError:
 
 
 def translated(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = None) -> RunError:
-    """Return the error that a chain of causes comes to.
+    """Return the error for the user from a chain of causes.
 
     Args:
         chain: From `causes_of` or `query_causes`.
-        checkpoint: Its checkpoint directory; empty: it has none yet.
-        log: Where Spark writes, unless spark-submit has started it.
+        checkpoint: Checkpoint directory of the query; empty if it has none yet.
+        log: Spark's log, unless spark-submit has started Spark.
 
     Example:
         >>> failure = TaskFailure(RunError.of("R602", problem="was not found", reason="no `java` on PATH"))

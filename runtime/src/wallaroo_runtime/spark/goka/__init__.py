@@ -1,1 +1,1 @@
-"""Groups that continue Goka's own processors."""
+"""Continues the groups of Goka's own processors."""

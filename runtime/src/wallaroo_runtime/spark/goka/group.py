@@ -1,10 +1,10 @@
-"""Continues the groups of Goka's own processors in Kafka: the offsets of their consumer groups, and their tables.
+"""Continues the groups of Goka's own processors: takes over offsets of consumer groups and values of tables.
 
-Goka names a group's consumer group as the group. What a processor has set in its table is there before it commits the
-offset of the message; so a message at the border may count twice, as Goka itself counts it then, and none is lost.
+In Goka, a group's consumer group has the name of the group. A processor writes a value to its table before it commits
+the offset of the message. So no message is lost, but the last messages may count twice, as after a restart of Goka.
 
-What a checkpoint has taken over stays in Kafka, marked with the checkpoint's id in the metadata of the group's offsets:
-a second checkpoint would count the same messages again. A later commit of Goka or of Kafka's tools takes the mark away.
+Offsets and tables stay in Kafka. The metadata of the offsets gets the checkpoint's id as a mark, because a second
+checkpoint would count the same messages again. A later commit of Goka or of Kafka's tools removes the mark.
 """
 
 import json
@@ -30,17 +30,17 @@ NO_OFFSET = "-"
 STATE = "GroupState"  # class of a group's state, in every language
 COMMAND = "kafka-consumer-groups.sh --bootstrap-server {brokers} --group {group} --topic {topic}"
 RESET = f"{COMMAND} --reset-offsets --execute"
-MARK = "wallaroo "  # and the id of the checkpoint
+MARK = "wallaroo "  # the id of the checkpoint follows
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Where a new checkpoint begins.
+    """The beginning of a new checkpoint.
 
     Attributes:
-        lines: What Spark's checkpoint has of each source, in its order.
-        notes: For the user: what was taken over.
-        findings: What the user should know besides.
+        lines: The offset line of each source for Spark's checkpoint, in its order.
+        notes: Notes for the user about tables and groups that were taken over.
+        findings: Further findings for the user.
     """
 
     lines: tuple[str, ...]
@@ -54,9 +54,9 @@ class Input:
 
     Attributes:
         begins: The first offset of each partition.
-        ends: The next one.
-        committed: Those that the group has committed.
-        marks: The metadata of them: the ids of checkpoints that begin with them, after `MARK`.
+        ends: The offset after the last record of each partition.
+        committed: The offsets that the group has committed, by partition.
+        marks: Ids of checkpoints that began with these offsets, from the metadata of the offsets.
     """
 
     source: KafkaSource
@@ -67,25 +67,26 @@ class Input:
 
     @property
     def unread(self) -> list[int]:
-        """Partitions with records of which the group has committed no offset."""
+        """Partitions that have records but no offset committed by the group."""
         return [number for number, at in self.begins.items() if number not in self.committed and at < self.ends[number]]
 
 
 def continue_goka(
     session: SparkSession, plan: Plan, topology: Topology, journals: Sequence[JournalPlace], checkpoint: str, mark: str
 ) -> Begin:
-    """Write the first states of all groups into a checkpoint of Spark's; the caller writes where its sources begin.
+    """Write the first states of all groups to a checkpoint of Spark's. The caller writes the offsets of its sources.
 
     Args:
-        session: That of the run.
-        plan: Of the topology.
-        topology: Whose pipelines are groups; one that Goka has left nothing of begins as a new one.
-        journals: The first sources of the query.
-        checkpoint: Spark's own; nothing is there yet.
+        session: The session of the run.
+        plan: The plan of the topology.
+        topology: Its pipelines are the groups. A group without values or offsets from Goka begins as a new group.
+        journals: The journals, which are the first sources of the query.
+        checkpoint: Spark's own checkpoint, which is empty yet.
         mark: The id of the whole checkpoint.
 
     Raises:
-        RunError: R788, a group cannot be continued; R672 or R673, Kafka does not say. What else reading a topic raises.
+        RunError: R788 if a group cannot be continued, R672 if no broker answers, R673 if a topic is unknown, or the
+            error of Spark if a topic cannot be read.
     """
     lines: dict[str, str] = {}
     asked: dict[str, list[Input]] = {}
@@ -121,9 +122,9 @@ def refused(name: str, reason: str, fix: str) -> RunError:
     """Return an R788.
 
     Args:
-        name: Of the group, or of the application.
-        reason: Why.
-        fix: What to do.
+        name: Name of the group or of the application.
+        reason: The reason, for the message.
+        fix: The remedy.
     """
     return RunError.of("R788", name=name, reason=reason, fix=fix)
 
@@ -136,7 +137,7 @@ def nothing_left(application: str) -> RunError:
 
 
 def inputs_of(group: Pipeline) -> list[KafkaSource]:
-    """Return the sources whose offsets Goka commits: inputs and the loop."""
+    """Return the sources whose offsets Goka commits: the inputs and the loop topic."""
     sources = (source for source in group.sources if isinstance(source, KafkaSource))
     return [source for source in sources if has_records(source) and not source.table]
 
@@ -160,7 +161,7 @@ def _asked(session: SparkSession, source: KafkaSource, group: str) -> Input:
 
 
 def check_marks(group: str, inputs: Sequence[Input], mark: str) -> None:
-    """Refuse a group with which another checkpoint has begun: messages that it has counted would count again."""
+    """Refuse a group that another checkpoint has continued, because messages would count in both checkpoints."""
     for each in inputs:
         if others := sorted(each.marks - {mark}):
             reason = f"another checkpoint ({others[0]}) has begun with its offsets of {each.source.topic}"
@@ -176,7 +177,7 @@ def _mark(session: SparkSession, group: str, inputs: Sequence[Input], mark: str)
 
 
 def check_some(group: str, inputs: Sequence[Input]) -> None:
-    """Refuse a group with a table whose offsets are gone: which messages its values have counted, nobody knows."""
+    """Refuse a group with a table but without offsets: it is unknown which messages the table has counted."""
     first = next((each.source for each in inputs if each.unread), None)
     if first is None or any(each.committed for each in inputs):
         return
@@ -186,10 +187,10 @@ def check_some(group: str, inputs: Sequence[Input]) -> None:
 
 
 def line_of(group: str, entry: Input) -> str:
-    """Return where an input begins, as Spark's checkpoint has it.
+    """Return the offsets at which an input begins, as a line for Spark's checkpoint.
 
     Raises:
-        RunError: R788, records would be left out that Goka may not have processed.
+        RunError: R788 if records would be left out that Goka may not have processed.
     """
     source, topic = entry.source, entry.source.topic
     for number, at in entry.committed.items():
@@ -213,10 +214,10 @@ def _reset(group: str, source: KafkaSource, *partitions: int) -> str:
 
 
 def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -> GokaTable:
-    """Return how a table is read: as the group's inputs are, which have the same brokers and settings.
+    """Return the table to read. It is read with the settings of the group's inputs.
 
     Raises:
-        RunError: R788, what writes the table is no group.
+        RunError: R788 if the pipeline that writes the table is no group.
     """
     step = next((step for step in group.steps if step.state is not None), None)
     component = topology.component(step.worker, f"{step.path}/state") if step else None
@@ -232,5 +233,5 @@ def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -
 
 
 def double_of(topic: str, count: TableCount) -> Diagnostic:
-    """Return an R789."""
+    """Return the R789 about keys with values in several partitions."""
     return Diagnostic.of("R789", topic=topic, count=count.double, key=readable(count.example))

@@ -1,7 +1,7 @@
-"""Lets groups of a new checkpoint begin with the values of their table topics, which Goka's own processors wrote.
+"""Fills the states of a new checkpoint with the values that Goka's own processors wrote to their table topics.
 
-One query with the operators of the plan reads the topics whole, in its micro-batch 0, and writes each bucket's log: a
-key's value is that of its last record. It runs before the application's query, which goes on from its checkpoint.
+A query with the operators of the plan reads the whole topics in its micro-batch 0, and writes the log of each bucket.
+The value of a key is that of its last record. The application's query later continues from this checkpoint.
 """
 
 from base64 import b64decode
@@ -24,17 +24,17 @@ from wallaroo_runtime.spark.state_store.rescale import load
 from wallaroo_runtime.topology.model import KafkaSource
 
 PYTHON = "python"
-LANGUAGES = (PYTHON, "go")  # that have groups
+LANGUAGES = (PYTHON, "go")  # languages with an API for groups
 
 
 @dataclass(frozen=True, slots=True)
 class GokaTable:
-    """A table that is to be read.
+    """A table to read.
 
     Attributes:
-        source: Reads its topic from the start.
-        port: Of the group's state, in the headers of log frames.
-        language: Of the group's worker.
+        source: A source that reads the topic of the table from the start.
+        port: Port of the group's state, in the headers of log frames.
+        language: Language of the group's worker.
     """
 
     source: KafkaSource
@@ -43,12 +43,12 @@ class GokaTable:
 
 
 class TableCount(NamedTuple):
-    """The table with which a group begins.
+    """The counts of a table with which a group begins.
 
     Attributes:
-        keys: That have a value.
-        double: Keys that have values in more than one partition; the newest counts.
-        example: One of them.
+        keys: Number of keys with a value.
+        double: Number of keys with values in more than one partition. The newest value counts.
+        example: One of the latter keys.
     """
 
     keys: int = 0
@@ -56,16 +56,16 @@ class TableCount(NamedTuple):
     example: bytes = b""
 
     def plus(self, note: Mapping[str, Any]) -> "TableCount":
-        """Add a note of the operators."""
+        """Return the counts with those of an operators' note added."""
         example = self.example or b64decode(note.get("example", ""))
         return TableCount(self.keys + note.get("keys", 0), self.double + note.get("double", 0), example)
 
 
 def values_of(records: DataFrame) -> DataFrame:
-    """Return the value of each key that has one, and whether it has some in more than one partition.
+    """Return the value of each key that has one, and whether it has values in more than one partition.
 
-    Goka has a state for each partition of a key, here a key has one: that of the newest record, which is no value if
-    the record has none.
+    Goka has a state for each key and partition. Here a key has one state, the value of its newest record. If that
+    record has no value, the key has none.
 
     Args:
         records: Columns partition, offset, timestamp, key and value.
@@ -80,19 +80,19 @@ def values_of(records: DataFrame) -> DataFrame:
 def load_tables(
     session: SparkSession, plan: Plan, tables: Sequence[GokaTable], checkpoint: str
 ) -> dict[int, TableCount]:
-    """Run micro-batch 0 of a checkpoint of Spark's, which writes the states of tables.
+    """Run micro-batch 0 of a checkpoint of Spark's, which writes the values of tables as states.
 
     Args:
-        session: That of the run.
-        plan: Of the application.
-        tables: To be read, as they are now; none: there is only the micro-batch.
-        checkpoint: Spark's own; nothing is there yet.
+        session: The session of the run.
+        plan: The plan of the application.
+        tables: The tables to read. Without tables the micro-batch writes no state.
+        checkpoint: Spark's own checkpoint, which is empty yet.
 
     Returns:
-        What each table has, by its port.
+        The counts of each table, by its port.
 
     Raises:
-        RunError: It did not work; what is in the checkpoint then is of no use.
+        RunError: The query fails. Then the checkpoint cannot be used.
     """
     java, blocks, buckets, targets = state_store(session), blocks_of(plan), plan.bucket_count, plan.targets
 
@@ -116,7 +116,7 @@ def load_tables(
 
 
 def counts_of(notes: Iterable[Mapping[str, Any]]) -> dict[int, TableCount]:
-    """Return the counts in the notes of the operators, by port."""
+    """Return the sums of the counts in the operators' notes, by port."""
     counts: dict[int, TableCount] = {}
     for note in notes:
         counts[note["port"]] = counts.get(note["port"], TableCount()).plus(note)

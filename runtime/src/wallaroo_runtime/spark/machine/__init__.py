@@ -1,1 +1,1 @@
-"""Java, its settings and files, the master: everything that a query's machine must have."""
+"""The machine of a query: Java with its settings and files, and the Spark master."""

@@ -1,4 +1,4 @@
-"""The requirements of a run to its machine: `wallaroo doctor` shows them, a start refuses a machine without them."""
+"""Checks of the machine: `wallaroo doctor` shows their results, and a start refuses a machine that fails them."""
 
 import os
 import resource
@@ -18,21 +18,22 @@ from wallaroo_runtime.system.cache import cache_directory
 
 FREE_DISK_BYTES = 1 << 30
 GIB = 1 << 30
-# Kind of limit, how many are good, with how few no run on Spark starts, and the letter of `ulimit`.
+# Name and number of a limit, a good value, the least value for a run on Spark, and the option of `ulimit`.
 LIMITS = (
     ("open files", resource.RLIMIT_NOFILE, 1024, 512, "-n"),
-    ("processes", resource.RLIMIT_NPROC, 512, 256, "-u"),  # threads count: Java has some hundred
+    ("processes", resource.RLIMIT_NPROC, 512, 256, "-u"),  # threads count as processes: Java has some hundred
 )
-STARTED = 128  # threads that a run starts with at least, on few processors
+STARTED = 128  # the least number of threads that a run starts, on a machine with few processors
 _CONTAINERS = "/proc/self/cgroup"
 
 
 class MachineFinding(NamedTuple):
-    """The result of one look.
+    """The result of one check.
 
     Attributes:
-        finding: What is wrong with it.
-        needed: Whether no run works without it.
+        what: Names the checked thing.
+        finding: The problem, if there is one.
+        needed: Whether the problem prevents every run.
     """
 
     what: str
@@ -49,12 +50,12 @@ class MachineFinding(NamedTuple):
 
 
 def lacks(what: str, reason: str, fix: str, *, needed: bool = True) -> MachineFinding:
-    """Return that the machine lacks something."""
+    """Return the result of a check that failed."""
     return MachineFinding(what, finding=Diagnostic.of("R742", what=what, reason=reason, fix=fix), needed=needed)
 
 
 def no_pyspark(error: object) -> Diagnostic:
-    """Return that PySpark is not installed."""
+    """Return the finding that PySpark is not installed."""
     install = "'wallaroo-spark-runtime[spark]'"
     if not packed_jar().is_file():
         install += ", or rather run `make setup` in the checkout, which also builds the Java classes"
@@ -62,10 +63,10 @@ def no_pyspark(error: object) -> Diagnostic:
 
 
 def check_machine() -> None:
-    """Refuse a machine on which Spark does not start; limits that a user may raise are raised.
+    """Refuse a machine on which Spark does not start. Raise the limits of this process as far as a user may.
 
     Raises:
-        RunError: R728, PySpark is not installed; R602; R742, a directory or a limit.
+        RunError: R728 without PySpark, R602 without a usable Java, R742 for a directory or limit that prevents a run.
     """
     if find_spec("pyspark") is None:
         raise RunError([no_pyspark("it is not installed")], USAGE)
@@ -75,11 +76,11 @@ def check_machine() -> None:
     findings = [each.finding for each in (*limits(), temporary_files()) if each.finding and each.needed]
     if findings:
         raise RunError(findings)
-    check_java()  # it fails in words of its own where a limit stops it
+    check_java()  # last: if a limit stops Java, its own error is less clear
 
 
 def limits() -> Iterator[MachineFinding]:
-    """Look at the limits of the shell that the user has started this in."""
+    """Check the limits of the shell in which the user has started this process."""
     for what, number, good, least, letter in LIMITS:
         soft, hard = (limit if limit != resource.RLIM_INFINITY else 1 << 62 for limit in resource.getrlimit(number))
         if number == resource.RLIMIT_NPROC and (full := _few_left(soft)):
@@ -95,7 +96,7 @@ def limits() -> Iterator[MachineFinding]:
 
 
 def _few_left(limit: int) -> MachineFinding | None:
-    """Return that the user, or the container, has too few threads left for a run; None: there are enough."""
+    """Return the finding that user or container has too few threads left for a run; None if there are enough."""
     used = 0 if limit >= 1 << 62 or os.geteuid() == 0 else _threads()  # the limit does not bind root
     whose, fix = "", f"end some of your processes, or ulimit -u {used + LIMITS[1][2]}"
     for path in _container_files():
@@ -110,7 +111,7 @@ def _few_left(limit: int) -> MachineFinding | None:
 
 
 def _threads() -> int:
-    """Return the number of the user's threads: each counts as a process."""
+    """Return the number of the user's threads, each of which counts as a process."""
     count = 0
     for entry in Path("/proc").glob("[0-9]*/status"):
         with suppress(OSError):
@@ -130,13 +131,13 @@ def _container_files() -> Iterator[Path]:
 
 
 def temporary_files() -> MachineFinding:
-    """Look at the directory of temporary files, from which Java also loads native libraries."""
+    """Check the directory of temporary files, from which Java also loads native libraries."""
     try:
         path = Path(tempfile.gettempdir())
-    except OSError as error:  # it has tried to write a file
+    except OSError as error:  # Python could not write a file to any directory
         fix = "free some space, or give a directory with TMPDIR"
         return lacks("temporary files", error.strerror or str(error), fix)
-    folder = os.environ.get("TMPDIR", "")  # Python takes another one in silence; Java, Go and workers do not
+    folder = os.environ.get("TMPDIR", "")  # Python silently takes another one; Java, Go and workers do not
     if folder and Path(folder).resolve() != path.resolve():
         return lacks(
             "temporary files", f"TMPDIR is {folder}, to which nothing can be written", "make it, or correct TMPDIR"
@@ -145,21 +146,22 @@ def temporary_files() -> MachineFinding:
 
 
 def caches() -> MachineFinding:
-    """Look at the directory of caches, from which programs in Go are run."""
+    """Check the directory of caches, from which programs in Go are run."""
     return directory("caches", cache_directory(), "XDG_CACHE_HOME", runs="programs in Go run from there", needed=False)
 
 
 def directory(what: str, path: Path, variable: str, *, runs: str = "", needed: bool = True) -> MachineFinding:
-    """Look at a directory that runs write to.
+    """Check a directory that runs write to.
 
     Args:
-        variable: Names another one.
-        runs: What is executed there; empty: nothing.
-        needed: Whether no run works where nothing can be executed there.
+        what: Names the directory.
+        variable: The environment variable that chooses another directory.
+        runs: Names the programs that are executed there; empty if there are none.
+        needed: Whether a directory without permission to execute prevents every run.
     """
     there = next(each for each in (path, *path.parents) if each.exists())
     fix = f"give another directory with {variable}"
-    is_read_only = os.statvfs(there).f_flag & os.ST_RDONLY  # for root, too, and `access` need not know
+    is_read_only = os.statvfs(there).f_flag & os.ST_RDONLY  # `access` may say yes to root all the same
     if not there.is_dir() or is_read_only or not os.access(there, os.W_OK | os.X_OK):
         return lacks(what, f"{there} cannot be written to", fix)
     if runs and os.statvfs(there).f_flag & os.ST_NOEXEC:

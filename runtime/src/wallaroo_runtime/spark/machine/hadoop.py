@@ -19,9 +19,9 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 
 
 def spark_path(path: object) -> str:
-    """Return a place as Spark needs it.
+    """Return a path or URL as a URL for Spark.
 
-    A path alone would be one of the default file system, which is HDFS where the cluster says so.
+    Without a scheme, Spark takes a path as one of the default file system, which may be HDFS.
 
     Example:
         >>> spark_path("/var/checkpoint"), spark_path("hdfs://name/checkpoint")
@@ -35,10 +35,10 @@ class HadoopDirectory:
     """A directory, e.g. a checkpoint in HDFS or S3.
 
     Args:
-        session: Its JVM is used, with its configuration of Hadoop.
+        session: Its JVM and its configuration of Hadoop are used.
         url: With a scheme: `file:///var/checkpoint`, `hdfs://name/checkpoint`, `s3a://bucket/checkpoint`.
 
-    Raises (from every method): `RunError` R684, the file system says no.
+    Every method raises `RunError` R684 if the file system refuses or fails.
     """
 
     def __init__(self, session: SparkSession, url: str) -> None:
@@ -54,7 +54,7 @@ class HadoopDirectory:
 
     @property
     def removal(self) -> str:
-        """The command that removes it."""
+        """The command that removes the directory."""
         return f"hadoop fs -rm -r {shlex.quote(self.url)}"
 
     def _path(self, name: str) -> Any:
@@ -73,7 +73,7 @@ class HadoopDirectory:
             raise RunError.of("R684", path=self._url(name), reason=reason, fix=fix) from error
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None when there is none."""
+        """Return the content of a file; None if there is no such file."""
         path = self._path(name)
         with self._told(name):
             if not self._files.exists(path):
@@ -89,7 +89,7 @@ class HadoopDirectory:
                 stream.close()
 
     def write(self, name: str, content: bytes) -> None:
-        """Give a file this content; a reader sees the old content or the new one."""
+        """Replace the content of a file in one step. A reader sees the old content or the new one."""
         new, path = self._path(f"{name}.new"), self._path(name)
         with self._told(name):
             stream = self._files.create(new, True)
@@ -103,7 +103,7 @@ class HadoopDirectory:
             )
 
     def names(self, name: str) -> list[str]:
-        """Return the names in a directory; none when there is no such directory."""
+        """Return the names in a directory; empty if there is no such directory."""
         path = self._path(name)
         with self._told(name):
             if not self._files.exists(path):
@@ -120,7 +120,7 @@ class HadoopDirectory:
         self.remove("")
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a directory and everything in it; nothing when there is no such thing."""
+        """Remove a file, or a directory and everything in it, if it exists."""
         with self._told(name):
             self._files.delete(self._path(name), True)
 
@@ -128,8 +128,8 @@ class HadoopDirectory:
         """Copy a directory to this machine.
 
         Args:
-            name: Of the directory; nothing is copied when there is no such thing.
-            to: Does not exist.
+            name: Name of the directory. Nothing is copied if there is no such directory.
+            to: Path of the copy, which must not exist yet.
         """
         path = self._path(name)
         with self._told(name):
@@ -137,7 +137,7 @@ class HadoopDirectory:
                 self._files.copyToLocalFile(False, path, self._local(to), True)  # without Hadoop's files of checksums
 
     def put(self, source: Path, name: str) -> None:
-        """Make a directory that is a copy of one of this machine; one that is there is replaced."""
+        """Copy a directory of this machine to `name`. An existing directory of that name is replaced."""
         self.remove(name)
         with self._told(name):
             self._files.copyFromLocalFile(False, True, self._local(source), self._path(name))

@@ -1,4 +1,4 @@
-"""The jar with the runtime's Java: in the wheel, or built by `make setup`."""
+"""Finds the jar with the runtime's Java classes: in the wheel, or built by `make setup`."""
 
 import hashlib
 from importlib.metadata import version
@@ -13,10 +13,10 @@ SPARK = "4.3."
 
 
 def check_spark() -> None:
-    """Refuse a Spark whose real-time mode has no state.
+    """Refuse a version of Spark whose real-time mode has no state.
 
     Raises:
-        RunError: R755.
+        RunError: R755 if PySpark is of such a version.
     """
     installed = version("pyspark")
     if not installed.startswith(SPARK):
@@ -25,15 +25,15 @@ def check_spark() -> None:
 
 
 def packed_jar() -> Path:
-    """Return where a wheel has the jar; a checkout has none there."""
+    """Return the path of the jar in a wheel. A checkout has no file there."""
     return Path(str(files("wallaroo_runtime"))) / "_java" / NAME
 
 
 def operator_jar() -> Path:
-    """Return the jar.
+    """Return the path of the jar.
 
     Raises:
-        RunError: R758, it is missing, or of another build than this checkout.
+        RunError: R758 if the jar is missing, or was built from other sources than those of this checkout.
     """
     packed = packed_jar()
     built = Path(__file__).resolve().parents[4] / "build" / "java" / NAME
@@ -48,7 +48,7 @@ def operator_jar() -> Path:
 
 
 def sources_digest(checkout: Path) -> str:
-    """Return the SHA-256 of all that the jar is made of; `make` writes the same next to it."""
+    """Return the SHA-256 of the sources of the jar. `make` writes the same digest next to the jar."""
     java, schema = checkout / "runtime" / "java", checkout / "topology-schema"
     files = [
         java / "pom.xml",
@@ -61,20 +61,20 @@ def sources_digest(checkout: Path) -> str:
 
 
 def java_class(session: Any, name: str) -> Any:
-    """Return a class of the jar, as Py4J has it.
+    """Return Py4J's object for a class of the jar.
 
     Args:
-        session: Spark's, whose Java has the jar.
-        name: After `org.wallaroo.spark`.
+        session: The Spark session whose Java has the jar.
+        name: Name of the class, without `org.wallaroo.spark`.
 
     Raises:
-        RunError: R758, the jar is of another build and has no such class.
+        RunError: R758 if the jar has no such class, because it is of another build.
     """
     from py4j.java_gateway import JavaPackage  # type: ignore[import-untyped]  # late: commands without Spark are here
 
     package = session._jvm.org.wallaroo.spark
     for part in name.split("."):
         package = getattr(package, part)
-    if isinstance(package, JavaPackage):  # so Py4J takes a name that Java does not know
+    if isinstance(package, JavaPackage):  # Py4J takes an unknown name as a package
         raise RunError.of("R758", USAGE, reason=f"{operator_jar()} is of another build, it has no {name}")
     return package

@@ -1,4 +1,4 @@
-"""Finds the Java that Spark needs: Spark's own complaint about it is a page of shell output."""
+"""Checks the Java that Spark needs: without this check Spark would print a page of shell output."""
 
 import os
 import re
@@ -16,7 +16,7 @@ def check_java() -> int:
     """Return the version of the Java that Spark will use.
 
     Raises:
-        RunError: R602, there is none, or it is too old.
+        RunError: R602 if there is no Java, or it does not run or is too old.
     """
     home = os.environ.get("JAVA_HOME", "")
     program = java_program()

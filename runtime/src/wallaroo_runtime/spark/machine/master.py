@@ -10,14 +10,14 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.machine.yarn import resource_managers
 
 CLUSTER_PARTITIONS = 16
-SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit, which has then found the master
+SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit, which has already reached the master
 CONNECT_S = 5.0
 STANDALONE_PORT = 7077
 KINDS = ("local", "local[N]", "spark://HOST:PORT", "yarn", "k8s://https://HOST:PORT")
 
 
 def cores(master: str) -> int | None:
-    """Return the number of tasks that run at once on a local master; None on a cluster, where only Spark knows.
+    """Return the number of tasks that run at once on a local master; None for a cluster, where only Spark knows it.
 
     Example:
         >>> cores("local"), cores("local[3]"), cores("spark://host:7077")
@@ -32,7 +32,7 @@ def cores(master: str) -> int | None:
 
 
 def cluster_of(master: str) -> str:
-    """Return the master of a cluster; empty: it is a local one.
+    """Return the master if it is one of a cluster; empty for a local one.
 
     Example:
         >>> cluster_of("yarn"), cluster_of("local[2]")
@@ -47,10 +47,10 @@ def shuffle_partitions(master: str) -> int:
 
 
 def check_master(master: str) -> None:
-    """Refuse a cluster that is not there: Spark itself would try for a minute, and then say so on many lines.
+    """Refuse a cluster that does not answer. Spark itself would try for a minute and then print many lines.
 
     Raises:
-        RunError: R659.
+        RunError: R659 if no address of the master takes a connection.
     """
     if cores(master) or SUBMITTED in os.environ:
         return
@@ -68,7 +68,7 @@ def check_master(master: str) -> None:
 
 
 def _addresses(master: str) -> Iterator[tuple[str, int]]:
-    """Yield where a cluster takes connections."""
+    """Yield host and port of each address at which a cluster takes connections."""
     if master == "yarn":
         yield from resource_managers(os.environ)
         return

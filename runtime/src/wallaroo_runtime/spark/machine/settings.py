@@ -1,4 +1,4 @@
-"""The settings of Spark that frames need, and those that start its processes; knows nothing of PySpark."""
+"""Settings of Spark: those that frames need, and those that start its processes. This file imports no PySpark."""
 
 import os
 import re
@@ -22,28 +22,28 @@ SETTINGS = {
     "spark.driver.memory": "2g",  # a row may be a frame of 64 MiB
     "spark.task.maxFailures": str(TASK_FAILURES),
     "spark.speculation": "false",
-    # A sort begins with a page of zeros, by default one of 16 MB in each task, for rows of some kilobytes. A longer row
-    # has a page to itself.
+    # A sort begins with a page of zeros in each task: 16 MB by default, for rows of some kilobytes. A row that is
+    # longer than a page gets a page of its own.
     "spark.buffer.pageSize": "1m",
     "spark.locality.wait": "0s",
-    "spark.python.unix.domain.socket.enabled": "true",  # of PySpark in the driver: its accumulators, collected rows
+    "spark.python.unix.domain.socket.enabled": "true",  # in the driver: for accumulators, collected rows
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.redaction.options.regex": "(?i)url|password|passphrase|secret|token|credential|jaas|key",  # in plans
-    # Few rows in a micro-batch: to generate code for it each time took 15 % of its CPU (docs/internals/experiments.md).
+    # A micro-batch has few rows: generating code for each one took 15 % of its CPU (docs/internals/experiments.md).
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.streaming.checkpointFileManagerClass": f"{STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     POLLING: "25ms",
     "spark.sql.streaming.stateStore.providerClass": f"{STREAMING}.state.RocksDBStateStoreProvider",
-    # A commit names the files of its state: what an attempt that is not committed has written is never read.
+    # A commit names the files of its state, so that files of an attempt without a commit are never read.
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
 LOCAL_SETTINGS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-# A peer at a port of Spark's must know the application's secret. Where Spark makes it and hands it to its
-# executors, it is asked for; a standalone cluster has one of its own.
+# A peer that connects to a port of Spark's must know the application's secret. This is only set where Spark makes the
+# secret and gives it to its executors. A standalone cluster has a secret of its own.
 AUTHENTICATION = {
     "spark.authenticate": "true",
     "spark.network.crypto.enabled": "true",
@@ -52,13 +52,13 @@ AUTHENTICATION = {
 }
 SECRET_OF_SPARK = ("local", "yarn", "k8s://")
 CONTAINERS = ("yarn", "k8s://")
-# The worker itself and its supervisor, while the collector holds all of a worker near 1.25 times its cache.
+# Memory of a worker and its supervisor without states. The garbage collector keeps a worker near 1.25 times its cache.
 MIB, BESIDE_STATE_MIB = 1024 * 1024, 512
-# Paths of a container's directory, where a driver may be, are too long for PySpark's sockets.
+# A driver may run in a container, whose paths are too long for PySpark's sockets.
 YARN_SETTINGS = {"spark.python.unix.domain.socket.enabled": "false"}
-# Of HDFS and its like: the other class does not replace what the first attempt at a micro-batch has left there, and a
-# name node that is started again should find its clients waiting. Six times six attempts, a second apart: connections
-# and calls count by themselves.
+# For HDFS and similar file systems. The class in `SETTINGS` cannot replace files that the first attempt at a
+# micro-batch has left there. The retries let clients wait for a name node that restarts: six times six attempts, a
+# second apart, since connections and calls are retried separately.
 REMOTE_FILES = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         f"{STREAMING}.checkpointing.FileContextBasedCheckpointFileManager"
@@ -66,11 +66,11 @@ REMOTE_FILES = {
     "spark.hadoop.dfs.client.retry.policy.enabled": "true",
     "spark.hadoop.dfs.client.retry.policy.spec": "1000,5",
 }
-# The JVM moves frames and computes little: with the small compiler and collector 24 million words of the word count
-# took 25 CPU seconds in all processes, with Spark's defaults 30.
+# The JVM moves frames and computes little. With these options 24 million words of the word count took 25 CPU seconds in
+# all processes; with Spark's defaults they took 30.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# Java begins with a share of the machine's memory, of which the youngest objects fill a third, needed or not. It takes
-# more when it needs more.
+# By default Java begins with a share of the machine's memory and lets young objects fill a third of it, even without
+# need. With this option it begins with less, and takes more when it needs more.
 FIRST_HEAP = "-Xms128m"
 LOG4J = """\
 status = error
@@ -97,11 +97,11 @@ appender.file.strategy.max = 2
 
 
 def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
-    """Return the memory that a container with workers needs besides the JVM: Spark's own default knows of no worker.
+    """Return the memory that a container needs for workers besides the JVM. Spark's own default counts no workers.
 
     Args:
-        master: As spark-submit takes it.
-        cache_bytes: That the workers may keep of states.
+        master: As for spark-submit.
+        cache_bytes: Bytes of states that the workers may keep.
 
     Example:
         >>> memory_settings("yarn", 512 * 1024 * 1024), memory_settings("spark://host:7077", 0)
@@ -113,22 +113,22 @@ def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
 
 
 def start_settings(master: str, directory: Path, settings: dict[str, str]) -> dict[str, str]:
-    """Return all settings with which Spark starts; writes the files they name, and sets the variables that name Python.
+    """Return all settings with which Spark starts. Write the files that they name, and set the variables for Python.
 
     Args:
-        master: As spark-submit takes it.
-        directory: Where the logs go; made when it is missing.
-        settings: Further settings; they win over ours, but driver and executors have our jar besides theirs.
+        master: As for spark-submit.
+        directory: Directory of the logs; created if it is missing.
+        settings: Further settings. They win over the runtime's, but the runtime's jar is added to theirs.
 
     Raises:
-        RunError: R758, our jar is missing.
+        RunError: R758 if the runtime's jar is missing.
     """
     class_path = with_jar(settings.get(CLASS_PATH), operator_jar(), os.pathsep)
     directory.mkdir(parents=True, exist_ok=True)
     log4j, temporary = directory / "log4j2.properties", temporary_directory()
     log4j.write_text(LOG4J.format(path=directory / "spark.log"), encoding="utf-8")
-    # Executors start workers with this interpreter. Java itself starts Python only to look for a source's format that
-    # is none of Java's.
+    # Executors start workers with this interpreter. Java itself starts Python only to look up the format of a source
+    # that is not a format of Java's.
     if SUBMITTED not in os.environ:  # else spark-submit has chosen the interpreters
         os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", sys.executable)
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -141,7 +141,7 @@ def start_settings(master: str, directory: Path, settings: dict[str, str]) -> di
 
 
 def with_jar(jars: str | None, jar: Path, between: str = ",") -> str:
-    """Return a list of jars and one more.
+    """Return a list of jars with one more jar.
 
     Example:
         >>> with_jar(None, Path("a.jar")), with_jar("b.jar,c.jar", Path("a.jar"))
@@ -151,17 +151,17 @@ def with_jar(jars: str | None, jar: Path, between: str = ",") -> str:
 
 
 def client_settings(master: str, location: str) -> dict[str, str]:
-    """Return the settings with which a cluster's client starts Spark, but for those that name directories of its own.
+    """Return the settings with which a cluster's client starts Spark, without those that name the client's directories.
 
     Args:
-        master: As spark-submit takes it.
-        location: The checkpoint, when it is at a URL; else empty.
+        master: As for spark-submit.
+        location: The checkpoint if it is at a URL, else empty.
     """
     return SETTINGS | _settings_of(master) | (REMOTE_FILES if location else {})
 
 
 def spark_home() -> str:
-    """Return the directory of Spark, found as PySpark finds it, without importing it."""
+    """Return the directory of Spark, found as PySpark finds it, without importing PySpark."""
     spec = find_spec("pyspark")
     package = os.path.dirname(str(spec and spec.origin))
     downloaded = os.path.join(package, "spark-distribution")
@@ -187,7 +187,7 @@ def _settings_of(master: str) -> dict[str, str]:
 
 
 def authentication(master: str) -> dict[str, str]:
-    """Return the settings by which Spark's processes take connections of one another only.
+    """Return the settings by which Spark's processes accept connections only from one another.
 
     Example:
         >>> authentication("local[2]")["spark.authenticate"], authentication("spark://host:7077")
@@ -202,7 +202,7 @@ def is_local(master: str | None) -> bool:
 
 
 def retrying(master: str) -> str:
-    """Return a local master that repeats failed tasks; others do by themselves.
+    """Return a local master that repeats failed tasks. Masters of clusters repeat them by themselves.
 
     Example:
         >>> retrying("local"), retrying("local[*]"), retrying("local[2,1]"), retrying("spark://host:7077")

@@ -1,4 +1,4 @@
-"""Keeps Spark's temporary files on disk from other users: blocks hold messages, and stay when a run is killed."""
+"""Keeps Spark's temporary files from other users: blocks on disk hold messages, and stay if a run is killed."""
 
 import atexit
 import os
@@ -17,21 +17,21 @@ PREFIX, LOCK = "spark-", "spark.lock"
 
 
 def temporary_directory() -> Path:
-    """Return the directory of this process, 0700, which later runs remove when this one could not.
+    """Return the temporary directory of this process, with mode 0700. Later runs remove it if this process cannot.
 
-    A lock says that it is in use: the system gives it back however the process ends, in any container.
+    A lock marks the directory as used. The system releases the lock however the process ends, in any container.
 
     Raises:
-        RunError: R712, another user has put something in its place.
+        RunError: R712 if another user has put something in its place.
     """
     return _taken()[0]
 
 
 def temporary_lock() -> int:
-    """Return the descriptor of that lock; a process that inherits it has the lock, too.
+    """Return the descriptor of the lock of that directory. A process that inherits the descriptor has the lock, too.
 
     Raises:
-        RunError: As `temporary_directory`.
+        RunError: See `temporary_directory`.
     """
     return _taken()[1]
 
@@ -44,17 +44,17 @@ def _taken() -> tuple[Path, int]:
 
 
 def take(root: Path) -> tuple[Path, int]:
-    """Make a directory below one of this user's, and remove those of processes that have ended.
+    """Make a temporary directory in `root`, and remove the directories of processes that have ended.
 
     Returns:
         The directory, and the descriptor of its lock.
 
     Raises:
-        RunError: As `temporary_directory`.
+        RunError: See `temporary_directory`.
     """
     root.mkdir(mode=0o700, exist_ok=True)
     _check(root)
-    with locked(root / LOCK):  # nobody takes a directory without a lock for an abandoned one
+    with locked(root / LOCK):  # so no process removes a new directory that has no lock yet
         for path in root.glob(f"{PREFIX}*"):
             if path.is_dir():
                 _remove_unless_used(path)
@@ -76,9 +76,9 @@ def _check(path: Path) -> None:
 
 def _remove_unless_used(directory: Path) -> None:
     with suppress(BlockingIOError), locked(directory / LOCK, TRY):
-        shutil.rmtree(directory, ignore_errors=True)  # what cannot be removed now is left to the next start
+        shutil.rmtree(directory, ignore_errors=True)  # the next start removes the rest
 
 
 def _remove_own(directory: Path, pid: int) -> None:
-    if os.getpid() == pid:  # a fork ends as this process does
+    if os.getpid() == pid:  # a fork runs the same exit functions
         shutil.rmtree(directory, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Starts Spark's Java virtual machine before PySpark is imported: all else that a start does goes on meanwhile."""
+"""Starts Spark's Java virtual machine before PySpark is imported, at the same time as the rest of a start."""
 
 import atexit
 import os
@@ -21,27 +21,27 @@ from wallaroo_runtime.system.stop import SIGNALS
 
 PRIVATE = 0o077  # umask
 POLL_S = 0.02
-# Of the small one that works out the command of the large one.
+# Options of the small Java virtual machine that computes the command of the large one.
 LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class VirtualMachine:
-    """A Java virtual machine that starts; it ends when its standard input does, thus with this process.
+    """A Java virtual machine that starts. It ends when its standard input ends, thus with this process.
 
-    It has the lock of the temporary directory, too: without that directory it would stay, and never read its input.
-    No signal that asks a run to end must end Spark before the query is stopped: Java is a session of its own, against
-    those for the process group, as shells and `timeout` send them, and ignores those for each process, as a service
-    manager sends them.
+    It also holds the lock of the temporary directory: without that directory it would never read its input, nor end.
+    A signal that asks a run to end must not end Spark before the query is stopped. So Java is in a session of its own,
+    where signals to the process group (from shells and `timeout`) do not reach it. And it ignores signals to each
+    process (from a service manager).
 
     Args:
-        output: File for what it prints.
+        output: File for the output of Java.
 
     Attributes:
-        settings: Those with which it starts.
-        process: The process, which is Java's from some moment on.
+        settings: The settings with which Spark starts.
+        process: The process: first a shell script of Spark's, later Java.
 
     Raises:
-        OSError: The program of Spark that starts it is not there.
+        OSError: Spark's start script is missing.
     """
 
     def __init__(self, settings: dict[str, str], output: Path) -> None:
@@ -67,10 +67,10 @@ class VirtualMachine:
         _at_end(self.end)  # this process removes the directory to which Java writes
 
     def wait(self) -> tuple[int, str]:
-        """Return port and secret for PySpark, which then holds the process.
+        """Return port and secret for PySpark, to which the process then belongs.
 
         Raises:
-            OSError: It has ended.
+            OSError: Java has ended.
         """
         while not self._told.is_file():
             if self.process.poll() is not None:
@@ -84,12 +84,12 @@ class VirtualMachine:
         return int.from_bytes(answer[:4], "big"), answer[8 : 8 + length].decode()
 
     def end(self) -> Path | None:
-        """End it, unless it is PySpark's and writes its classes when it ends with this process.
+        """End Java now, unless PySpark uses it: then it ends with this process, and may write its archive of classes.
 
         Returns:
-            The directory where it will write them.
+            The directory of the archive that Java will write; None if it writes none.
         """
-        is_done = self._is_used and self._classes.directory is None  # PySpark's, and ends as soon as this process
+        is_done = self._is_used and self._classes.directory is None  # PySpark uses it, and it ends with this process
         if is_done or self.process.poll() is not None:
             return None
         if self._is_used and self._classes.take():
@@ -98,7 +98,7 @@ class VirtualMachine:
         return None
 
     def kill(self) -> None:
-        """End it, whatever it does; PySpark then takes it for a crash."""
+        """Kill Java, even if PySpark uses it. PySpark takes this for a crash."""
         _end(self.process)
 
 
@@ -109,14 +109,14 @@ def is_launched() -> bool:
 
 
 def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMachine | None:
-    """Begin to start Java; None where it runs already.
+    """Begin to start Java; return None if it runs already.
 
     Args:
-        master: As spark-submit takes it.
-        directory: Where the logs go; made when it is missing.
+        master: As for spark-submit.
+        directory: Directory of the logs; created if it is missing.
 
     Raises:
-        RunError: R611, the program of Spark that starts it is not there.
+        RunError: R611 if Spark's start script is missing.
     """
     if is_launched():
         return None
@@ -129,7 +129,7 @@ def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMac
 
 
 def _at_end(end: Callable[[], object]) -> None:
-    """Call a function when this process ends; its forks do not."""
+    """Call a function when this process ends, but not when one of its forks ends."""
     parent = os.getpid()
     atexit.register(lambda: end() if os.getpid() == parent else None)
 

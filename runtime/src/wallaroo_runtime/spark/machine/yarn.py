@@ -1,4 +1,4 @@
-"""The facts of a YARN cluster that must be known before Spark talks to it."""
+"""Settings and addresses of a YARN cluster that are needed before Spark connects to it."""
 
 import re
 import sys
@@ -16,25 +16,25 @@ MAX_NESTING = 20
 
 
 def driver_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that a driver on YARN needs besides its own.
+    """Return additional settings for a driver on YARN.
 
-    Its Python is where it is on this machine, unless the environment says where; what it writes goes to the directory
-    of its container, since YARN gives containers no home that they may write to.
+    The driver takes the Python of the same path as on this machine, unless the environment names another one. It
+    writes to the directory of its container, since YARN gives containers no home directory that they may write to.
     """
     python = {} if "PYSPARK_PYTHON" in environment else {"spark.pyspark.python": sys.executable}
     return {**python, "spark.yarn.appMasterEnv.XDG_STATE_HOME": "{{PWD}}"}
 
 
 def resource_managers(environment: Mapping[str, str]) -> list[tuple[str, int]]:
-    """Return where the resource managers take applications; one of them is enough.
+    """Return the addresses at which resource managers take applications. To reach one of them is enough.
 
-    An address that only Hadoop itself understands (it includes other files, say) is left out.
+    An address that only Hadoop itself can read, e.g. because the file includes others, is left out.
 
     Args:
-        environment: Of this process; names the directories of the configuration.
+        environment: The environment of this process, which names the directories of the configuration.
 
     Raises:
-        RunError: R659, the configuration is not there or cannot be used.
+        RunError: R659 if the configuration is missing or cannot be used.
     """
     folders = [Path(environment[name]) for name in VARIABLES if environment.get(name)]
     if not folders:

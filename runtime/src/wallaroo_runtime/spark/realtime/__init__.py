@@ -1,1 +1,1 @@
-"""A plan in Spark's real-time mode, whose operators are in Java."""
+"""Runs a plan in Spark's real-time mode, with operators in Java."""

@@ -12,13 +12,13 @@ from wallaroo_runtime.topology.error_policy import ErrorPolicy, stopped_by
 
 
 def translated_operator(chain: Sequence[Cause], checkpoint: str, log: Path, policy: ErrorPolicy) -> RunError:
-    """Return the error that the causes of a failed query come to.
+    """Return the error for the user from the causes of a failed query.
 
     Args:
         chain: From `query_causes`.
-        checkpoint: Spark's own.
-        log: Where Spark writes.
-        policy: Which dead letters stop the query.
+        checkpoint: Spark's own checkpoint.
+        log: Path of Spark's log.
+        policy: Says which dead letters stop the query.
     """
     value = of_operator(chain) or {}
     if "letter" in value:

@@ -1,4 +1,4 @@
-"""The dead letters of a run in real-time mode, as the egress has them."""
+"""Finds the dead letters of a run in real-time mode at the egress."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Letters(Protocol):
-    """Finds the dead letters that come after a moment.
+    """Finds the dead letters that are written after this object was made.
 
     Attributes:
-        watch: Knows which are to be reported.
+        watch: Chooses the dead letters that the run reports.
     """
 
     watch: LetterWatch
@@ -27,14 +27,14 @@ class Letters(Protocol):
         """Number of letters found."""
 
     def look(self) -> None:
-        """Find new letters since the last look; not all of them while the egress is away."""
+        """Find new letters since the last look. Some may be missing while the egress does not answer."""
 
 
 class LocalLetters:
-    """Reads the files that an egress of this machine writes; other attributes are those of `Letters`.
+    """Reads the files that an egress of this machine writes. The attributes are those of `Letters`.
 
     Args:
-        folder: With these files.
+        folder: The directory of these files.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -52,10 +52,10 @@ class LocalLetters:
 
 
 class RemoteLetters:
-    """Asks a remote egress; attributes are those of `Letters`.
+    """Asks a remote egress for dead letters. The attributes are those of `Letters`.
 
     Args:
-        before: How many dead letters there were at the moment.
+        before: Number of dead letters at the egress when this object is made.
     """
 
     def __init__(self, outbox: "RemoteOutbox", before: int) -> None:
@@ -63,7 +63,7 @@ class RemoteLetters:
         self._outbox, self._before, self._known = outbox, before, 0
 
     def look(self) -> None:
-        """Find new letters since the last look; not all of them while the egress is away."""
+        """Find new letters since the last look. Some may be missing while the egress does not answer."""
         reply = self._outbox.fresh_letters(self._known)
         if reply is None:
             return
@@ -74,10 +74,10 @@ class RemoteLetters:
 
 
 def open_output(output: OutputPlace) -> tuple[DriverOutput, Letters]:
-    """Return the output of a run's driver, without waiting for it, and the finder of its dead letters.
+    """Return the output of a run's driver, which does not wait for a remote egress, and the finder of dead letters.
 
     Raises:
-        RunError: R698, it is damaged; R642, the egress is away.
+        RunError: R698 if the output is damaged, R642 if the egress does not answer.
     """
     if output.service is None:
         return Outbox(output.outbox, output.dead_letters, output.staging), LocalLetters(Path(output.dead_letters))

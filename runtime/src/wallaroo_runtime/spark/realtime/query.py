@@ -36,13 +36,13 @@ END_S, LOOK_S, LETTERS_S, NUMBERS_S = 30.0, 0.02, 0.5, 0.5
 
 
 class RealTimeQuery:
-    """A query in real-time mode that was started; has the methods of the `RunningQuery` of micro-batches.
+    """A started query in real-time mode, with the methods of `RunningQuery`, the query of micro-batches.
 
     Attributes:
-        targets: Name of a worker to the gRPC target of its first endpoint.
-        letters: Knows which dead letters are to be reported.
-        is_busy: Whether Spark's own sources have something; there are none.
-        is_held: Whether a batch waits for sinks; the egress lets its deliveries wait instead.
+        targets: Name of each worker to the gRPC target of its first endpoint.
+        letters: Chooses the dead letters that the run reports.
+        is_busy: False: real-time mode has no sources that Spark reads.
+        is_held: False: no batch waits for sinks. Instead, the egress lets calls wait that deliver output.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RealTimeQuery:
     ) -> None:
         self.targets, self.letters = workers.targets, letters.watch
         self._operators = _operators(session)
-        self._ask = self._operators.look  # once: to find a method is a call of its own
+        self._ask = self._operators.look  # found once, since each search for a method is a call of Java
         self.is_busy = self.is_held = False
         self._query, self._session, self._workers, self._settings = query, session, workers, settings
         self._outbox, self._policy = outbox, policy
@@ -88,7 +88,7 @@ class RealTimeQuery:
         return None if self._is_stopped else JavaEnded.because("it was asked to end", self._log)
 
     def progress(self) -> Progress:
-        """Return the progress of the query; messages count when all their output is in the outbox."""
+        """Return the progress of the query. A message counts when all its output is in the outbox."""
         if self._is_stopped:
             return self._progress
         with needing_java(self._log):
@@ -104,14 +104,14 @@ class RealTimeQuery:
         return self._progress
 
     def _tell_numbers(self, changes: int) -> None:
-        """Report the counts of the operators, where somebody watches."""
+        """Report the counts of the operators if somebody wants them."""
         now = time.monotonic()
         if self._tell_live is not None and changes > self._told and now >= self._told_at + NUMBERS_S:
             self._told, self._told_at = changes, now
             self._tell_live(self._reports.read(self._operators.numbers(self._settings)))
 
     def _tell_visits(self, last: int) -> bool:
-        """Report the counts of visits whose output is all in the outbox; return whether the gateway knows them."""
+        """Report the counts of visits whose output is all in the outbox. Return whether the gateway has all of them."""
         is_known = self._visits.tell(last)
         self._progress = replace(self._progress, counts=dict(self._visits.counts))
         return is_known
@@ -125,37 +125,37 @@ class RealTimeQuery:
     def _count_output(self) -> None:
         try:
             emitted = self._outbox.published() - self._before
-        except Away:  # who looks after the run reports it
+        except Away:  # the supervision of the run reports it
             return
         self._progress = replace(self._progress, messages_out=emitted)
 
     def _looked(self) -> "_Look":
-        """Return the operators' report; it is asked for several times at once, and an answer costs processor time."""
+        """Return the operators' report, at most `LOOK_S` old: several callers need it, and a call costs CPU time."""
         now = time.monotonic()
         if now >= self._looked_at + LOOK_S:
             self._look, self._looked_at = _look(self._ask, self._query, self._settings), now
         return self._look
 
     def wait_until_reading(self) -> None:
-        """Wait until messages are read as they come, or the query ends."""
+        """Wait until the query reads messages as they arrive, or has ended."""
         with needing_java(self._log):
             while (look := _look(self._ask, self._query, self._settings)).is_active and not look.is_reading:
                 time.sleep(LOOK_S)
 
     def _record(self, report: Mapping[str, Any] | None) -> None:
-        """Record batches that Spark has committed, so that the checks of the next start know where Spark is."""
+        """Record a batch that Spark has committed. The next start compares the record with Spark's checkpoint."""
         batch, offset = report["batchId"] if report is not None else -1, _offset_of(report)
         if batch <= self._batch or offset < 0:
             return
         try:
             self._outbox.publish(self._planned.query, batch, (), self._planned.offsets(batch))
-        except Away:  # the next look does it; who looks after the run ends it when that lasts for too long
+        except Away:  # the next look tries again; the supervision ends the run if this lasts too long
             return
         self._batch, self._end = batch, offset
         self._progress = replace(self._progress, batches=self._progress.batches + 1)
 
     def _release(self) -> None:
-        """Release the committed input; not before the gateway has the counts of its visits, or nobody ever would."""
+        """Release the committed input, but only after the gateway has the counts of its visits, else they are lost."""
         if self._end < 0 or self._progress.offsets == (self._end,):
             return
         with needing_java(self._log):
@@ -164,12 +164,12 @@ class RealTimeQuery:
             self._progress = replace(self._progress, offsets=(self._end,))
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return the findings since the last call: most faults here end the query."""
+        """Return the findings since the last call. Most problems end the query instead."""
         findings, self._findings = self._findings, []
         return findings
 
     def latest(self) -> Mapping[str, Any]:
-        """Return Spark's own report of the latest batch; empty: there is none."""
+        """Return Spark's own report of the latest batch; empty if there is none."""
         if self._is_stopped:
             return {}
         with needing_java(self._log):
@@ -181,7 +181,7 @@ class RealTimeQuery:
         return [json.loads(report.json) for report in self._query.recentProgress]
 
     def stop(self) -> None:
-        """End the batch, so that the next run need not repeat it, then query and worker."""
+        """End the batch, so that the next run need not repeat it. Then stop query and workers."""
         if self._is_stopped:
             return
         try:
@@ -200,10 +200,10 @@ class RealTimeQuery:
             self._workers.stop()
 
     def _end_batch(self) -> None:
-        """Let the engine end, and wait until all that it has done is committed.
+        """Let the engine end, and wait until all its work is committed.
 
-        The report of the next batch would not do: it may be of one whose commit was under way, while the engine went
-        on for the batch after it.
+        To wait for the next report of a batch is not enough: that batch may have been in commit already, while the
+        engine worked for the batch after it.
         """
         self._operators.endBatches(self._settings)
         deadline = time.monotonic() + END_S
@@ -218,7 +218,7 @@ class RealTimeQuery:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """The operators' report of a query: see `RealTime.look`."""
+    """The operators' report of a query, see `RealTime.look`."""
 
     is_active: bool = False
     is_reading: bool = False
@@ -234,7 +234,7 @@ def _look(ask: Any, query: StreamingQuery, settings: str) -> _Look:
 
 
 def _offset_of(report: Mapping[str, Any] | None) -> int:
-    """Return the end of a batch that Spark has reported, in the journal; -1: there is none."""
+    """Return the journal's offset at the end of the batch of a report; -1 if there is none."""
     offset = report["sources"][0]["endOffset"] if report is not None else None
     if not offset:
         return -1
@@ -260,12 +260,13 @@ def start_realtime(
         session: From `create_session`, with the settings of `session_settings`.
         plan: Has no obstacle to real-time mode.
         topology: Says how workers are started.
-        options: See there.
-        services: Returns where gateway and egress serve; gets name and gRPC target of each worker.
-        tell_done: Takes what visits came to when all their output is in the outbox; raises `Away` soon.
+        options: Options of the query.
+        services: Returns the addresses of gateway and egress. Gets the gRPC target of each worker by name.
+        tell_done: Gets the counts of visits when all their output is in the outbox. It raises `Away` after a short
+            time without an answer.
 
     Raises:
-        RunError: A worker does not start or must not be used.
+        RunError: A worker does not start, or does not fit the application.
     """
     workers = start_workers(session, plan, topology, options, is_realtime=True)
     try:
@@ -297,7 +298,7 @@ def _start_query(
     writer: Any = frame.writeStream.format(operators.sink()).option("settings", settings)
     writer = writer.option("checkpointLocation", spark_path(options.checkpoint)).outputMode("update")
     seconds = session.conf.get(BATCH_SETTING, str(BATCH_S))
-    query = writer.trigger(realTime=f"{seconds} seconds").start()  # PySpark's types do not know it yet
+    query = writer.trigger(realTime=f"{seconds} seconds").start()  # the argument is missing in PySpark's types
     started = RealTimeQuery(
         query,
         session,

@@ -1,4 +1,4 @@
-"""The counts of the operators, as reports for the monitor."""
+"""Makes reports for the monitor from the counts of the operators."""
 
 import json
 from collections import Counter
@@ -8,7 +8,7 @@ from wallaroo_runtime.worker.step_count import StepCounts
 
 
 class LiveReports:
-    """Makes reports of the numbers of a query, which are since it began.
+    """Makes reports of the new counts from a query's counts, most of which are since its start.
 
     Example:
         >>> reports = LiveReports()
@@ -24,7 +24,7 @@ class LiveReports:
         """Return the new counts.
 
         Args:
-            numbers: Of the operators' `RealTime.numbers`.
+            numbers: The result of the operators' `RealTime.numbers`.
         """
         report = json.loads(numbers)
         before, self._steps = self._steps, {path: Counter(counts) for path, counts in report["steps"].items()}

@@ -14,25 +14,25 @@ from wallaroo_runtime.spark.worker_start import RunningWorker
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import KafkaSource
 
-BATCH_S = 300  # a batch without input; one with input ends after BATCH_MS, after so many bytes, or in an idle moment
-BATCH_SETTING = "spark.wallaroo.realtime.batchSeconds"  # for measurements and tests, which need borders of batches
+BATCH_S = 300  # length of a batch without input; with input it ends after BATCH_MS or BATCH_BYTES, or when idle
+BATCH_SETTING = "spark.wallaroo.realtime.batchSeconds"  # for measurements and tests that need ends of batches
 BATCH_BYTES = 256 << 20
 BATCH_MS, IDLE_MS = 60_000, 10_000
-FLUSH_MS = 1000  # after which open calls end: what a dead worker costs at most
+FLUSH_MS = 1000  # open calls end after this time, which bounds the work that a worker's death repeats
 ROW_BYTES = 256 << 10
 _numbers = count()
 
 
 def session_settings(chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of Spark in real-time mode, besides the usual ones.
+    """Return the additional settings of Spark in real-time mode.
 
     Args:
-        chosen: Those of the user, which win.
+        chosen: Settings of the user, which win.
     """
     own = {
         "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # our sink is not on Spark's list
         "spark.sql.streaming.realTimeMode.minBatchDuration": "100",
-        # Else a query without state writes its offsets from another thread, and refuses our sink.
+        # Otherwise a query without state would write its offsets in another thread, and refuse our sink.
         "spark.sql.streaming.realTimeMode.asyncProgressTrackingByDefault.enabled": "false",
         "spark.sql.streaming.pollingDelay": "10ms",
     }
@@ -41,12 +41,13 @@ def session_settings(chosen: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Where gateway and egress of a run serve.
+    """The services of a run: gateway and egress.
 
     Attributes:
-        journal: Directory of the journal; empty: the gateway sends it.
-        gateway: With its epoch and the id of the journal; its address is a Unix socket, or HOST:PORT of a remote one.
-        egress: Likewise.
+        journal: Directory of the journal; empty if the gateway sends the journal.
+        gateway: The gateway, with its epoch and the id of the journal. Its address is a Unix socket, or HOST:PORT if it
+            is remote.
+        egress: The egress, with an address like the gateway's.
     """
 
     journal: str
@@ -55,12 +56,12 @@ class Services:
 
     @property
     def remote(self) -> tuple[Service, ...]:
-        """Those of them that are remote."""
+        """The remote services of the two."""
         return tuple(service for service in (self.gateway, self.egress) if not is_local(service))
 
 
 def is_local(service: Service) -> bool:
-    """Return whether a service is a process of this machine, which serves on a Unix socket.
+    """Say whether a service is a process of this machine, which serves on a Unix socket.
 
     Example:
         >>> [is_local(Service("egress", address)) for address in ("/tmp/c/egress/socket", "localhost:7101")]
@@ -76,14 +77,14 @@ def operator_settings(
     policy: ErrorPolicy,
     topics: Iterable[KafkaSource] = (),
 ) -> str:
-    """Return the settings of the operators, as JSON; Spark shows it, so that no token is in it.
+    """Return the settings of the operators as JSON. It has no token, since Spark shows it.
 
     Args:
         plan: Has no obstacle to real-time mode.
-        workers: By name.
-        services: Of the run.
-        policy: Which dead letters stop the query.
-        topics: Those that are read.
+        workers: The workers by name.
+        services: The services of the run.
+        policy: Says which dead letters stop the query.
+        topics: The sources of Kafka.
     """
     return json.dumps(
         {
@@ -110,7 +111,7 @@ def operator_settings(
 
 
 def _short(service: Service) -> str:
-    """Return where a service serves; a path of its socket that is short, however long that of the checkpoint is."""
+    """Return the address of a service. A Unix socket gets a short path, since the checkpoint's may be too long."""
     if not is_local(service):
         return service.address
     path = Path(service.address)

@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 
 from wallaroo_runtime.service.client import Away
 
-# Gets keys and failed ones by the visit's id, and the offset before which visits are done, though not committed.
+# Gets keys and failed keys by id of the visit, and the offset before which visits are done, though not committed.
 TellDone = Callable[[Mapping[int, tuple[int, int]], int], None]
 
 
 class VisitCounts:
-    """The counts of visits: each visit once, and reported when the gateway can take them.
+    """Counts each visit once, and reports the counts when the gateway can receive them.
 
     Args:
-        read: Returns what visits came to after the one of an id, see `RealTime.visits`.
-        tell: Takes it; raises `Away` soon when the gateway is away.
+        read: Returns the counts of the visits after the one with an id, see `RealTime.visits`.
+        tell: Gets these counts. It raises `Away` after a short time if the gateway does not answer.
 
     Attributes:
-        counts: How many have come to their end, and for how many keys they ran.
+        counts: Number of visits that have ended, and of the keys that they visited.
     """
 
     def __init__(self, read: Callable[[int], str], tell: TellDone) -> None:
@@ -27,10 +27,10 @@ class VisitCounts:
         self.counts = Counter(visits=0, visited_keys=0)
 
     def tell(self, last: int) -> bool:
-        """Report the counts that the gateway does not know yet; return whether it knows all now.
+        """Report the counts that the gateway does not have yet. Return whether it has all of them now.
 
         Args:
-            last: Id of the last visit whose output is all in the outbox; 0: there is none.
+            last: Id of the last visit whose output is all in the outbox; 0 if there is none.
         """
         if last <= self._told:
             return True
@@ -41,7 +41,7 @@ class VisitCounts:
         self._counted = max(counts)
         try:
             self._tell(counts, report["offset"])
-        except Away:  # who looks after the run ends it when that lasts for too long
+        except Away:  # the supervision ends the run if this lasts too long
             return False
         self._told = self._counted
         return True

@@ -1,8 +1,8 @@
-r"""Names of files that Spark's sources read wrongly: refused instead of read twice, or passed over in silence.
+r"""Refuses names of files that Spark's sources would read twice, or leave out without a message.
 
-Spark takes a path with one of `{ } [ ] * ? \` as a pattern. It does so even with each file that it has found: where
-one has such a character, it reads all files of the micro-batch once more for each of these. Hadoop's local file system
-cannot read a file with a colon in its name.
+Spark takes a path with one of `{ } [ ] * ? \` as a pattern, even the path of a file that it has found itself. For each
+such file in a micro-batch, it reads all files of the micro-batch once more. Hadoop's local file system cannot read a
+file with a colon in its name.
 """
 
 import json
@@ -34,10 +34,10 @@ def file_sources(topology: Topology) -> list[SparkSource]:
 
 
 def check_names(session: SparkSession, topology: Topology) -> Iterator[Diagnostic]:
-    """Yield an R801 for each source whose path is a pattern that no file matches.
+    """Yield an R801 for each source whose path is a pattern without a matching file.
 
     Raises:
-        RunError: R716, there is such a path, which Spark would take as a pattern.
+        RunError: R716 if a file or directory has such a path as its name: Spark would take it as a pattern.
     """
     jvm: Any = session.sparkContext._jvm
     configuration = session.sparkContext._jsc.hadoopConfiguration()
@@ -56,9 +56,9 @@ def check_names(session: SparkSession, topology: Topology) -> Iterator[Diagnosti
 
 
 def forget_renamed(session: SparkSession, checkpoint: str) -> None:
-    """Take files that are there no longer, and have such names, out of the micro-batch that Spark has planned last.
+    """Remove missing files whose names are patterns from the micro-batch that Spark has planned last.
 
-    Spark passes over a file that is missing, but would still read the others once more for its name.
+    Spark leaves out a file that is missing, but would still read the other files once more because of its name.
     """
     directory = HadoopDirectory(session, spark_path(checkpoint))
     jvm: Any = session.sparkContext._jvm
@@ -82,23 +82,23 @@ def forget_renamed(session: SparkSession, checkpoint: str) -> None:
 
 
 def _url(line: str) -> str:
-    """Return the file of a line of Spark's plan; empty: it is of another kind of source."""
+    """Return the file that a line of Spark's plan names; empty if the line is of another kind of source."""
     entry = json.loads(line) if line.startswith("{") else {}
     return str(entry.get("path", "")) if "timestamp" in entry else ""
 
 
 def check_batch(session: SparkSession) -> None:
-    """Refuse the micro-batch that begins when Spark would read its files wrongly.
+    """Refuse the micro-batch that begins if Spark would read its files wrongly.
 
     Raises:
-        RunError: R611, as `check_files`.
+        RunError: R611, see `check_files`.
     """
     for location in _locations(session):
         check_files(location.rootPaths().mkString(SEPARATOR).split(SEPARATOR), location.inputFiles)
 
 
 def _locations(session: SparkSession) -> Iterator[Any]:
-    """Yield the files of each source in the micro-batch that runs."""
+    """Yield the files of each source in the running micro-batch."""
     for query in session.streams.active:
         leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
         nodes = [leaves.apply(number) for number in range(leaves.size())]
@@ -109,14 +109,14 @@ def _locations(session: SparkSession) -> Iterator[Any]:
 
 
 def check_files(paths: Sequence[str], present: Callable[[], Sequence[str]]) -> None:
-    """Refuse files of one source in a micro-batch that Spark reads wrongly.
+    """Refuse the files of one source in a micro-batch if Spark would read them wrongly.
 
     Args:
-        paths: As Spark has planned them.
-        present: Returns the URLs of those that are there, each as often as Spark reads it.
+        paths: The paths that Spark has planned.
+        present: Returns the URLs of the existing files, each as often as Spark reads the file.
 
     Raises:
-        RunError: R611, it names the first one.
+        RunError: R611 with the first such file.
     """
     colons = [path for path in paths if path.startswith("file:") and ":" in path.rpartition("/")[2]]
     if not colons and len(set(paths)) == len(paths):

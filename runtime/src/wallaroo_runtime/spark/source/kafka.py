@@ -1,4 +1,4 @@
-"""Kafka by Spark's own connector: where reading begins, and errors with their remedies."""
+"""Reads Kafka with Spark's own connector: the offsets at which reading begins, and errors with their remedies."""
 
 import json
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -24,17 +24,17 @@ from wallaroo_runtime.topology.secret import resolved
 
 FORMAT = "kafka"
 OFFSETS_PER_BATCH = 500_000
-# Spark asks for a topic's ends after each poll, on the connection on which the client has a fetch under way: at the end
-# of the topic that waits for fetch.max.wait.ms, 500 by default. What was fetched and not polled, all but 500 records by
-# default, is thrown away then and fetched again.
+# After each poll, Spark asks for the ends of the topic on the connection of the client's fetch. At the end of the topic
+# the answer waits until the fetch ends, after fetch.max.wait.ms (default: 500). Then the client drops the records that
+# were fetched but not polled (by default all but 500) and fetches them again.
 CONSUMER = {
     "kafka.fetch.max.wait.ms": "5",
     "kafka.max.poll.records": "100000",
     "kafka.max.partition.fetch.bytes": str(4 * 1024 * 1024),
 }
 # While no broker answers, the query waits for at least an hour. A task waits for records (Spark's default: two minutes)
-# and after each poll for the topic's ends (the client's default: one minute); where it fails, a local run ends. The
-# driver asks for the ends before each micro-batch, twice. That a topic is gone is an answer: then that takes a minute.
+# and after each poll for the topic's ends (the client's default: one minute). If the task fails, a local run ends. The
+# driver asks for the ends before each micro-batch, and once more if that fails: after a minute if the topic is gone.
 HOUR_MS = "3600000"
 PATIENCE = {
     "kafkaConsumer.pollTimeoutMs": HOUR_MS,
@@ -49,20 +49,20 @@ NO_GROUP = "GroupIdNotFoundException"
 
 
 def read_kafka(session: SparkSession, source: KafkaSource) -> DataFrame:
-    """Return the records of a topic; a new checkpoint begins where the topology says."""
+    """Return the records of a topic as a stream. A new checkpoint begins at the start that the topology names."""
     return session.readStream.format(FORMAT).options(**read_options(session, source)).load()
 
 
 def read_topic(session: SparkSession, source: KafkaSource) -> DataFrame:
-    """Return the records that a topic has now."""
+    """Return the records that a topic has now, as a table."""
     return session.read.format(FORMAT).options(**read_options(session, source)).load()
 
 
 def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
-    """Return the options of Spark's source.
+    """Return the options of Spark's Kafka source.
 
     Raises:
-        RunError: R672, R673 or R716.
+        RunError: R672 if no broker answers, R673 if the topic is unknown, R716 if an option is wrong.
     """
     partitions = dict(source.partitions) if source.partitions is not None else None
     chosen = {"subscribe": source.topic}
@@ -70,12 +70,12 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
         chosen = {"assign": json.dumps({source.topic: sorted(partitions)})}
     starts = set(partitions.values()) if partitions else {source.start}
     beginning = "earliest"
-    if not starts <= {"start"}:  # the end is where it is now: Spark would look later, when the first micro-batch begins
+    if not starts <= {"start"}:  # look up the end now: Spark would do it only at the first micro-batch
         beginning = json.dumps({source.topic: _offsets(session, source, partitions)})
     defaults = {**CONSUMER, **PATIENCE}
     if not source.table:
         defaults |= {"maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
-    if has_records(source):  # groups read what exactly-once sinks write: records of aborted transactions are none
+    if has_records(source):  # groups read topics of exactly-once sinks: leave out aborted transactions
         defaults |= {"kafka.isolation.level": "read_committed"}
     fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
     own = java_options(resolved(source.options), f'source "{source.name}"')
@@ -93,7 +93,7 @@ def _offsets(session: SparkSession, source: KafkaSource, partitions: Mapping[int
 
 
 def check_connector(session: SparkSession | None, topology: Topology) -> None:
-    """Refuse an application that needs Spark's Kafka connector where a Spark runs that was started without it.
+    """Refuse an application that needs Spark's Kafka connector if the running Spark was started without it.
 
     Raises:
         RunError: R795.
@@ -117,20 +117,20 @@ def check_kafka(
     *,
     repeats: bool = False,
 ) -> dict[str, str]:
-    """Refuse to start where a broker cannot be reached, or a topic is not known or is another one than before.
+    """Refuse to start if a broker cannot be reached, a topic is unknown, or a topic was created again.
 
     Args:
-        before: Path of a source to the id of the topic that the checkpoint has read.
-        checkpoint: Spark's own; empty: there is none.
-        warn: Takes what was lost of topics, and those that were created again, which are then read from their start;
-            None: it ends the run; what was lost does not where the source says `failOnDataLoss` false.
-        repeats: Whether the micro-batch that comes next has been published: the outbox has its offsets.
+        before: Path of each source to the id of the topic that the checkpoint has read.
+        checkpoint: Spark's own checkpoint; empty if there is none.
+        warn: Gets findings about lost records, and about topics that were created again, which are then read from
+            their start. None ends the run instead, except for lost records of sources with `failOnDataLoss` false.
+        repeats: Whether the next micro-batch is published already, so that the outbox has its offsets.
 
     Returns:
-        The same of now; empty: the brokers give no ids.
+        Path of each Kafka source to the id of its topic now. The id is empty if the brokers give none.
 
     Raises:
-        RunError: R672, R673, R738; of the first source or sink that is concerned. R792, R795.
+        RunError: R672, R673 or R738 for the first source or sink that has the problem. R792, R795.
     """
     check_connector(session, topology)
     topic_ids, begins = dict[str, str](), dict[str, dict[int, int]]()
@@ -175,17 +175,17 @@ def _told(other: RunError, warn: Callable[[Diagnostic], None] | None) -> None:
 
 
 def passes_lost(source: KafkaSource) -> bool:
-    """Say whether a source goes on where its topic has lost records."""
+    """Say whether a source continues after its topic has lost records."""
     return source.options.get(FAIL_ON_LOSS, "").lower() == "false"
 
 
 def records_lost(
     session: SparkSession, topology: Topology, checkpoint: str, others: Container[str] = ()
 ) -> list[tuple[KafkaSource, Diagnostic]]:
-    """Return the records after the last micro-batch that topics no longer have, with their sources.
+    """Return findings about records that topics have lost since the last micro-batch, with their sources.
 
     Args:
-        others: Topics that were created again, which had none of them.
+        others: Topics that were created again, which are left out.
 
     Raises:
         RunError: R672, R673.
@@ -201,10 +201,10 @@ def records_lost(
 
 
 def topic_id(session: SparkSession, source: KafkaSource) -> str:
-    """Return the id of a source's topic; empty: the brokers give none.
+    """Return the id of a source's topic; empty if the brokers give none.
 
     Raises:
-        RunError: R672, R673. R672, too, when Java has ended: who looks after the query reports that.
+        RunError: R672 if no broker answers or Java has ended, R673 if the topic is unknown.
     """
     try:
         with KafkaAdmin(session, source) as admin:
@@ -216,7 +216,7 @@ def topic_id(session: SparkSession, source: KafkaSource) -> str:
 
 
 class KafkaAdmin:
-    """Asks a broker about topics, by the client that Spark's connector brings along."""
+    """Asks a broker about topics and groups, with the Kafka client in the jars of Spark's connector."""
 
     def __init__(self, session: SparkSession, part: KafkaSource | KafkaSink) -> None:
         check_answer(part.brokers, place_of(part))
@@ -250,15 +250,15 @@ class KafkaAdmin:
         """Return the numbers of a topic's partitions.
 
         Raises:
-            RunError: R673, the topic is not known; R672, no answer.
+            RunError: R673 if the topic is unknown, R672 if no broker answers.
         """
         return sorted(partition.partition() for partition in self._described(topic).partitions())
 
     def topic_id(self, topic: str) -> str:
-        """Return the id of a topic; empty: the brokers give none.
+        """Return the id of a topic; empty if the brokers give none.
 
         Raises:
-            RunError: R673, the topic is not known; R672, no answer.
+            RunError: R673 if the topic is unknown, R672 if no broker answers.
         """
         return id_of(str(self._described(topic).topicId().toString()))
 
@@ -285,7 +285,7 @@ class KafkaAdmin:
             raise RunError.of("R673", topic=topic, brokers=brokers, reason=f"{place_of(self._part)} {NOT_CREATED}")
 
     def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
-        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions."""
+        """Return the first offset of each partition (`EARLIEST`), or the offset after its last record (`LATEST`)."""
         specs = self._jvm.org.apache.kafka.clients.admin.OffsetSpec
         spec = specs.latest() if kind == LATEST else specs.earliest()
         keys = {number: self._jvm.org.apache.kafka.common.TopicPartition(topic, number) for number in partitions}
@@ -333,7 +333,7 @@ class KafkaAdmin:
         self._get(self._client.alterConsumerGroupOffsets(group, self._map(pairs)).all())
 
     def _get(self, future: Any, absent: str = "") -> Any:
-        """Return Kafka's answer; None when that is the error of this name."""
+        """Return Kafka's answer; None if the answer is the error with the name `absent`."""
         seconds = self._jvm.java.util.concurrent.TimeUnit.SECONDS
         try:
             return future.get(ANSWER_S, seconds)

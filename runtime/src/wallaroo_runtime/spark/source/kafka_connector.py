@@ -1,4 +1,4 @@
-"""The jars of Spark's Kafka connector, which PySpark does not bring along: fetched when they are needed."""
+"""Fetches the jars of Spark's Kafka connector when they are needed: PySpark does not include them."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def uses_kafka(topology: Topology) -> bool:
 
 
 def coordinates(spark: str) -> list[str]:
-    """Return the Maven coordinates that fit a version of Spark; connector.json has them.
+    """Return the Maven coordinates for a version of Spark, from connector.json.
 
     Example:
         >>> coordinates("4.9.1")[0]
@@ -37,14 +37,14 @@ def coordinates(spark: str) -> list[str]:
 
 
 def connector_jars(user_jars: str = "", cache: Path | None = None) -> list[str]:
-    """Return the jars that a session needs, fetching with Maven those of the connector that are not there yet.
+    """Return the jars that a session needs. Missing jars of the connector are fetched with Maven.
 
     Args:
-        user_jars: The user's setting `spark.jars`; with the connector among them nothing is fetched.
-        cache: Directory of fetched jars; None: the user's.
+        user_jars: The user's setting `spark.jars`. If it has the connector, nothing is fetched.
+        cache: Directory of fetched jars; None takes the user's cache directory.
 
     Raises:
-        RunError: R675, Maven is missing or does not find one.
+        RunError: R675 if Maven is missing or does not find a jar.
     """
     named = [name for name in user_jars.split(",") if name]
     if any(CONNECTOR in name for name in named):
@@ -59,7 +59,7 @@ def _fetched(coordinate: str, cache: Path) -> Path:
     target = cache / f"{artifact}-{number}.jar"
     if target.is_file():
         return target
-    # In a directory of its own, then renamed: another run may fetch the same.
+    # Fetch to a temporary directory, then rename the file: another run may fetch the same jar.
     with tempfile.TemporaryDirectory(dir=cache) as directory:
         options = (f"-Dartifact={coordinate}", f"-DoutputDirectory={directory}")
         reason, fetched = run_maven(Path(directory), "copy", *options), Path(directory, target.name)
@@ -76,7 +76,7 @@ def _fetched(coordinate: str, cache: Path) -> Path:
 
 
 def jar_settings(jars: list[str]) -> dict[str, str]:
-    """Return the settings by which a session has the jars, in the driver and in executors."""
+    """Return the settings that give the jars to driver and executors."""
     files = [jar.removeprefix("file://") for jar in jars]
     local = [file for file in files if "://" not in file]
     return {JARS: ",".join(jars), "spark.driver.extraClassPath": os.pathsep.join(local)}

@@ -1,4 +1,4 @@
-"""Sources that Spark reads itself, Kafka and any other; `RecordFrames.java` packs their rows into frames."""
+"""Sources that Spark reads itself: Kafka and others. `RecordFrames.java` packs their rows into frames."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -31,8 +31,8 @@ from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, 
 from wallaroo_runtime.topology.secret import resolved
 
 _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
-IN_TIME = "*"  # in the place of the column of an order: that of event time
-NO_TIME = FIRST_MS - 1  # which windows report: as the time of a row that has none
+IN_TIME = "*"  # as `order_by`, instead of a column: the order of event time
+NO_TIME = FIRST_MS - 1  # the time of a row without one; windows report such rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class RecordSource:
     """A source that Spark reads.
 
     Attributes:
-        port: Number of the source in the plan; is part of the frames.
+        port: Number of the source in the plan, which frames contain.
     """
 
     port: int
@@ -69,10 +69,10 @@ class RecordSource:
         }
 
     def load(self, session: SparkSession) -> DataFrame:
-        """Return the rows: sequence LONG (null: numbered here), key, value BINARY, timestamp_ms LONG, headers.
+        """Return the rows: sequence LONG (null: a task numbers it), key, value BINARY, timestamp_ms LONG, headers.
 
-        Of Kafka also partition and offset. Records of tables all have sequence 0, so that they come
-        first; those of one key keep their order, because they are of one partition, which one task reads.
+        Rows of Kafka also have partition and offset. All records of tables have sequence 0, so that they come first.
+        Records of one key keep their order, because they are in one partition, which one task reads.
         """
         if isinstance(self.source, KafkaSource):
             sequence = "CAST(0 AS LONG)" if self.is_table else "offset"
@@ -98,11 +98,11 @@ class RecordSource:
 
 
 def selected(rows: DataFrame, source: SparkSource, order_by: str = "", no_time: int | None = None) -> DataFrame:
-    """Return rows of Spark as `RecordSource.load` does.
+    """Return rows of Spark with the columns of `RecordSource.load`.
 
     Args:
-        order_by: Column in whose order their steps run; `IN_TIME`: that of event time; empty: as they come.
-        no_time: Time of a row without one, in milliseconds, where the source gives event time; None: now.
+        order_by: Column that gives the order of the messages; `IN_TIME` for event time; empty for no order.
+        no_time: Time of a row whose event time is null, in milliseconds; None takes the current time.
 
     Raises:
         RunError: R716.
@@ -129,8 +129,8 @@ def selected(rows: DataFrame, source: SparkSource, order_by: str = "", no_time: 
 
 
 def _times(rows: DataFrame, source: SparkSource, no_time: int | None) -> tuple[Column, Column]:
-    """Return the times of rows in milliseconds since 1970, and the sequences that put rows in their order."""
-    # Not in SQL: there the words `current_timestamp` and `TIMESTAMP` are what settings of the session make of them.
+    """Return the times of rows in milliseconds since 1970, and sequences in the order of these times."""
+    # Not in SQL, where settings of the session can change the meaning of `current_timestamp` and `TIMESTAMP`.
     now = F.unix_millis(F.current_timestamp())
     if not source.timestamp:
         return now, F.lit(None).cast(LongType())
@@ -148,11 +148,11 @@ def _times(rows: DataFrame, source: SparkSource, no_time: int | None) -> tuple[C
 
 @contextmanager
 def analysed(part: str, *expressions: str) -> Iterator[None]:
-    """Raise R716 when Spark does not accept a source's or sink's format, options, schema or SQL.
+    """Raise R716 if Spark does not accept the format, options, schema or SQL of a source or sink.
 
     Args:
-        part: Which source or sink.
-        expressions: Its SQL.
+        part: Names the source or sink.
+        expressions: The SQL expressions of the source or sink.
     """
     try:
         yield
@@ -170,7 +170,7 @@ def record_sources(plan: Plan, topology: Topology, *, passes_lost: bool = False)
     """Return the sources of a topology that Spark reads, in document order.
 
     Args:
-        passes_lost: Whether those of Kafka go on where a topic has lost records.
+        passes_lost: Whether sources of Kafka continue if a topic has lost records.
     """
     passing = {FAIL_ON_LOSS: "false"} if passes_lost else {}
     return [
@@ -184,12 +184,13 @@ def record_sources(plan: Plan, topology: Topology, *, passes_lost: bool = False)
 
 
 def precede_all(plan: Plan, sources: Iterable[RecordSource]) -> bool:
-    """Say whether ticks and visits precede all messages of a micro-batch, as the journals have nothing else.
+    """Say whether ticks and visits precede all messages of a micro-batch.
 
-    Records that Spark reads have sequences that journals know nothing of.
+    They do if Spark reads all sources: then the journals have ticks and visits only, whose sequences cannot be
+    compared with those of records.
 
     Args:
-        sources: Those that Spark reads.
+        sources: The sources that Spark reads.
     """
     entries = (node for stage in plan.levels[0] for node in stage.entries if node.kind is NodeKind.SOURCE)
     return {node.port for node in entries} <= {source.port for source in sources}

@@ -1,4 +1,4 @@
-"""Which of the states in a stage's logs somebody wants to see."""
+"""Chooses the states in a stage's logs that somebody wants to see."""
 
 import base64
 import json
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 
 class StateRow(NamedTuple):
-    """The state of one key, as its log has it.
+    """The state of one key, read from a log.
 
     Attributes:
-        size: Bytes of the value.
-        value: The serialized state; empty when only the size is wanted.
+        size: Number of bytes of the state.
+        value: The serialized state; empty if only its size is wanted.
     """
 
     port: int
@@ -22,21 +22,22 @@ class StateRow(NamedTuple):
 
 
 def row_bytes(row: StateRow) -> int:
-    """Return the bytes of a page that a row counts for."""
+    """Return the number of bytes that a row counts towards the limit of a page."""
     return len(row.key) + len(row.value)
 
 
 @dataclass(frozen=True, slots=True)
 class StateChoice:
-    """Says which states are wanted; `ChosenStates` of `runtime/java` chooses them in each bucket.
+    """The conditions for wanted states; `ChosenStates` of `runtime/java` applies them in each bucket.
 
     Attributes:
-        keys: Only of these keys; None: of all.
-        prefixes: Only of keys that begin in one of these ways.
-        after: Only of keys after this one, in the order of their bytes; None: from the first.
-        limit: At most so many, the first; None: all.
-        most_bytes: Of a larger value only the size is wanted; None: of none.
-        page_bytes: Of the first states that have so many bytes together, and the next; None: of all.
+        ports: Ports of the wanted states.
+        keys: The wanted keys; None for all.
+        prefixes: Wanted keys begin with one of these.
+        after: Wanted keys are after this one, in the order of their bytes; None begins with the first key.
+        limit: The largest number of states: the first ones are returned. None for no limit.
+        most_bytes: For a state with more bytes only the size is returned; None returns all states whole.
+        page_bytes: A bucket returns its first states until they exceed this size, but two at least; None for no limit.
     """
 
     ports: frozenset[int]
@@ -48,7 +49,7 @@ class StateChoice:
     page_bytes: int | None = None
 
     def to_json(self) -> str:
-        """Return it as the operators read it."""
+        """Return the choice as JSON for the operators."""
         return json.dumps(
             {
                 "ports": sorted(self.ports),

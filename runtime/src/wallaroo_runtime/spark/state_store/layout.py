@@ -1,4 +1,4 @@
-"""Where the logs of stages are in Spark's store: `docs/internals/checkpoint.md` has the layout."""
+"""Finds the logs of stages in Spark's store; `docs/internals/checkpoint.md` has the layout."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,31 +15,31 @@ from wallaroo_runtime.spark.machine.jar import java_class
 
 
 def state_store(session: SparkSession) -> Any:
-    """Return the class of the operators that reads and writes states."""
-    _ = session.streams  # Spark 4.2 has what coordinates its stores only where somebody has asked for queries
+    """Return the Java class that reads and writes states."""
+    _ = session.streams  # Spark 4.2 starts the coordinator of its stores only when streams are asked for
     return java_class(session, "state.StateStore")
 
 
 def operator_count(checkpoint: Path) -> int:
-    """Return the number of operators that have a store in a checkpoint of Spark's."""
+    """Return the number of operators with a store in a checkpoint of Spark's."""
     return sum(path.name.isdigit() for path in checkpoint.glob("state/*"))
 
 
 def operators_of(plan: Plan, *, is_realtime: bool) -> list[list[Stage]]:
-    """Return the stages of each of Spark's operators with state, which it numbers from the end of its plan.
+    """Return the stages of each of Spark's operators with state. Spark numbers these from the end of its plan.
 
-    In real-time mode all levels are in one.
+    In real-time mode one operator has the stages of all levels.
     """
     levels = [[stage for stage in level if stage.has_state] for level in plan.levels[:0:-1]]
     return [sum(levels, [])] if is_realtime and levels else levels
 
 
 def operator_of(plan: Plan, stage: str, count: int) -> int | None:
-    """Return the operator of a stage; None: the checkpoint has none.
+    """Return the number of a stage's operator; None if the checkpoint has no such operator.
 
     Args:
         stage: Id of the stage.
-        count: How many operators the checkpoint has.
+        count: Number of operators with state in the checkpoint.
     """
     for operator, stages in enumerate(operators_of(plan, is_realtime=count == 1)):
         if any(each.id == stage for each in stages) and operator < count:
@@ -48,7 +48,7 @@ def operator_of(plan: Plan, stage: str, count: int) -> int | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return why Spark could not read or write states: the operators' reason, or else the innermost cause."""
+    """Return why Spark could not read or write states: the reason of an operator of ours, or else Spark's."""
     chain = causes_of(error)
     value = of_operator(chain)
     return described(chain).reason if value is None else str(value["values"]["reason"])
@@ -59,8 +59,8 @@ class Stored:
     """The store of one of Spark's checkpoints.
 
     Attributes:
-        path: As Spark takes it.
-        plan: With the numbers of the checkpoint.
+        path: URL of the checkpoint, see `spark_path`.
+        plan: The plan with the checkpoint's numbers of buckets and partitions.
     """
 
     session: SparkSession
@@ -68,7 +68,7 @@ class Stored:
     plan: Plan
 
     def logs(self, stage: str, operator: int, batch: int, buckets: Sequence[int] = ()) -> Any:
-        """Return the rows of a stage's logs, as a dataset of Java's; only of these buckets, if any are named."""
+        """Return the rows of a stage's logs in the given buckets (all if there are none), as a Java dataset."""
         java, count = state_store(self.session), len(self.plan.bucket_ids)
         first = blocks_of(self.plan)[stage] * count
         logs = java.logs(self.session._jsparkSession, self.path, operator, batch, first, count)

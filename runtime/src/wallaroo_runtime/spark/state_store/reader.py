@@ -1,4 +1,4 @@
-"""Reads states out of Spark's store, as of the last committed micro-batch; a query may run meanwhile."""
+"""Reads states from Spark's store after the last committed micro-batch, even while a query runs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class SparkLogs:
 
     Attributes:
         files: The checkpoint directory of the application.
-        plan: Of the application, with the numbers of the checkpoint.
-        name: Of Spark's checkpoint in it.
+        plan: Plan of the application with the checkpoint's numbers of buckets and partitions.
+        name: Name of Spark's checkpoint in that directory.
     """
 
     session: SparkSession
@@ -32,7 +32,7 @@ class SparkLogs:
     name: str = "spark"
 
     def batch(self) -> int:
-        """Return the last committed micro-batch; -1: there is none."""
+        """Return the number of the last committed micro-batch; -1 if there is none."""
         return last_batch(self.files.names(f"{self.name}/commits"))
 
     def rows(self, stage: str, choice: StateChoice, batch: int, buckets: tuple[int, ...] = ()) -> Iterator[StateRow]:
@@ -40,12 +40,12 @@ class SparkLogs:
 
         Args:
             stage: Id of the stage.
-            choice: Which states; with a limit, those of the first keys of all buckets, in order.
-            batch: A committed micro-batch.
-            buckets: Only of these; none: of all.
+            choice: Chooses the states. With a limit, the states of the first keys of all buckets come in order.
+            batch: Number of a committed micro-batch.
+            buckets: Buckets to read; empty for all.
 
         Raises:
-            RunError: R771, the store cannot be read.
+            RunError: R771 if the store cannot be read.
         """
         try:
             count = sum(map(str.isdigit, self.files.names(f"{self.name}/state")))

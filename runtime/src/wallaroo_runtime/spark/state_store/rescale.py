@@ -1,8 +1,8 @@
-"""Writes a checkpoint of Spark's with the states of another one, for other numbers or the other mode.
+"""Writes a new checkpoint of Spark's with the states of an old one, for other numbers or the other mode.
 
-A new query writes the states, sorted by the new buckets, in its micro-batch 0; it has the operators of the mode to be.
-Spark's own tool then writes that state as the one of the micro-batch that is to be the last, and Spark's own classes
-commit it: so offsets, the query's id and the count of its micro-batches go on.
+A temporary query with the operators of the new mode writes the states, sorted by the new buckets, in micro-batch 0.
+Then Spark's own tool rewrites this state as that of a later micro-batch, the last one of the new checkpoint, and
+Spark's own classes commit it. So the new checkpoint continues the offsets, the query's id and its batch numbers.
 """
 
 import json
@@ -35,18 +35,18 @@ from wallaroo_runtime.spark.state_store.layout import (
 )
 from wallaroo_runtime.storage.spark_log import last_commit
 
-LOGS = ("offsets", "commits", "state")  # of Spark's checkpoint; what else it has is of the query and its sources
-_SNAPSHOT_BYTES = slice(24, 32)  # of a `BucketVersion`
+LOGS = ("offsets", "commits", "state")  # folders that are written; the rest is copied
+_SNAPSHOT_BYTES = slice(24, 32)  # field of a `BucketVersion`
 _VERSIONS = "number & 4294967295 = 4294967295"
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The moved states and logs.
+    """The counts of moved states and logs.
 
     Attributes:
-        keys: Keys with state; a key of two states counts twice.
-        size: Bytes of the new logs.
+        keys: Number of keys with state. A key with two states counts twice.
+        size: Number of bytes of the new logs.
     """
 
     keys: int
@@ -58,13 +58,13 @@ class Rescaling:
     """The job of a rescale.
 
     Attributes:
-        old: Spark's checkpoint; it has a micro-batch, and stays as it is.
-        new: The directory to make, next to it.
+        old: Spark's old checkpoint, which has a micro-batch. It is not changed.
+        new: The directory to create, next to `old`.
         before: The plan with the numbers of `old`.
-        plan: The plan with those of `new`.
-        is_realtime: Whether `new` is of real-time mode.
-        batch: The last micro-batch that `new` shall have.
-        offsets: Lines of its offsets, one for each source.
+        plan: The plan with the numbers of `new`.
+        is_realtime: Whether `new` is for real-time mode.
+        batch: Number of the last micro-batch of `new`.
+        offsets: Lines of the offsets of that micro-batch, one for each source.
     """
 
     old: Path
@@ -77,14 +77,14 @@ class Rescaling:
 
 
 def rescale(session: SparkSession, what: Rescaling) -> Moved:
-    """Write a checkpoint of Spark's with the states of another one, for the same query.
+    """Write a new checkpoint of Spark's with the states of an old one, for the same query.
 
     Args:
-        session: A local one.
-        what: Is to be done.
+        session: A local session.
+        what: Describes the job.
 
     Raises:
-        RunError: R664, it did not work; `new` is of no use then.
+        RunError: R664 if the rescale fails. Then `new` cannot be used.
     """
     with moving():
         shutil.copytree(what.old, what.new, copy_function=os.link, ignore=shutil.ignore_patterns(*LOGS))
@@ -97,7 +97,7 @@ def rescale(session: SparkSession, what: Rescaling) -> Moved:
 
 @contextmanager
 def moving() -> Iterator[None]:
-    """Turn errors while states are moved into an R664."""
+    """Turn errors during a move of states into an R664."""
     try:
         yield
     except RunError:
@@ -112,7 +112,7 @@ def failed(*, reason: str) -> RunError:
 
 
 def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any]]:
-    """Return the function that gives the logs of a new stage."""
+    """Return a function from a stage of the new plan to its moved logs."""
     stored = Stored(session, spark_path(what.old), what.before)
     batch, operators = last_commit(what.old), operator_count(what.old)
     blocks, count, targets = blocks_of(what.plan), len(what.plan.bucket_ids), what.plan.targets
@@ -130,16 +130,16 @@ def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any
 def load(
     session: SparkSession, plan: Plan, checkpoint: str, logs: Callable[[Stage], Sequence[Any]], *, is_realtime: bool
 ) -> list[dict[str, Any]]:
-    """Let the first micro-batch of a new query write the states of a plan.
+    """Write the states of a plan in micro-batch 0 of a new query.
 
     Args:
-        plan: With the numbers of the checkpoint to be.
-        checkpoint: Spark's own, as Spark takes it; it may have the id of a query, but no micro-batch.
-        logs: Returns datasets of Java's with rows of a stage's logs.
-        is_realtime: Whether it is of real-time mode.
+        plan: The plan with the numbers of the new checkpoint.
+        checkpoint: URL of Spark's new checkpoint. It may have the id of a query, but no micro-batch.
+        logs: Returns Java datasets with the rows of a stage's logs.
+        is_realtime: Whether the checkpoint is for real-time mode.
 
     Returns:
-        What was written: a note of each row.
+        The notes of the operators, with the counts of what they wrote.
     """
     java, notes = state_store(session), list[dict[str, Any]]()
     none = session.range(0).selectExpr("CAST(NULL AS BINARY) AS row")._jdf
@@ -162,12 +162,12 @@ def load(
 
 
 def _renumber(session: SparkSession, what: Rescaling) -> None:
-    """Let micro-batch 0 of the new checkpoint be the one that is to be the last, at the offsets of the old one."""
+    """Turn micro-batch 0 of the new checkpoint into micro-batch `what.batch` with the given offsets."""
     offsets = what.new / "offsets"
     if last_commit(what.new) != 0:
         raise failed(reason="Spark did not commit micro-batch 0")
     head = (offsets / "0").read_text(encoding="utf-8").splitlines()[:2]
-    for batch in (what.batch - 1, what.batch):  # Spark reads the one before, too
+    for batch in (what.batch - 1, what.batch):  # Spark also reads the offsets of the previous one
         write_file(offsets / str(batch), "\n".join([*head, *what.offsets]))
     jvm: Any = session._jvm
     spark, url, none = session._jsparkSession, f"file:{what.new}", jvm.scala.Option.empty()
@@ -184,7 +184,7 @@ def _renumber(session: SparkSession, what: Rescaling) -> None:
 
 
 def _verify(session: SparkSession, what: Rescaling, moved: Moved) -> None:
-    """Read the states that Spark has stored; raises R664 when they are not those written."""
+    """Read back the states that Spark has stored. Raise R664 if their size is not the written one."""
     stored, size = Stored(session, spark_path(what.new), what.plan), 0
     for operator, stages in enumerate(operators_of(what.plan, is_realtime=what.is_realtime)):
         for stage in stages:
@@ -196,11 +196,11 @@ def _verify(session: SparkSession, what: Rescaling, moved: Moved) -> None:
 
 
 def relocate(checkpoint: Path, target: str) -> None:
-    """Let the records of a checkpoint of Spark's, which name its files, name them where it will be used.
+    """Change the file names in the records of a checkpoint of Spark's to those at another place.
 
     Args:
-        checkpoint: A directory.
-        target: URL of the directory that it will be.
+        checkpoint: The directory of the checkpoint.
+        target: URL of the directory where the checkpoint will be used.
     """
     for record in checkpoint.glob("state/*/_metadata/v2/[0-9]*"):
         version, text = record.read_text(encoding="utf-8").split("\n", 1)
@@ -212,6 +212,6 @@ def relocate(checkpoint: Path, target: str) -> None:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Give a file of Spark's another content."""
+    """Replace the content of a file of Spark's."""
     replace_file(path, text.encode("utf-8"), durable=True)
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the old content
