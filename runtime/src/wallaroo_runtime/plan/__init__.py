@@ -1,4 +1,4 @@
-"""Compiles a topology to stages; knows nothing of Spark."""
+"""Compiles a topology to stages, without Spark."""
 
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.explain import explain

@@ -1,4 +1,4 @@
-"""Numbers of origins: by them the egress knows results in real-time mode, and repeated ones after a kill."""
+"""Numbers of origins, by which the egress recognizes repeated results of real-time mode after a kill."""
 
 from wallaroo_runtime.plan.stage import Plan
 
@@ -6,9 +6,9 @@ from wallaroo_runtime.plan.stage import Plan
 def blocks_of(plan: Plan) -> dict[str, int]:
     """Return the number of the first block of origins of each stage.
 
-    Those with state have the first blocks of origins, in their order: Spark's store has their states under these
-    numbers, which must not change when other stages come or go. One without state has a block for each entry and each
-    stage that may send there, which have blocks before it.
+    Stages with state have the first blocks, in their order. Spark's store has their states under these numbers, which
+    must not change when other stages are added or removed. A stage without state has a block for each entry and each
+    stage that may send to this entry, i.e. each stage with an earlier block.
     """
     blocks = {stage.id: number for number, stage in enumerate(stage for stage in plan.stages if stage.has_state)}
     free = len(blocks)

@@ -1,7 +1,8 @@
-"""Where messages pass from one worker to another between two shuffles.
+"""Places nodes in stages where messages pass from one worker to another between two shuffles.
 
-Within a level, every node has a place: a worker, and how many borders lie before it. Nodes of one place make one stage;
-the stages of a level run one after the other in the same task, and what one of them sends a later one receives.
+Within a level, each node has a place: its worker, and the number of borders between workers before it. The nodes of one
+place make one stage. The stages of a level run one after the other in the same task. A stage receives messages that
+earlier stages sent.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,11 +15,11 @@ NATIVE = "native"
 
 @dataclass(frozen=True, slots=True, order=True)
 class StagePlace:
-    """A stage to be, within a level.
+    """The place of a future stage within a level.
 
     Attributes:
-        rank: How many borders lie before it.
-        worker: Name of the worker that runs it.
+        rank: Number of borders before the stage.
+        worker: Name of the worker that runs the stage.
     """
 
     rank: int
@@ -30,9 +31,9 @@ class Layout:
     """The nodes of one level, by place.
 
     Attributes:
-        places: Path of what passes messages on at this level to where it does.
-        nodes: The nodes of each place: entries, then what follows them.
-        sent: For each place the paths of what it sends to other places, in order.
+        places: Path of each part that emits messages at this level to its place.
+        nodes: The nodes of each place: entries, then the nodes after them.
+        sent: For each place the paths of parts whose messages go to other places, in order.
     """
 
     places: dict[str, StagePlace] = field(default_factory=dict)
@@ -41,17 +42,17 @@ class Layout:
     _received: dict[StagePlace, set[str]] = field(default_factory=dict)
 
     def enter(self, worker: str, node: Node) -> None:
-        """Put an entry at the beginning of the level."""
+        """Add an entry at the beginning of the level."""
         self.places[node.path] = StagePlace(0, worker)
         self.nodes.setdefault(StagePlace(0, worker), []).append(node)
 
     def follow(self, worker: str, inputs: Sequence[str]) -> StagePlace:
-        """Return the place of a node that a worker runs after others."""
+        """Return the place of a node that a worker runs after its inputs."""
         ranks = (self.places[path].rank + (self.places[path].worker != worker) for path in inputs)
         return StagePlace(max(ranks), worker)
 
     def add(self, place: StagePlace, node: Node, receive: Callable[[str], Node]) -> None:
-        """Put a node at a place, after a RECEIVE for each input at another place."""
+        """Add a node at a place, after a RECEIVE for each input from another place."""
         nodes = self.nodes.setdefault(place, [])
         for path in node.inputs:
             if self.places[path] != place and path not in self._received.setdefault(place, set()):
@@ -61,14 +62,14 @@ class Layout:
         nodes.append(node)
 
     def by_place(self, inputs: Iterable[str]) -> Mapping[StagePlace, tuple[str, ...]]:
-        """Group paths by where they stand."""
+        """Group paths by their places."""
         paths: dict[StagePlace, tuple[str, ...]] = {}
         for path in inputs:
             paths[self.places[path]] = (*paths.get(self.places[path], ()), path)
         return paths
 
     def close(self, send: Callable[[str], Node]) -> list[tuple[StagePlace, tuple[Node, ...]]]:
-        """Return the places in the order in which their stages run, with a SEND for each path that leaves one."""
+        """Return the places in the order of their stages, with their nodes and a SEND for each path that leaves."""
         order = sorted(self.nodes, key=lambda place: place.rank)  # stable: in order of appearance within a rank
         return [(place, (*self.nodes[place], *map(send, self.sent.get(place, {})))) for place in order]
 

@@ -1,11 +1,11 @@
-"""Bucket ids that Spark spreads evenly over the partitions of a shuffle.
+"""Chooses bucket ids that Spark spreads evenly over the partitions of a shuffle.
 
-Spark sends a row to partition pmod(murmur3(key, 42), partitions). The hashes of 0, 1, 2, ... are uneven over few
-partitions, so each bucket is named by an integer that is known to land where it is wanted.
+Spark sends a row to partition pmod(murmur3(key, 42), partitions). The hashes of 0, 1, 2, ... are not even over few
+partitions. So the id of each bucket is an integer whose hash leads to the wanted partition.
 """
 
 SEED = 42
-BUCKETS_PER_PARTITION = 4  # of a new checkpoint in micro-batches
+BUCKETS_PER_PARTITION = 4  # for a new checkpoint with micro-batches
 _MASK = 0xFFFFFFFF
 
 
@@ -28,12 +28,12 @@ def partition_of(value: int, partitions: int) -> int:
 
 
 def bucket_ids(partitions: int, per_partition: int) -> tuple[int, ...]:
-    """Choose an id for each bucket so that bucket b lands in partition b % partitions.
+    """Choose an id for each bucket so that bucket b goes to partition b % partitions.
 
-    The ids are the smallest non-negative integers that do, so they depend on the two numbers alone.
+    The ids are the smallest such non-negative integers, so they depend on the two numbers alone.
 
     Raises:
-        ValueError: A number is less than 1.
+        ValueError: One of the two numbers is less than 1.
 
     Example:
         >>> [partition_of(value, 3) for value in bucket_ids(3, 2)]

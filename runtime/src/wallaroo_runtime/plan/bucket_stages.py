@@ -1,4 +1,4 @@
-"""One bucket at one level of a plan: the order of its rows, and its stages one after the other."""
+"""Runs the stages of a level for one bucket, one after the other, with its rows in order."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
@@ -8,7 +8,7 @@ from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.crossing import Crossing
 
 FIRST_OF_TABLE = -(1 << 31)  # ordinals of tables' frames begin here, before ticks and all other frames of sequence 0
-TIME = slice(24, 32)  # where the header of a frame has its time
+TIME = slice(24, 32)  # bytes of the time in the header of a frame
 FRAMES_PER_BUCKET = 1 << 16  # ordinals of one bucket's outputs stay below those of the next bucket
 
 
@@ -21,7 +21,7 @@ class BucketRow(Protocol):
 
     @property
     def ordinal(self) -> int:
-        """Which of two frames of one sequence was made first; a tick precedes the messages of its sequence."""
+        """Number that orders frames of one sequence. A tick precedes the messages of its sequence."""
 
     @property
     def port(self) -> int:
@@ -37,10 +37,10 @@ Run = Callable[[Stage, list[R], Crossing], Iterable[pb.Output]]
 
 
 def in_order(rows: Iterable[R]) -> list[R]:
-    """Return the rows of one bucket in the order in which they were made; a shuffle gives them in any order.
+    """Return the rows of one bucket in the order in which they were made. A shuffle returns them in any order.
 
-    Frames of several tasks may agree in sequence and ordinal, and so may ticks and visits: their times decide, then
-    their bytes, so that a repeated micro-batch is the same one.
+    Frames of several tasks may have the same sequence and ordinal, and so may ticks and visits. Then their times
+    decide, then their bytes, so that a repeated micro-batch has the same order.
     """
     return sorted(rows, key=lambda row: (row.sequence, row.ordinal, _time_of(row.payload), row.payload))
 
@@ -50,7 +50,7 @@ def _time_of(frame: bytes) -> int:
 
 
 def later_ports(plan: Plan) -> list[frozenset[int]]:
-    """Return for each level the ports of frames that later levels take."""
+    """Return for each level the ports of frames for later levels."""
     ports = [frozenset[int]().union(*(stage.entry_ports for stage in level)) for level in plan.levels]
     return [frozenset[int]().union(*ports[number + 1 :]) for number in range(len(ports))]
 
@@ -61,15 +61,15 @@ def run_bucket(
     """Run the stages of a level on the rows of one bucket.
 
     Args:
-        stages: Of the level, in the order in which they run.
-        rows: In order.
-        run: Runs one stage on those of the rows that it takes, and on what earlier stages have passed to it.
+        stages: The stages of the level, in the order in which they run.
+        rows: The rows of the bucket, see `in_order`.
+        run: Runs one stage on its rows, and on the frames that earlier stages have sent to it.
 
     Yields:
-        Each output that leaves the bucket, after its ordinal.
+        The ordinal of an output that leaves the bucket, and the output.
 
     Raises:
-        RunError: I902, a stage has not taken all that was sent to it.
+        RunError: I902 if a stage has not taken all messages that were sent to it.
     """
     crossing, ordinal = Crossing(stages), bucket * FRAMES_PER_BUCKET
     for stage in stages:

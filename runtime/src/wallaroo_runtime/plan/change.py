@@ -1,10 +1,10 @@
-"""Compares two versions of an application: which changes may go on with a checkpoint, and which may not.
+"""Compares two versions of an application, and decides whether the new one can continue with a checkpoint.
 
-A checkpoint holds four things that a new version must be able to go on with. The journal holds messages as they came
-over the wire, so any steps may follow; only their source and its framing must be there. State is kept by the state's
-name at one place of the plan. The outbox holds output by sink. Ports stay with their parts (`plan.port`). What
-travels between steps lives for one micro-batch only, which is repeated as a whole. In real-time mode results leave
-before their input is committed: there a changed program may be refused after a kill, too.
+A checkpoint holds four things with which a new version must be able to continue. The journal holds messages as they
+were received, so steps may change, but each source must still exist with its framing. State is stored under the state's
+name at one place of the plan. The outbox holds output by sink. Ports stay with their parts (`plan.port`). Messages
+between steps exist for one micro-batch only, which is repeated as a whole. In real-time mode results are sent before
+their input is committed. So there a changed program may also be refused after a kill.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,12 +49,12 @@ class Change:
     """One difference between two versions.
 
     Attributes:
-        impact: What it means for a checkpoint of the old version.
-        path: Path of the part in the new version, or in the old one when it is gone; empty: no part.
-        text: What changed, naming the part, and why it matters where it does.
-        is_interface: Whether the interface hash is concerned; else it is about code, how workers start, or addresses.
+        impact: The effect on a checkpoint of the old version.
+        path: Path of the part in the new version, or in the old one if the part is gone; empty if it is of no part.
+        text: Describes the change with the part's name, and its consequence if it has one.
+        is_interface: Whether the interface hash changes. Else the change is of code, addresses or the start of workers.
         is_start: Whether a worker starts in another way, so that the same code may give other results.
-        shape: What differs in the shape of a state; what it breaks may be accepted.
+        shape: The difference in the shape of a state. A user may accept its effect.
     """
 
     impact: Impact
@@ -66,7 +66,7 @@ class Change:
 
 
 def compare(old: Topology, new: Topology) -> list[Change]:
-    """Return every difference, the gravest first, else in document order."""
+    """Return every difference. The gravest come first, equally grave ones in document order."""
     if old.name != new.name:
         text = f'application was "{old.name}" and is "{new.name}"'
         return [Change(Impact.BREAKS_STATE, "", f"{text}; a checkpoint belongs to one application")]
@@ -81,7 +81,7 @@ def compare(old: Topology, new: Topology) -> list[Change]:
 
 
 def called(part: Part) -> str:
-    """Return how a message names a part: kind, name and path."""
+    """Return the words for a part in a message: kind, name and path."""
     return f'{part.path.split("/")[1][:-1]} "{part.name}" ({part.path})'
 
 
@@ -113,10 +113,10 @@ def _worker_changes(old: Topology, new: Topology) -> Iterator[Change]:
 
 
 def _is_start(what: str, old: Worker, new: Worker) -> bool:
-    """Say whether a change of a worker, besides its code, may change results.
+    """Say whether a change of a worker other than its code may change results.
 
-    Addresses among its arguments are those of sources and sinks. The code hash says what a program is that lies
-    in another place now, as one that `go run` builds does at each start.
+    Addresses among the arguments are ignored: they are those of sources and sinks. So are folders in the command: the
+    code hash identifies the program, even if it moves, e.g. because `go run` builds it in a new place at each start.
     """
     if what == "args":
         return without_addresses(old.args) != without_addresses(new.args)
@@ -126,7 +126,7 @@ def _is_start(what: str, old: Worker, new: Worker) -> bool:
 
 
 def without_places(command: Iterable[str]) -> list[str]:
-    """Return a command whose files have their names alone.
+    """Return a command with file names in place of absolute paths.
 
     Example:
         >>> without_places(["/usr/bin/node", "--strict", "/tmp/b001/app.js"])
@@ -136,7 +136,7 @@ def without_places(command: Iterable[str]) -> list[str]:
 
 
 def without_addresses(args: Iterable[str]) -> list[str]:
-    """Return the arguments of a program but for the addresses of its sources and sinks.
+    """Return the arguments of a program without the addresses of its sources and sinks.
 
     Example:
         >>> without_addresses(["--in", "h:1", "--out=h:2", "-o", "h:2", "--strict", "1"])
@@ -249,7 +249,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _record_changes(old: Part, new: Part) -> Iterator[Change]:
-    """Yield the changes of whole records: records read or waiting already are not as the new version expects."""
+    """Yield the changes of tables and contents, which do not fit records that were read or wait already."""
     if isinstance(old, KafkaSource) and isinstance(new, KafkaSource) and old.table != new.table:
         text = _was(f"table of {called(new)}", old.table, new.table)
         if new.table:
@@ -264,7 +264,7 @@ Setting = tuple[str, object, object]
 
 
 def _settings(old: Part, new: Part) -> Iterator[Setting]:
-    """Yield the settings that two versions of a source, a sink or a window may differ in."""
+    """Yield the settings of a source, sink or window that may differ, with their old and new values."""
     names: tuple[str, ...] = ()
     if isinstance(new, TcpSource):
         names = ("max_message_bytes",)
@@ -364,7 +364,7 @@ def window_shape(window: Window | None) -> str:
 
 
 def _plan_changes(old: Topology, new: Topology) -> Iterator[Change]:
-    """Return the changes of the keys of Spark's state: the number of its stateful operators, and the stages in them."""
+    """Yield the changes of the keys of Spark's state: the number of stateful operators, and their stages."""
     plans = [compile_topology(topology, shuffle_partitions=1) for topology in (old, new)]
     depths = [len(plan.levels) - 1 for plan in plans]
     if depths[0] != depths[1]:

@@ -1,4 +1,4 @@
-"""Compiles a topology to a plan: passes over one draft, in a fixed order."""
+"""Compiles a topology to a plan, by passes over one draft in a fixed order."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from wallaroo_runtime.plan.port import Ports, first_ports
 from wallaroo_runtime.plan.stage import MAX_PORTS, Node, NodeKind, Plan, Stage
 from wallaroo_runtime.topology.model import STATE_KINDS, Part, Sink, Source, Step, Topology
 
-# Steps that give messages a key, whatever key they had.
+# Steps that give each message a new key.
 KEYING_KINDS = STATE_KINDS | {"key_by", "collect"}
 
 
@@ -22,16 +22,18 @@ class Draft:
     """The parts of a plan that the passes fill in.
 
     Attributes:
-        bucket_ids: Chosen ids, by bucket.
-        parts: All sources, steps and sinks, each after its inputs.
-        ports: Path to port.
-        entry_levels: State name to the one level at which its steps run.
-        timed: Paths of the state steps and windows that must know when messages came: windows, and what leads to one.
-        levels: Path to the levels at which a node of that path passes messages on; for sinks, at which it is an exit.
-        carried: Paths of the sources and steps whose messages must keep their key, since a step further on takes it.
-        layouts: For each level its nodes, by the stage that they will belong to.
+        topology: The topology to compile.
+        bucket_ids: The chosen id of each bucket.
+        given: The ports of sources, state steps and sinks.
+        parts: All sources, steps and sinks by path, each after its inputs.
+        ports: Path of each part to its port.
+        entry_levels: Name of each state to the one level at which its steps run.
+        timed: Paths of parts whose messages carry times: steps of states with times, and all parts upstream of them.
+        levels: Path of each part to the levels at which it emits messages; for a sink, at which it is an exit.
+        carried: Paths of sources and steps whose messages must keep their key, because a later step uses it.
+        layouts: The nodes of each level, by future stage.
         stages: The stages of each level.
-        findings: What makes the topology impossible to compile.
+        findings: The reasons why the topology cannot be compiled.
     """
 
     topology: Topology
@@ -64,7 +66,7 @@ class Draft:
 
 
 def order_parts(draft: Draft) -> None:
-    """Put every part after its inputs: sources, steps (which the document orders), sinks."""
+    """Put every part after its inputs: sources, then steps in document order, then sinks."""
     draft.parts.update({part.path: part for part in draft.topology.parts()})
 
 
@@ -74,7 +76,7 @@ def _too_many(count: int) -> Diagnostic:
 
 
 def number_ports(draft: Draft) -> None:
-    """Take over the ports of sources, state steps and sinks."""
+    """Take over the given ports of sources, state steps and sinks."""
     crossings = len(draft.parts) if len(draft.topology.workers) > 1 else 0
     count = draft.given.next + crossings
     if count > MAX_PORTS:
@@ -83,7 +85,7 @@ def number_ports(draft: Draft) -> None:
 
 
 def check_workers(draft: Draft) -> None:
-    """Refuse messages and states that would have to pass between workers in a worker's own form."""
+    """Refuse messages and states that would have to pass between workers in the internal form of one worker."""
     owners: dict[str, Step] = {}
     for part in draft.parts.values():
         codecs, own = set(), set()
@@ -97,7 +99,7 @@ def check_workers(draft: Draft) -> None:
             if producer.codec == NATIVE:
                 draft.find("P301", part, producer=producer.worker, consumer=part.worker)
         if codecs and isinstance(part, Step) and part.state is not None:
-            codecs |= own - {NATIVE}  # all that comes to a state has the codec of the other worker's messages
+            codecs |= own - {NATIVE}  # a state has one codec for all its input
         if len(codecs) > 1 and NATIVE not in codecs:
             names = ", ".join(f'"{codec}"' for codec in sorted(codecs))
             draft.find("P303", part, what=f"input in several codecs ({names})", fix="give its inputs the same codec")
@@ -111,8 +113,8 @@ def check_workers(draft: Draft) -> None:
 def find_levels(draft: Draft) -> None:
     """Find the levels of every part.
 
-    All steps of one state run at one level: the deepest that any of them needs. Lifting a step may lift what follows
-    it, so this repeats until nothing moves; a state that feeds itself would move forever.
+    All steps of one state run at one level, the deepest that any of them needs. To move a step may move the parts
+    after it, so this repeats until nothing moves. A state that feeds itself would move for ever, and is refused.
     """
     states = {step.state.name for step in draft.topology.state_steps() if step.state}
     moved = True
@@ -137,7 +139,7 @@ def _put_on_levels(draft: Draft, part: Part, deepest: int) -> None:
 
 
 def find_timed(draft: Draft) -> None:
-    """Find which frames must carry timestamps, and which keys: messages keep both, and windows and states need them."""
+    """Find the parts whose messages must carry timestamps or keys, because later windows and states need them."""
     steps = [(step, step.state.name) for step in draft.topology.state_steps() if step.state]
     states = {name for step, name in steps if step.window or step.time}
     timed = {step.path for step, name in steps if name in states}
@@ -150,12 +152,12 @@ def find_timed(draft: Draft) -> None:
 
 
 def takes_key(step: Step) -> bool:
-    """Say whether a step's state is that of the key which the message carries."""
+    """Say whether a step finds its state by the key that the message carries."""
     return step.state is not None and step.state.key.kind == "message"
 
 
 def lay_out(draft: Draft) -> None:
-    """Put the nodes of every level where they will run."""
+    """Place the nodes of every level in future stages."""
     for level in range(1 + max(draft.entry_levels.values(), default=0)):
         layout = Layout()
         for worker, node in _entries(draft, level):
@@ -168,7 +170,7 @@ def lay_out(draft: Draft) -> None:
 
 
 def build_stages(draft: Draft) -> None:
-    """Make the stages; those at the beginning of a level are numbered first: state is kept under their numbers."""
+    """Make the stages. Those at the beginning of a level are numbered first, because states have their numbers."""
     bucket_count = len(draft.bucket_ids)
     closed = [layout.close(lambda path: _crossing(draft, NodeKind.SEND, path)) for layout in draft.layouts]
     beginnings = sum(place.rank == 0 for level in closed for place, _ in level)
@@ -210,7 +212,7 @@ def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
 
 
 def _follow(draft: Draft, layout: Layout, part: Part, inputs: tuple[str, ...]) -> None:
-    """Put a part after its inputs; keys that need no user code are found where the messages are."""
+    """Place a part after its inputs. A key that needs no user code is found in the worker of the inputs."""
 
     def receive(path: str) -> Node:
         return _crossing(draft, NodeKind.RECEIVE, path)
@@ -245,14 +247,14 @@ def _key_node(draft: Draft, step: Step, inputs: tuple[str, ...]) -> Node:
 
 
 def _codec_into(draft: Draft, step: Step) -> str:
-    """Return the codec of the input of a state step, empty for the worker's own."""
+    """Return the codec of the input of a state step; empty for the worker's own form."""
     producers = [draft.parts[path] for path in step.inputs]
     foreign = [part.codec for part in producers if part.worker != step.worker and not isinstance(part, Sink)]
     return foreign[0] if foreign else ""
 
 
 def _crossing(draft: Draft, kind: NodeKind, path: str) -> Node:
-    """Return a node at a border; its messages live within a task only, so its port is not the checkpoint's concern."""
+    """Return a node at a border. Its messages exist only within a task, so the checkpoint does not keep its port."""
     part = draft.parts[path]
     assert not isinstance(part, Sink)
     port = draft.given.next + list(draft.parts).index(path)
@@ -278,16 +280,16 @@ def compile_topology(
     """Cut a topology into stages at the shuffles.
 
     Args:
-        topology: A topology that `load` found correct.
-        shuffle_partitions: How many partitions each shuffle has; fixed for the life of a checkpoint.
-        buckets_per_partition: How many buckets of keys each partition gets; fixed likewise.
-        ports: The ports that a checkpoint keeps; None: sources, state steps and sinks are numbered in document order.
+        topology: A topology from `load`.
+        shuffle_partitions: Number of partitions of each shuffle. A checkpoint keeps it until a rescale.
+        buckets_per_partition: Number of buckets of each partition. A checkpoint keeps it until a rescale.
+        ports: The ports that a checkpoint keeps; None numbers sources, state steps and sinks in document order.
 
     Returns:
-        The plan; it depends on the arguments alone.
+        The plan, which depends on the arguments alone.
 
     Raises:
-        RunError: The topology cannot be compiled (T104, P301, P303); every finding of the pass that failed.
+        RunError: T104, P301 or P303 if the topology cannot be compiled, with every finding of the pass that failed.
     """
     draft = Draft(topology, bucket_ids(shuffle_partitions, buckets_per_partition), ports or first_ports(topology))
     for compile_pass in PASSES:

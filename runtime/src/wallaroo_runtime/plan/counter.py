@@ -1,6 +1,7 @@
-"""The counters of runs and steps besides messages in, out and dead letters: declared here, and passed through by name.
+"""Declares the further counters of runs and steps, which other parts pass through by name.
 
-Workers count what steps have, in their counts of a call (`more` of `StepCount`); queries count what a run has.
+The basic counters are messages in, messages out and dead letters. Workers count for steps, and return these counts
+with each call (`more` of `StepCount`). Queries count for runs.
 """
 
 from collections.abc import Callable
@@ -10,11 +11,11 @@ from wallaroo_runtime.plan.stage import Node, NodeKind
 
 
 class StepCounter(NamedTuple):
-    """A counter.
+    """A counter of steps.
 
     Attributes:
-        is_of: Says whether a node has it. Of a window it is at most the number of messages that came to it.
-        text: What it counts, for metrics and for people.
+        is_of: Says whether a node has the counter. A window counts at most as many as messages came to it.
+        text: Description for metrics and for people.
     """
 
     is_of: Callable[[Node], bool]

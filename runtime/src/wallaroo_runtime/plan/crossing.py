@@ -1,4 +1,4 @@
-"""The messages that stages of one task pass to later stages of the same task, in another worker."""
+"""Passes messages from one stage of a task to later stages of the same task in other workers."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from wallaroo_runtime.plan import NodeKind, Stage
 
 
 def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
-    """Yield those of the frames in `data` that have one of the ports."""
+    """Yield the frames in `data` that have one of the ports."""
     offset = 0
     while offset < len(data):
         header = read_header(data, offset)
@@ -21,7 +21,7 @@ def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
 
 
 def messages_by_port(frames: bytes) -> Counter[int]:
-    """Count the messages of frames that stand one after the other; ticks have none, visits one."""
+    """Count the messages in a sequence of frames by port. A tick counts as no message, a visit as one."""
     counts: Counter[int] = Counter()
     offset = 0
     while offset < len(frames):
@@ -32,15 +32,15 @@ def messages_by_port(frames: bytes) -> Counter[int]:
 
 
 def controls_of(data: bytes, ports: Collection[int]) -> Iterator[tuple[int, bytes]]:
-    """Yield ticks and visits, which go to all buckets, among the frames of a journal, as workers take them.
+    """Yield the ticks and visits among the frames of a journal, in the form for workers. They go to all buckets.
 
-    A tick of the journal has a sequence of its own, as if it had a message.
+    In the journal, a tick has a sequence of its own, as if it were a message.
 
     Args:
-        ports: Of those that concern anything.
+        ports: Ports of the ticks and visits to yield.
 
     Yields:
-        Each with its sequence.
+        The sequence of the tick or visit, and its frame.
     """
     for frame in frames_of_ports(data, CONTROL_PORTS & set(ports)):
         header = read_header(frame)
@@ -50,12 +50,12 @@ def controls_of(data: bytes, ports: Collection[int]) -> Iterator[tuple[int, byte
 
 
 class Crossing:
-    """Holds the frames that stages have sent until the stages that receive them run.
+    """Holds the frames that stages have sent, until the receiving stages run.
 
-    The stages of a task run one after the other, so at most the task's share of a micro-batch is held.
+    The stages of a task run one after the other, so it holds at most the task's share of a micro-batch.
 
     Args:
-        stages: Of the task, in the order in which they run.
+        stages: The stages of the task, in the order in which they run.
     """
 
     def __init__(self, stages: Sequence[Stage]) -> None:
@@ -65,7 +65,7 @@ class Crossing:
         self._taken: Counter[tuple[str, int]] = Counter()  # messages, by stage and port
 
     def keep(self, outputs: Iterable[pb.Output]) -> list[pb.Output]:
-        """Keep the messages for later stages; returns the rest."""
+        """Keep the outputs for later stages, and return the rest."""
         others = []
         for output in outputs:
             if output.port in self._held:
@@ -75,7 +75,7 @@ class Crossing:
         return others
 
     def take(self, stage: Stage) -> Iterator[bytes]:
-        """Yield the frames that a stage receives, in the order in which they were sent."""
+        """Yield the frames for a stage, in the order in which other stages have sent them."""
         for node in stage.entries:
             if node.kind is NodeKind.RECEIVE:
                 for frame in self._held[node.port]:
@@ -83,10 +83,10 @@ class Crossing:
                     yield frame
 
     def check(self, batch: int) -> None:
-        """Check that each stage has taken all messages that were sent to it; the stages of a micro-batch have run.
+        """Check, after all stages of a micro-batch, that each stage has taken all messages that were sent to it.
 
         Raises:
-            RunError: I902.
+            RunError: I902 if a stage has not.
         """
         for stage in self._stages:
             for port in self._held.keys() & {node.port for node in stage.entries if node.kind is NodeKind.RECEIVE}:

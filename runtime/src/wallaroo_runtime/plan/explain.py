@@ -37,11 +37,11 @@ def explain(plan: Plan, topology: Topology) -> str:
     """Describe a plan in plain text.
 
     Args:
-        plan: What `compile_topology` gave.
-        topology: What it was compiled from; gives names and the user's symbols.
+        plan: The result of `compile_topology`.
+        topology: The topology of the plan, for names and the user's symbols.
 
     Returns:
-        Lines for people, with a newline at the end; equal for equal arguments, whatever the machine.
+        Lines for people, with a newline at the end. Equal arguments give equal lines on all machines.
     """
     return "\n".join(_lines(plan, topology)) + "\n"
 

@@ -6,7 +6,7 @@ from wallaroo_runtime.topology.model import Part, Pipeline, Source, Step, Topolo
 
 
 def mermaid(topology: Topology) -> str:
-    """Return the graph as a Mermaid flowchart; a thick arrow is a shuffle by key."""
+    """Return the graph as a Mermaid flowchart. A thick arrow is a shuffle by key."""
     lines = ["flowchart LR"]
     for number, pipeline in enumerate(topology.pipelines):
         lines.append(f'  subgraph p{number}["{_mermaid_text(pipeline.name)}"]')
@@ -22,7 +22,7 @@ def mermaid(topology: Topology) -> str:
 
 
 def dot(topology: Topology) -> str:
-    """Return the graph in Graphviz's language; a bold edge is a shuffle by key."""
+    """Return the graph in Graphviz's language. A bold edge is a shuffle by key."""
     lines = [f"digraph {_dot_text(topology.name)} {{", "  rankdir=LR;"]
     for number, pipeline in enumerate(topology.pipelines):
         lines += [f"  subgraph cluster_{number} {{", f"    label={_dot_text(pipeline.name)};"]
@@ -50,14 +50,14 @@ def _label(part: Part) -> str:
 
 
 def edges_of(topology: Topology) -> Iterator[tuple[str, str, bool]]:
-    """Yield each edge: from, to, and whether messages are shuffled by key on it."""
+    """Yield the start and the end of each edge, and whether messages are shuffled by key on it."""
     for part in topology.parts():
         for path in inputs_of(part):
             yield path, part.path, isinstance(part, Step) and part.state is not None
 
 
 def inputs_of(part: Part) -> tuple[str, ...]:
-    """Return the paths that a part reads; none for a source."""
+    """Return the paths of the inputs of a part; empty for a source."""
     return () if isinstance(part, Source) else part.inputs
 
 
@@ -66,7 +66,7 @@ def _id(path: str) -> str:
 
 
 def _mermaid_text(text: str) -> str:
-    # Mermaid has no escape inside quotes but HTML entities, written with # instead of &.
+    # The only escapes inside quotes are HTML entities with # instead of &.
     return text.replace("#", "#35;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
 
 

@@ -1,4 +1,4 @@
-"""Finds the parts of an application again in another version of it."""
+"""Matches the parts of two versions of an application."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -22,15 +22,15 @@ LOOKS = 3
 
 
 def match_parts(old: Topology, new: Topology) -> dict[str, str]:
-    """Return for each path of `new` the path of the same source, step or sink in `old`; new parts are left out.
+    """Return for each part of `new` the path of the same part in `old`. New parts are left out.
 
-    A step is the same when kind, pipeline, name and state are equal, else when its path is: one that was moved is found
-    by its name, one that was renamed by its place.
+    Steps match if pipeline, name and state are equal. Steps that remain match if their paths are equal. So a moved
+    step is found by its name, and a renamed step by its path.
 
-    Of sources and sinks a checkpoint has messages, which must not come to other ones. They are the same when kind,
-    pipeline, name and address (topic, or Spark's options) are equal; of those that remain, when all but the address
-    is, in their order; else when the address is. The last two hold where there are as many as before: with two sinks
-    of one name in place of one, both at new addresses, neither is the former one.
+    Sources and sinks are matched more strictly, because a checkpoint has messages for them. First they match if kind,
+    pipeline, name and address (topic, or Spark's options) are equal. Those that remain match in their order if all but
+    the address is equal, then if the address is equal, but only if there are as many as before: if two sinks of one
+    name replace one, both at new addresses, neither is the former one.
     """
     matched: dict[str, str] = {}
     for look in range(LOOKS):
@@ -42,7 +42,7 @@ def match_parts(old: Topology, new: Topology) -> dict[str, str]:
 
 
 def _grouped(topology: Topology, look: int, matched: set[str]) -> defaultdict[Key, list[str]]:
-    """Return the paths of parts that are not matched yet, by keys that parts of the other version may share."""
+    """Return the paths of parts that are not matched yet, by the key that a look compares."""
     groups = defaultdict[Key, list[str]](list)
     for path, keys in _keyed(topology):
         if path not in matched:
@@ -51,7 +51,7 @@ def _grouped(topology: Topology, look: int, matched: set[str]) -> defaultdict[Ke
 
 
 def _keyed(topology: Topology) -> Iterator[tuple[str, tuple[Key, ...]]]:
-    """Yield the path of each part, and the keys that the same part of another version shares: one for each look."""
+    """Yield the path and the keys of each part, one key for each look. Matching parts of two versions share a key."""
     for part in topology.parts():
         pipeline = topology.pipelines[int(part.path.split("/")[0])].name
         if isinstance(part, Step):
@@ -65,7 +65,7 @@ def _keyed(topology: Topology) -> Iterator[tuple[str, tuple[Key, ...]]]:
 
 
 def _address(part: Part) -> Key:
-    """Return where a source or sink has its messages from, or sends them; a generator has no address."""
+    """Return the address from which a source reads, or to which a sink writes; empty for a generator."""
     if isinstance(part, TcpSource | ConnectorSource | TcpSink):
         return part.host, part.port
     if isinstance(part, KafkaSource | KafkaSink):

@@ -1,4 +1,4 @@
-"""The numbers that frames carry: given once, kept by a checkpoint for as long as a part exists."""
+"""Assigns ports: numbers of parts in frames. A checkpoint keeps them as long as a part exists."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from wallaroo_runtime.topology.model import Part, Topology
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Ports of one application.
+    """The ports of one application.
 
     Attributes:
         parts: Path of each source, state step and sink to its port.
         states: Name of each state to the port of its log frames.
-        next: The smallest number that was never given away.
+        next: The smallest number that was never assigned.
     """
 
     parts: Mapping[str, int]
@@ -23,19 +23,20 @@ class Ports:
 
 
 def first_ports(topology: Topology) -> Ports:
-    """Number sources, state steps and sinks, in document order; a state has the port of its first step."""
+    """Number sources, state steps and sinks in document order. A state has the port of its first step."""
     return kept_ports(None, Ports({}, {}, 0), topology)
 
 
 def kept_ports(old: Topology | None, before: Ports, new: Topology) -> Ports:
-    """Return the ports of another version of an application.
+    """Return the ports of a new version of an application.
 
-    What exists in both keeps its number: journal, outbox and state logs hold frames that carry it. A number is never
-    given to a second part.
+    A part that exists in both versions keeps its number, because journal, outbox and state logs hold frames with it.
+    A number is never assigned to a second part.
 
     Args:
-        old: The version that the checkpoint was last run with; None: there is none.
-        new: The version that shall go on.
+        old: The version that the checkpoint was last run with; None if there is none.
+        before: The ports of that version.
+        new: The version that continues.
     """
     matched = {} if old is None else match_parts(old, new)
     parts: dict[str, int] = {}

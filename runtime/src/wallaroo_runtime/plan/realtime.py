@@ -1,4 +1,4 @@
-"""The obstacles to Spark's real-time mode in an application."""
+"""Finds the obstacles to Spark's real-time mode in an application."""
 
 from collections.abc import Iterator
 
@@ -6,20 +6,20 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.plan.stage import NodeKind, Plan
 from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Part, Sink, Source, Topology
 
-PARTITIONS, BUCKETS = 1, 8  # one task does everything, so that no shuffle is needed; buckets run side by side
+PARTITIONS, BUCKETS = 1, 8  # one task does all work, without a shuffle; its buckets run in parallel
 MICROBATCH = "leave out --mode"
 LOCAL = f"{MICROBATCH}: micro-batches run there; or give --master local[*], without --deploy-mode, to use this machine"
-OPTIONS = "kafka."  # the client's; others are for Spark
+OPTIONS = "kafka."  # options for the Kafka client; others are for Spark
 _SERVED = {"tcp", "generator", "kafka"}
 
 
 def obstacles(plan: Plan, topology: Topology, *, cluster: str = "") -> list[Diagnostic]:
-    """Return the obstacles, R755 each; empty: the application can run in real-time mode.
+    """Return an R755 for each obstacle; empty if the application can run in real-time mode.
 
     Args:
-        plan: Of the topology, with any number of partitions.
-        topology: Of the application.
-        cluster: Spark master; empty: a local one.
+        plan: The plan of the topology, with any number of partitions.
+        topology: The topology of the application.
+        cluster: Spark master of a cluster; empty for a local one.
     """
     return [*_of_cluster(cluster), *_of_plan(plan), *_of_parts(topology)]
 
@@ -55,7 +55,7 @@ def _of_parts(topology: Topology) -> Iterator[Diagnostic]:
 
 
 def in_realtime(plan: Plan, topology: Topology, *, cluster: str = "") -> list[str]:
-    """Return lines that describe the request to Spark in real-time mode, or the obstacles; see there."""
+    """Return lines that describe the request to Spark in real-time mode, or the obstacles. See `obstacles`."""
     findings = obstacles(plan, topology, cluster=cluster)
     if findings:
         places = (f" at {finding.pointer}" if finding.pointer else "" for finding in findings)

@@ -1,8 +1,8 @@
-"""Compares the shapes of a state in two versions: does the new one read the old one's data?
+"""Compares the shapes of a state in two versions: can the new version read states of the old one?
 
-A shape names the type of each field by its path (`Component.shape`). A field that is gone takes its values with it, for
-ever: a new version writes states without it. Formats that find fields by name read zero in a renamed field, and say
-nothing.
+A shape names the type of each field by its path (`Component.shape`). If a field is gone, its values are lost for ever,
+because the new version writes states without it. Formats that find fields by name read zero in a renamed field, without
+an error.
 """
 
 import re
@@ -13,11 +13,11 @@ from wallaroo_runtime.topology.model import Step, Topology
 from wallaroo_runtime.topology.worker import Component
 
 STRICT = frozenset({"go"})  # languages whose formats refuse a field of another type
-CLASSES = "any "  # Python: begins the path of a class of whose objects a list may hold some
+CLASSES = "any "  # in Python, begins the path of a class whose objects a list may hold
 SHOWN = 8
-# A number of Go: others are read into a wider one, and into a narrower one where they fit. `[]uint8` has its own form.
+# A number type of Go. A wider one reads all values, a narrower one those that fit. `[]uint8` has a form of its own.
 NUMBER = re.compile(r"(?<![.\w])(\[\]uint8|u?int|float|complex)(8|16|32|64|128)?\b")
-NUMBERS = frozenset({"bool", "complex", "float", "int"})  # of Python
+NUMBERS = frozenset({"bool", "complex", "float", "int"})  # number types of Python
 PLAIN = NUMBERS | {"bytes", "bytearray", "dict", "frozenset", "list", "set", "str", "tuple"}
 
 
@@ -26,11 +26,11 @@ class ShapeChange:
     """The differences between two shapes.
 
     Attributes:
-        was: The class and the fields that differ, as text; `...` stands for the others.
-        now: The same of the new version.
-        why: What that means for states that were kept.
-        is_known: Whether that is known before a run.
-        fix: What makes old states fit, besides taking the change back; empty: nothing.
+        was: The old class with the fields that differ, as text. `...` replaces the other fields.
+        now: The new class, in the same form.
+        why: The effect on stored states.
+        is_known: Whether the effect is known before a run.
+        fix: A change with which old states fit, besides undoing the change; empty if there is none.
     """
 
     was: str
@@ -41,12 +41,12 @@ class ShapeChange:
 
 
 def state_component(topology: Topology, step: Step) -> Component | None:
-    """Return the front-end's record of a step's state; of a library's component that is the component's own."""
+    """Return the front-end's component of a step's state. For a library, it is the component of the step itself."""
     return topology.component(step.worker, f"{step.path}/state") or topology.component(step.worker, step.path)
 
 
 def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> ShapeChange | None:
-    """Return the difference between the shapes of a state; None: there is none, or unchanged code reads it."""
+    """Return the difference between the shapes of a state; None if there is none, or the code is unchanged."""
     workers = [topology.worker(step.worker) for topology, step in (old, new)]
     components = (state_component(topology, step) for topology, step in (old, new))
     is_same = workers[0].code_hash == workers[1].code_hash
@@ -97,7 +97,7 @@ def compare_components(
 
 
 def _narrows(was: str, now: str) -> bool | None:
-    """Return whether types differ in numbers that are narrower now; None: other types.
+    """Say whether some number type is narrower now; None if the types differ otherwise.
 
     Example:
         >>> _narrows("map[string]int", "map[string]int32"), _narrows("int32", "int"), _narrows("int", "uint")
@@ -110,14 +110,14 @@ def _narrows(was: str, now: str) -> bool | None:
 
 
 def _is_other_kind(was: str, now: str | None) -> bool:
-    """Say whether the types of two versions are plain ones of Python, of which no method fits both."""
+    """Say whether the types of two versions are different plain types of Python, so that no code works with both."""
     kinds = [(text or "").rstrip("!").partition("[")[0] for text in (was, now)]
     is_plain = all(kind in PLAIN and "|" not in (text or "") for kind, text in zip(kinds, (was, now), strict=True))
     return is_plain and kinds[0] != kinds[1] and not NUMBERS.issuperset(kinds)
 
 
 def _reads_itself(path: str, was: Mapping[str, str], now: Mapping[str, str]) -> bool:
-    """Return whether a class in Python that holds a field, or is it, reads old states in its own way.
+    """Say whether a Python class at the path, or around it, has code of its own to read old states.
 
     Example:
         >>> _reads_itself("count", {"": "app.Total"}, {"": "app.Total?"})
@@ -138,7 +138,7 @@ def _class_name(text: str) -> str:
 
 
 def _place(path: str) -> str:
-    """Return the path of the part that a field is in."""
+    """Return the path of the value that contains a field."""
     return path.rpartition(".")[0]
 
 

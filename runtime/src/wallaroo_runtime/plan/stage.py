@@ -1,4 +1,4 @@
-"""The plan as data: the result of the compiler and the input of an engine."""
+"""The plan as data. It is the result of the compiler and the input of an engine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ MAX_PORTS = min(CONTROL_PORTS)
 
 
 class NodeKind(IntEnum):
-    """The kind of a stage's node; the numbers are those of the protocol's `NodeKind`."""
+    """The kind of a stage's node, with the numbers of the protocol's `NodeKind`."""
 
     SOURCE = 1
     COMPUTATION = 2
@@ -38,24 +38,23 @@ class Node:
     """One node of a stage.
 
     Attributes:
-        path: Path in the topology. A KEY exit has that of the state step that it leads to, SEND and RECEIVE that of the
-            part whose messages pass.
-        inputs: Paths of nodes of the same stage; empty for entries.
+        path: Path in the topology. A KEY exit has the path of the state step to which it leads. SEND and RECEIVE have
+            the path of the part whose messages pass.
+        inputs: Paths of the inputs, which are nodes of the same stage; empty for entries.
         port: Entries and exits: the port in the header of their frames; else 0.
         state: State kinds and windows: the state's name; else empty.
         state_port: State kinds and windows: the port in the header of state log frames; else 0.
-        timestamps: KEY, SEND, RECEIVE: whether frames carry the messages' timestamps, since a state with times follows.
-        component: Name under which a library worker registered the component; empty: it is found by path.
-        codec: Of messages that come from another worker or go to one; empty: the worker's own form.
-        keys: SEND, RECEIVE: whether frames carry the messages' keys. KEY: whether the key is the one that the message
-            carries.
-        output: OUTPUT: its name, as the computation that it reads has it; else empty.
-        ttl_ms: State kinds: how long a key's state stays without a message of the key; 0: for ever.
+        timestamps: KEY, SEND, RECEIVE: whether frames carry timestamps of messages, because a state with times follows.
+        component: Name under which a library worker registered the component; empty if it is found by path.
+        codec: Codec of messages from or to another worker; empty for the worker's own form.
+        keys: SEND, RECEIVE: whether frames carry the messages' keys. KEY: whether the messages carry the key already.
+        output: OUTPUT: name of the output in its computation; else empty.
+        ttl_ms: State kinds: how long a key's state stays without a message of the key; 0 for ever.
         event_time: State kinds with `ttl_ms` or timers: whether times are those of the data.
         timers: State kinds: names of the timers that the step sets.
         sessions: WINDOW: whether its windows are sessions.
-        visits: State kinds: names of the visits that concern the step.
-        watermarks: Windows, state kinds with `event_time`: whether ticks have times of the data, not of the clock.
+        visits: State kinds: names of the visits that the step takes.
+        watermarks: Windows, state kinds with `event_time`: whether ticks have times of the data instead of the clock.
     """
 
     path: str
@@ -78,7 +77,7 @@ class Node:
 
     @property
     def is_timed(self) -> bool:
-        """Whether it is a state computation for which time passes."""
+        """Whether it is a state computation with a ttl or timers."""
         return self.ttl_ms > 0 or bool(self.timers)
 
 
@@ -87,11 +86,11 @@ class Stage:
     """The work of one worker call: the steps between two shuffles, in topological order.
 
     Attributes:
-        id: "s0", "s1", ... in the order of levels.
-        worker: Name of the worker that runs it.
+        id: "s0", "s1", ... in the order of levels. Stages at the beginning of a level are numbered before the others.
+        worker: Name of the worker that runs the stage.
         nodes: The nodes, each after its inputs.
-        bucket_count: Keys hash to 0 .. bucket_count-1.
-        frame_bytes: A worker closes an output frame when its body exceeds this.
+        bucket_count: Number of buckets. Keys hash to 0 .. bucket_count-1.
+        frame_bytes: A worker closes an output frame when its body exceeds this size.
     """
 
     id: str
@@ -107,7 +106,7 @@ class Stage:
 
     @property
     def entry_ports(self) -> frozenset[int]:
-        """Ports of the frames that enter; ticks enter where time passes, visits where a step takes some."""
+        """Ports of the frames that enter. Ticks enter stages with windows, ttls or timers, visits if a step has any."""
         ports = {node.port for node in self.entries}
         if any(node.kind is NodeKind.WINDOW or node.is_timed for node in self.nodes):
             ports.add(TICK_PORT)
@@ -122,7 +121,7 @@ class Stage:
 
     @property
     def has_state(self) -> bool:
-        """Whether its entries are state steps."""
+        """Whether the stage has entries with state."""
         return any(node.kind in STATE_ENTRIES for node in self.nodes)
 
 
@@ -133,11 +132,10 @@ class Plan:
     Attributes:
         application: Name of the application.
         ports: Path of a source, state step or sink to the port of its frames.
-        levels: Level 0 holds the stages over the sources, level k those after k shuffles; one stage for each worker.
-            A frame whose port is an entry of a later level passes a level as it is.
-        shuffle_partitions: How many partitions a shuffle has.
-        bucket_ids: What the column `bucket` holds for bucket b; Spark's hash of bucket_ids[b] leads to shuffle
-            partition b % shuffle_partitions.
+        levels: Level 0 holds the stages with the sources, level k the stages after k shuffles. A frame for an entry of
+            a later level passes through a level unchanged.
+        shuffle_partitions: Number of partitions of each shuffle.
+        bucket_ids: The id of each bucket b for Spark, whose hash leads to shuffle partition b % shuffle_partitions.
     """
 
     application: str
@@ -148,12 +146,12 @@ class Plan:
 
     @property
     def bucket_count(self) -> int:
-        """Number of buckets that keys hash to."""
+        """Number of buckets, to which keys hash."""
         return len(self.bucket_ids)
 
     @property
     def targets(self) -> list[int]:
-        """The input that Spark's shuffle brings to each partition."""
+        """For each partition, a number whose hash leads to this partition in Spark's shuffle."""
         return list(self.bucket_ids[: self.shuffle_partitions])
 
     @property

@@ -1,4 +1,4 @@
-"""A stage of a plan as the worker protocol has it."""
+"""Converts a stage of a plan to the message of the worker protocol."""
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.plan import Stage
@@ -6,7 +6,7 @@ from wallaroo_runtime.plan.counter import COUNTERS
 
 
 def stage_message(stage: Stage) -> pb.Stage:
-    """Return a stage as a worker gets it."""
+    """Return the message that describes a stage to a worker."""
     nodes = [
         pb.Node(
             path=node.path,
