@@ -1,4 +1,4 @@
-"""The error that ends a command, with the exit code it ends with."""
+"""The error that ends a command, with its exit code."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,10 +9,10 @@ RUN, USAGE, TOPOLOGY, WORKER = 1, 2, 3, 4
 
 
 class RunError(DiagnosticError):
-    """A command cannot go on; carries the text for the user and the exit code.
+    """The command cannot continue. Has the text for the user and the exit code.
 
     Attributes:
-        exit_code: 2 usage, 3 topology, 4 worker, 1 everything else of a run.
+        exit_code: 2 for usage, 3 for the topology, 4 for a worker, 1 for any other error of a run.
 
     Example:
         >>> error = RunError.of("R602", problem="was not found", reason="no `java` on PATH")
@@ -26,15 +26,15 @@ class RunError(DiagnosticError):
 
     @classmethod
     def of(cls, code: str, exit_code: int = RUN, **values: Any) -> "RunError":
-        """Make the error of one code of the catalogue; `values` as `Diagnostic.of` takes them."""
+        """Return the error with a code of the catalogue; for `values` see `Diagnostic.of`."""
         return cls([Diagnostic.of(code, **values)], exit_code)
 
     def __reduce__(self) -> tuple[type["RunError"], tuple[list[Diagnostic], int]]:
-        # Exceptions pickle by their `args`; these cross processes when Spark's workers raise them.
+        # Exceptions pickle by their `args`. These errors may pass from one process to another.
         return type(self), (self.diagnostics, self.exit_code)
 
 
 def other_interface(worker: str, actual: str, expected: str, **place: Any) -> Diagnostic:
-    """Return the finding that a worker has another interface hash; `place` as `Diagnostic.of` takes it."""
+    """Return the finding that a worker has another interface hash; for `place` see `Diagnostic.of`."""
     reason = f"its interface hash is {actual}; the topology has {expected}"
     return Diagnostic.of("W403", worker=worker, reason=reason, **place)

@@ -1,4 +1,4 @@
-"""The topology document: read, checked, as values."""
+"""Reads and checks the topology document, and represents it as values."""
 
 from wallaroo_runtime.topology.load import load
 from wallaroo_runtime.topology.model import Topology

@@ -1,4 +1,4 @@
-"""The canonical form of a document, and the hash of the part that must be equal between a worker and a checkpoint."""
+"""The canonical form of a document, and the hash of its interface, which worker and checkpoint must share."""
 
 import hashlib
 import json
@@ -26,12 +26,12 @@ def ordered(value: Any, rule: Json) -> Any:
 
 
 def resolved(rule: Json) -> Json:
-    """Return a rule of the schema, or the one that it refers to."""
+    """Return a rule of the schema, or the rule to which it refers."""
     return schema()["$defs"][rule["$ref"].rsplit("/", 1)[1]] if "$ref" in rule else rule
 
 
 def meant(value: Json, rule: Json) -> Json:
-    """Return the alternative of a rule that an object is: the one with its `kind`, else the one that has its keys."""
+    """Return the alternative of a rule that fits an object: by its `kind`, or by its keys if there is no `kind`."""
     for branch in rule.get("oneOf", ()):
         properties = branch.get("properties", {})
         kind = properties.get("kind")
@@ -43,7 +43,7 @@ def meant(value: Json, rule: Json) -> Json:
 
 
 def canonical_text(document: Json) -> str:
-    """Return the document in canonical form, whatever the order of its keys; `$schema` is left out.
+    """Return the document in canonical form, with its keys in fixed order and without `$schema`.
 
     Example:
         >>> print(canonical_text({"name": "é", "topology_version": 1, "pipelines": []}), end="")

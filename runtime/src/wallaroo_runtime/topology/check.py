@@ -1,6 +1,6 @@
-"""The rules of the topology's meaning beyond its shape: section 1 of the specification.
+"""The rules for the meaning of a topology, beyond its shape: section 1 of the specification.
 
-The rules read the raw document and step over parts whose shape is wrong, so that one reading reports everything.
+The rules read the raw document and skip parts whose shape is wrong, so that one pass reports every finding.
 """
 
 import base64
@@ -27,7 +27,7 @@ from wallaroo_runtime.topology.topic import check_topics
 
 
 def check_names(index: Index) -> Iterator[Diagnostic]:
-    """Names are in NFC; those of pipelines and workers are unique."""
+    """Names are in NFC. The names of pipelines and workers are unique."""
     named: list[tuple[str, str, Any, Part | None]] = [("application", "/name", index.document.get("name"), None)]
     named += [("worker", f"{pointer}/name", worker.get("name"), None) for pointer, worker in index.workers]
     named += [("pipeline", f"{pointer}/name", pipeline.get("name"), None) for pointer, pipeline in index.pipelines]
@@ -63,7 +63,7 @@ def check_sinks(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_paths(index: Index) -> Iterator[Diagnostic]:
-    """Every path is the position of the part."""
+    """The path of every part is its position."""
     for part in index.parts:
         path = part.text("path")
         if path and path != part.path:
@@ -75,7 +75,7 @@ def check_workers(index: Index) -> Iterator[Diagnostic]:
     """Every part runs on a worker of the document."""
     names = {name for _, worker in index.workers if isinstance(name := worker.get("name"), str)}
     if len(names) < len(index.workers) or not names:
-        return  # a part may mean one whose name is missing
+        return  # a part may refer to a worker whose name is missing
     for part in index.parts:
         worker = part.text("worker")
         if worker and worker not in names:
@@ -84,7 +84,7 @@ def check_workers(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_inputs(index: Index) -> Iterator[Diagnostic]:
-    """Inputs exist, and steps form no loop and stand after their inputs."""
+    """Inputs exist. Steps form no loop and are listed after their inputs."""
     known = {part.path: number for number, part in enumerate(index.parts)}
     readable = [part.path for part in index.parts if part.kind != "sinks"]
     loops = _loops(index)
@@ -106,7 +106,7 @@ def check_inputs(index: Index) -> Iterator[Diagnostic]:
 
 
 def _loops(index: Index) -> list[list[str]]:
-    """Return loops of steps, in the direction of the messages, each once; enough to name a step of every knot."""
+    """Return loops of steps in the direction of the messages, each once: at least one loop for each group of loops."""
     inputs = {part.path: [path for _, path in part.inputs()] for part in index.parts if part.kind == "steps"}
     done: set[str] = set()
     loops = []
@@ -135,7 +135,7 @@ def _position(path: str) -> tuple[int, int]:
 
 
 def check_states(index: Index) -> Iterator[Diagnostic]:
-    """State kinds have a state; steps that share one agree on its class and its keys."""
+    """State kinds have a state. Steps that share a state agree on its class, its ttl and its keys."""
     classes: dict[str, str] = {}
     keys: dict[str, tuple[Any, frozenset[bytes], str]] = {}
     ttls: dict[str, str] = {}
@@ -199,7 +199,7 @@ def _check_keys(index: Index, part: Part, name: str, key: Json, *, values: set[b
 
 
 def key_bytes(value: Any) -> bytes | None:
-    r"""Return the bytes of a key of the document; None when its shape is wrong.
+    r"""Return the bytes of a key of the document; None if its shape is wrong.
 
     Raises:
         ValueError: The text is not base64.
@@ -218,7 +218,7 @@ def key_bytes(value: Any) -> bytes | None:
 
 
 def check_addresses(index: Index) -> Iterator[Diagnostic]:
-    """Hosts are usable as such, and sources listen at different addresses."""
+    """Hosts are valid, and sources listen at different addresses."""
     seen: dict[tuple[str, int], str] = {}
     for part in index.parts:
         host, port = part.text("host"), part.value.get("port")
@@ -261,6 +261,6 @@ RULES: tuple[Callable[[Index], Iterator[Diagnostic]], ...] = (
 
 
 def check_meaning(index: Index) -> Iterator[Diagnostic]:
-    """Yield every finding that the schema cannot express."""
+    """Yield the findings of all rules, which the schema cannot express."""
     for rule in RULES:
         yield from rule(index)

@@ -19,15 +19,15 @@ def complete(data: bytes, directory: str, version: str) -> Topology:
     """Add the missing parts of a partial document, and check the result.
 
     Args:
-        data: The document. Properties that it has are kept, but for the interface hash.
-        directory: Where workers run that name no directory.
-        version: What workers without a version of an SDK get.
+        data: The document. Its properties are kept, except the interface hash.
+        directory: Directory for workers that name none.
+        version: Version of the SDK for workers that name none.
 
     Returns:
         The topology, with the interface hash that workers must have.
 
     Raises:
-        RunError: What is left out cannot be added, or is wrong; carries every finding, sorted by pointer.
+        RunError: The document is wrong, or a missing part cannot be added. Has every finding, sorted by pointer.
     """
     document = parse(data)
     if isinstance(document, dict):
@@ -50,14 +50,14 @@ def _fill_workers(document: Json, directory: str, version: str) -> None:
     for worker in workers:
         worker.setdefault("directory", directory)
         worker.setdefault("sdk_version", version)
-        # What a library offers is more than what this document uses of it: only its program has that hash.
+        # A library offers more components than this document uses, so only its program can compute the hash.
         if worker.get("name") not in libraries:
             worker.setdefault("interface_hash", NO_HASH)
 
 
 def _fill_pipelines(document: Json) -> None:
     names = [worker.get("name") for worker in _objects(document, "workers")]
-    # Where a worker has no name, that is the finding, and not that parts do not give it.
+    # If a worker has no name, report that, and not each part that names no worker.
     is_whole = bool(names) and all(isinstance(name, str) for name in names)
     own = names[0] if len(names) == 1 and is_whole else MAIN if MAIN in names or not is_whole else None
     pipelines = list(_objects(document, "pipelines"))
@@ -71,19 +71,19 @@ def _fill_pipelines(document: Json) -> None:
 
 
 class _Line:
-    """One pipeline: each part reads the part before it, unless it names its inputs."""
+    """Completes one pipeline: each part reads the previous part, unless it names its inputs."""
 
     def __init__(self, pipeline: Json, number: int, own: Any) -> None:
         self.pipeline, self.number, self.own = pipeline, number, own
         self.before: Json = {}
-        self.place = ""  # of the part before
+        self.place = ""  # of the previous part
 
     def fill(self) -> None:
         sources = list(self._parts("sources"))
         for place, source in sources:
             source.setdefault("name", _named(self.pipeline, place))
             _add(source, "worker", self.own)
-        # Several sources are not joined by themselves.
+        # With several sources, the first step must name its inputs.
         self.place, self.before = sources[0] if len(sources) == 1 else ("", {})
         for place, step in self._parts("steps"):
             self._reads(step)
@@ -134,7 +134,7 @@ def _fill_states(steps: list[Json]) -> None:
 
 
 def _fill_times(pipelines: list[Json]) -> None:
-    """Give windows and timed steps the time of their sources; steps that share a state have one."""
+    """Give windows and timed steps the kind of time of their sources. Steps that share a state get the same one."""
     times: dict[str, bool] = {}
     timed: list[Json] = []
     for pipeline in pipelines:
@@ -170,7 +170,7 @@ def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:
 
 
 def _named(owner: Mapping[str, Any], place: str) -> str:
-    """Return the name of an owner; one without is refused for that, and its place keeps parts from being so, too."""
+    """Return the name of an owner, else its place: so only the owner's missing name is reported, not that of each part."""
     name = owner.get("name")
     return name if isinstance(name, str) else place
 

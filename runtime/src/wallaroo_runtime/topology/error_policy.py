@@ -1,4 +1,4 @@
-"""Which dead letters stop an application, and the first one that does."""
+"""Decides which dead letters stop an application, and finds the first of these."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from wallaroo_runtime.topology.origin import letter_words
 from wallaroo_runtime.topology.worker import Worker
 
 FAIL = "fail"
-GOKA = "goka.(*group)."  # begins the user code of a group in Go
+GOKA = "goka.(*group)."  # beginning of the symbols of a group's user code in Go
 REMEDY, GO_REMEDY, GOKA_REMEDY = (
     'give "{name}" on_error "dead_letter"',
     'give "{name}" .OnError("dead_letter")',
@@ -20,12 +20,12 @@ REMEDY, GO_REMEDY, GOKA_REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """Which dead letters stop the query.
+    """The dead letters that stop the query.
 
     Attributes:
-        fails: What parts say that have nothing to say of their own: whether the query stops.
-        parts: Path of each part that has a policy of its own to whether the query stops.
-        remedies: Path of each of these to how its program lets the query go on, with `name` for the part's name.
+        fails: Whether a dead letter of a part without a policy of its own stops the query.
+        parts: Path of each part with a policy of its own to whether its dead letters stop the query.
+        remedies: Path of each such part to the remedy that lets the query continue, with `{name}` for the part's name.
     """
 
     fails: bool = False
@@ -37,8 +37,8 @@ class ErrorPolicy:
         """Return the policy of a topology.
 
         Args:
-            topology: Says what its parts do, and what is done where they say nothing.
-            on_error: Goes before what the application says; empty: it says nothing.
+            topology: Has the policies of its parts, and the one of the application for other parts.
+            on_error: Overrides the policy of the application; empty overrides nothing.
         """
         parts = {part.path: part.on_error == FAIL for part in topology.parts() if part.on_error}
         workers = {worker.name: worker for worker in topology.workers}
@@ -49,7 +49,7 @@ class ErrorPolicy:
 
     @property
     def may_fail(self) -> bool:
-        """Whether any dead letter stops the query."""
+        """Whether the dead letters of at least one part stop the query."""
         return self.fails or any(self.parts.values())
 
     def stops_at(self, path: str) -> bool:
@@ -58,7 +58,7 @@ class ErrorPolicy:
 
 
 def _remedy(worker: Worker | None, path: str) -> str:
-    """Return the words in which a part's program gives it the other policy."""
+    """Return the remedy: how the program gives a part the other policy."""
     if worker is None or worker.language != "go":
         return REMEDY
     component = worker.component(path)
@@ -66,7 +66,7 @@ def _remedy(worker: Worker | None, path: str) -> str:
 
 
 def first_that_stops(letters: Iterable[pb.DeadLetter], policy: ErrorPolicy) -> pb.DeadLetter | None:
-    """Return the dead letter of the earliest source message among those that stop the query."""
+    """Return the dead letter of the earliest source message among the dead letters that stop the query."""
     first: pb.DeadLetter | None = None
     for letter in letters:
         is_earlier = first is None or letter.sequence < first.sequence
@@ -78,7 +78,7 @@ def stop_at_dead_letter(letters: Iterable[pb.DeadLetter], policy: ErrorPolicy) -
     """Refuse dead letters that stop the query.
 
     Raises:
-        RunError: R611, with what the earliest of them says.
+        RunError: R611 with the error of the earliest one, if there is one.
     """
     letter = first_that_stops(letters, policy)
     if letter is not None:

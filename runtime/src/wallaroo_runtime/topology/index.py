@@ -1,4 +1,4 @@
-"""The parts of a document that may be wrong in its shape, at hand for the rules about its meaning."""
+"""Finds the parts of a document for the rules about its meaning, even if the shape of the document is wrong."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ class Part:
 
     Attributes:
         kind: `sources`, `steps` or `sinks`.
-        path: The path of its position, which its property `path` should have.
+        path: The path from its position, which its property `path` should have.
     """
 
     kind: str
@@ -24,7 +24,7 @@ class Part:
     value: Json
 
     def text(self, name: str) -> str:
-        """Return a property that should be a string; empty when it is not."""
+        """Return a property that should be a string; empty if it is not."""
         value = self.value.get(name)
         return value if isinstance(value, str) else ""
 
@@ -33,18 +33,18 @@ class Part:
         return ((at, path) for at, path in enumerate(items_of(self.value, "inputs")) if isinstance(path, str))
 
     def object(self, name: str) -> Json:
-        """Return a property that should be an object; empty when it is not."""
+        """Return a property that should be an object; empty if it is not."""
         value = self.value.get(name)
         return value if isinstance(value, dict) else {}
 
     def state(self) -> Json:
-        """Return its state; empty when it has none."""
+        """Return the state of the part; empty if it has none."""
         return self.object("state")
 
 
 @dataclass
 class Index:
-    """The document, with its parts at hand."""
+    """The document with lists of its parts."""
 
     document: Json
     pipelines: list[tuple[str, Json]] = field(default_factory=list)
@@ -64,12 +64,12 @@ class Index:
                     self.parts.append(Part(kind, place.removeprefix("/pipelines/"), place, value))
 
     def finding(self, code: str, part: Part, more: str = "", component: str = "", **values: Any) -> Diagnostic:
-        """Make a diagnostic at a part, with the file and line where the front-end saw its user code."""
+        """Return a diagnostic at a part, with the file and line of its user code, if the front-end recorded them."""
         file, line = self._place(part, component)
         return Diagnostic.of(code, pointer=part.pointer + more, file=file, line=line, **values)
 
     def placed(self, finding: Diagnostic) -> Diagnostic:
-        """Return a finding of a pointer with the file and line of the part that the pointer is in."""
+        """Return a finding with the file and line of the part at its pointer."""
         at = f"{finding.pointer}/"
         part = next((part for part in self.parts if at.startswith(f"{part.pointer}/")), None)
         file, line = self._place(part) if part else ("", 0)
@@ -82,7 +82,7 @@ class Index:
 
 
 def items_of(value: Json, name: str) -> list[Any]:
-    """Return a property that should be a list; empty when it is not."""
+    """Return a property that should be a list; empty if it is not."""
     items = value.get(name)
     return items if isinstance(items, list) else []
 

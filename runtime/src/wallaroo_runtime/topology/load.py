@@ -1,4 +1,4 @@
-"""Reads a topology document: every finding at once, or the topology."""
+"""Reads a topology document, and returns the topology or raises every finding at once."""
 
 import json
 from collections.abc import Mapping
@@ -18,32 +18,32 @@ VERSION = 1
 
 
 def load(data: bytes) -> Topology:
-    """Read a topology document and check everything about it that needs no worker.
+    """Read a topology document, and check it as far as this needs no worker.
 
     Args:
-        data: The document, as `wallaroo emit` prints it; any key order and spacing is read.
+        data: The document, as `wallaroo emit` prints it. Order of keys and spacing do not matter.
 
     Returns:
         The topology as frozen values.
 
     Raises:
-        RunError: The document is not usable; carries every finding, sorted by pointer.
+        RunError: The document is wrong. Has every finding, sorted by pointer.
     """
     return load_document(parse(data))
 
 
 def load_document(document: Any) -> Topology:
-    """Check a document that is already parsed, and return it as values, without secrets; else like `load`."""
+    """Check a parsed document and return it as values without secrets. For the rest see `load`."""
     document = without_secrets(document)
     version = document.get("topology_version", VERSION) if isinstance(document, dict) else VERSION
     if type(version) is not int or version != VERSION:
         raise RunError.of("T103", TOPOLOGY, pointer="/topology_version", version=shown_json(version))
-    # It imports jsonschema, 3 MB: a process that is given a checked topology does without.
+    # It imports jsonschema, 3 MB, which a process without documents to check does not need.
     from wallaroo_runtime.topology.schema_validation import check_shape
 
     findings = list(check_shape(document, MAX_FINDINGS))
     if isinstance(document, dict):
-        # What a rule repeats about a place whose shape is wrong would only be noise.
+        # The rules repeat findings about places whose shape is wrong. These are left out.
         wrong = {finding.pointer for finding in findings}
         index = Index(document)
         findings = [index.placed(finding) for finding in findings]
@@ -57,7 +57,7 @@ def parse(data: bytes) -> Any:
     """Parse JSON strictly: UTF-8, each key once, no NaN, no lone surrogates.
 
     Raises:
-        RunError: T101, with the place; T104, it is too large.
+        RunError: T101 with the place of an error, T104 if the document is too large.
     """
     if len(data) > MAX_DOCUMENT_BYTES:
         size = f"{len(data)} bytes"

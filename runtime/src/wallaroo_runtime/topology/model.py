@@ -1,4 +1,4 @@
-"""The topology document as values: the result of `load` when nothing is wrong with it."""
+"""The topology document as values: the result of `load` for a correct document."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,15 +7,15 @@ from typing import Any, TypeGuard
 from wallaroo_runtime.topology.topic import TopicCreation
 from wallaroo_runtime.topology.worker import Component, Worker
 
-PROTOCOL_VERSION = 1  # of the worker protocol
+PROTOCOL_VERSION = 1  # version of the worker protocol
 LEAST_TICK_MS, MOST_TICK_MS = 100, 1000
-TIMER_MS = 500  # steps with timers get ticks as windows with a slide of so long do
+TIMER_MS = 500  # steps with timers get ticks as often as windows with this slide
 STATE_KINDS = frozenset({"state_computation", "state_computation_multi", "window"})
 
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How a byte stream is cut into messages; `header_bytes` is 0 unless `kind` is `worker`."""
+    """The way to cut a byte stream into messages. `header_bytes` is 0 unless `kind` is `worker`."""
 
     kind: str
     header_bytes: int = 0
@@ -23,12 +23,12 @@ class Framing:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """How a message finds its state.
+    """The way in which a message finds its state.
 
     Attributes:
         kind: `single`, `partition` or `message`.
-        values: Keys declared up front, as their bytes.
-        unknown: What a key outside `values` does: `create` or `dead_letter`.
+        values: Keys declared in advance, as bytes.
+        unknown: Effect of a key outside `values`: `create` or `dead_letter`.
     """
 
     kind: str
@@ -38,7 +38,10 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """State of a state step; steps with one name share it. A key's is gone after `ttl_ms` without message; 0: never."""
+    """State of a state step. Steps with the same state name share it.
+
+    The state of a key is removed after `ttl_ms` without a message of the key; 0 keeps it for ever.
+    """
 
     name: str
     codec: str
@@ -48,7 +51,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """The parts that sources and sinks share; each kind has a class of its own."""
+    """The fields that sources and sinks share. Each kind has a class of its own."""
 
     path: str
     name: str
@@ -58,7 +61,7 @@ class Endpoint:
 
     @property
     def place(self) -> str:
-        """Where its messages come from or go, for people: an address, a topic or a format; empty for a generator."""
+        """Address, topic or format, for messages to people; empty for a generator."""
         match self:
             case KafkaSource() | KafkaSink():
                 return self.topic
@@ -71,13 +74,13 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source(Endpoint):
-    """Where messages come from."""
+    """A source of messages."""
 
     codec: str
 
     @property
     def gives_keys(self) -> bool:
-        """Whether its messages have keys: those of a connector or of records, or those of an expression."""
+        """Whether messages have keys from a connector, from Kafka records or from an expression."""
         return isinstance(self, ConnectorSource | KafkaSource) or (isinstance(self, SparkSource) and bool(self.key))
 
 
@@ -105,7 +108,7 @@ class ConnectorSource(Source):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratorSource(Source):
-    """Messages that user code makes, each from the one before."""
+    """A generator: user code makes each message from the previous one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +116,13 @@ class KafkaSource(Source):
     """A Kafka topic.
 
     Attributes:
-        brokers: Addresses from which the client learns of all brokers.
-        start: Where reading begins: `start`, `end`, an offset, or `-n` for n before the end.
-        partitions: Number and start of each partition that is read; None: all of the topic.
-        options: Passed on as they are.
-        content: `record`: messages are whole records, serialized; empty: their values.
-        table: Whether its records precede all others of a micro-batch.
-        create: How the topic is created if it does not exist; None: it must.
+        brokers: Addresses at which the client asks for all brokers.
+        start: Start of reading: `start`, `end`, an offset, or `-n` for n records before the end.
+        partitions: Number and start of each partition to read; None for all partitions of the topic.
+        options: Options that are passed on unchanged.
+        content: `record` if messages are whole records, serialized; empty if they are the values of records.
+        table: Whether its records precede all other messages of a micro-batch.
+        create: How to create the topic if it does not exist; None if it must exist.
     """
 
     topic: str
@@ -135,15 +138,15 @@ class KafkaSource(Source):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSource(Source):
-    """Any streaming source of Spark; expressions are SQL over its rows.
+    """Any streaming source of Spark. Expressions are SQL over its rows.
 
     Attributes:
         format: Name of the format.
-        options: Passed on as they are.
-        value: Expression for the message's bytes or text; `*`: all columns as one JSON object.
-        schema: Of the rows, as Spark's DDL, where the format needs one.
-        key: Expression for the message's key; empty: messages have none.
-        timestamp: Expression for the message's event time; empty: when it is read.
+        options: Options that are passed on unchanged.
+        value: Expression for the message's bytes or text; `*` for all columns as one JSON object.
+        schema: Schema of the rows as Spark's DDL, if the format needs one.
+        key: Expression for the message's key; empty if messages have no key.
+        timestamp: Expression for the message's event time; empty for the time of reading.
     """
 
     format: str
@@ -157,18 +160,18 @@ class SparkSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The messages that an aggregation takes together; fields that only other kinds have are 0 or empty.
+    """The messages that an aggregation combines. Fields of other kinds are 0 or empty.
 
     Attributes:
         kind: `range`, `session` or `count`.
         range_ms: Length of a window.
-        slide_ms: From the begin of one window to that of the next.
-        gap_ms: A session ends when no message came for so long.
+        slide_ms: Time from the start of one window to the start of the next one.
+        gap_ms: A session ends after this time without a message.
         delay_ms: How long a window waits for late messages.
-        late: What a late message does: `drop`, `fire_per_message` or `place_in_oldest_window`.
-        time: Which time counts: `ingest` or `event`.
-        count: How many messages make a window.
-        flush_ms: Without a message for so long, a window that is not full is emitted.
+        late: Effect of a late message: `drop`, `fire_per_message` or `place_in_oldest_window`.
+        time: The time that counts: `ingest` or `event`.
+        count: Number of messages in a window.
+        flush_ms: A window that is not full is emitted after this time without a message.
     """
 
     kind: str
@@ -183,16 +186,16 @@ class Window:
 
     @property
     def step_ms(self) -> int:
-        """Shortest time until a tick has something to end: slide, gap or flush."""
+        """Shortest time until a tick can end a window: slide, gap or flush."""
         return self.slide_ms or self.gap_ms or self.flush_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A computation, or an output of one.
+    """A computation, or an output of a computation.
 
-    `state` is set exactly for the state kinds and windows, `window` for windows; `visits` are the visits that it takes.
-    `time`, `ingest` or `event`, is set for timed steps: those that set `timers`, and those whose state has a ttl.
+    `state` is set for the state kinds and windows only, `window` for windows only. `visits` are the visits that the
+    step takes. `time` is `ingest` or `event` for steps with `timers` or a state with a ttl, else empty.
     """
 
     path: str
@@ -212,7 +215,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink(Endpoint):
-    """Where messages go."""
+    """A sink of messages."""
 
     inputs: tuple[str, ...]
 
@@ -227,19 +230,20 @@ class TcpSink(Sink):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorSink(TcpSink):
-    """A program that speaks the connector protocol and takes messages in transactions."""
+    """A program that speaks the connector protocol and receives messages in transactions."""
 
     cookie: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSink(Sink):
-    """A Kafka topic; the encoder gives value, key and partition.
+    """A Kafka topic. The encoder returns value, key and partition.
 
     Attributes:
-        exactly_once: Whether it is written in transactions; else after a kill some records may come again.
-        content: `record`: messages are whole records, serialized; empty: values, perhaps with keys and partitions.
-        create: As of a `KafkaSource`.
+        exactly_once: Whether records are written in transactions. Else some records may be written twice after a kill.
+        content: `record` if messages are whole records, serialized; empty if they are values, perhaps with keys and
+            partitions.
+        create: See `KafkaSource`.
     """
 
     topic: str
@@ -252,7 +256,7 @@ class KafkaSink(Sink):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSink(Sink):
-    """The rows that Spark writes of a micro-batch; `value` is a select list over the columns of `schema`, if any."""
+    """Rows that Spark writes for each micro-batch. `value` is a select list over the columns of `schema`, if any."""
 
     format: str
     options: Mapping[str, str]
@@ -261,7 +265,7 @@ class SparkSink(Sink):
 
 
 def has_records(part: Source | Sink) -> bool:
-    """Say whether messages of a source or sink are whole records of Kafka."""
+    """Say whether the messages of a source or sink are whole Kafka records."""
     return isinstance(part, KafkaSource | KafkaSink) and part.content == "record"
 
 
@@ -285,14 +289,14 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A stream application that was found correct.
+    """A stream application whose document is correct.
 
     Attributes:
         name: Name of the application.
         workers: The programs that host the user's code.
-        pipelines: In the order of their declaration.
-        document: The JSON document that this was read from; it must not be changed.
-        on_error: What happens when user code fails, as for sources, steps and sinks: a policy, or empty.
+        pipelines: The pipelines in the order of their declaration.
+        document: The JSON document from which this was read. Do not change it.
+        on_error: The policy for errors in user code, for parts without a policy of their own; may be empty.
     """
 
     name: str
@@ -326,7 +330,7 @@ class Topology:
         return sorted({name for step in self.steps() for name in step.visits})
 
     def tick_ms(self) -> int:
-        """Return how often ticks are needed: twice in the shortest slide, gap, flush or ttl; 0: never."""
+        """Return the time between ticks: half of the shortest slide, gap, flush or ttl. 0 if no step needs ticks."""
         spans = [step.window.step_ms for step in self.steps() if step.window is not None]
         spans += [step.state.ttl_ms for step in self.steps() if step.state and step.state.ttl_ms]
         spans += [TIMER_MS for step in self.steps() if step.timers]
@@ -337,11 +341,11 @@ class Topology:
         return (sink for pipeline in self.pipelines for sink in pipeline.sinks)
 
     def tcp_sinks(self) -> Iterator[TcpSink]:
-        """Yield the sinks that the egress reaches by TCP alone."""
+        """Yield the sinks to which the egress connects by TCP itself."""
         return (sink for sink in self.sinks() if isinstance(sink, TcpSink))
 
     def kafka_sinks(self) -> Iterator[KafkaSink]:
-        """Yield the topics that are written."""
+        """Yield the sinks that are Kafka topics."""
         return (sink for sink in self.sinks() if isinstance(sink, KafkaSink))
 
     def spark_sinks(self) -> Iterator[SparkSink]:
@@ -355,18 +359,18 @@ class Topology:
         yield from self.sinks()
 
     def worker(self, name: str) -> Worker:
-        """Return the worker of that name; it exists when a source, step or sink names it."""
+        """Return the worker with a name. It exists if a source, step or sink names it."""
         return next(worker for worker in self.workers if worker.name == name)
 
     def is_library(self, worker: str) -> bool:
-        """Say whether a worker hosts components for other programs: a step names one that it registered."""
+        """Say whether a worker is a library: some step names a component that the worker registered."""
         return any(step.component for step in self.steps() if step.worker == worker)
 
     def component(self, worker: str, path: str) -> Component | None:
-        """Return the user's code of `path`, or None when the front-end recorded none."""
+        """Return the user's code of `path`, or None if the front-end recorded none."""
         return self.worker(worker).component(path)
 
 
 def place_of(part: Source | Sink) -> str:
-    """Return how errors name a source or sink."""
+    """Return the words for a source or sink in errors."""
     return f'{"source" if isinstance(part, Source) else "sink"} "{part.name}"'

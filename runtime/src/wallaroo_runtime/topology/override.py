@@ -1,4 +1,4 @@
-"""Addresses that a command line gives in place of a topology's."""
+"""Replaces the addresses of a topology by those of the command line and the environment."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,12 +12,12 @@ from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.topology.secret import free_name, variable_of
 
-BROKERS = "WALLAROO_BROKERS"  # as in the SDKs, where groups of Goka are declared
+BROKERS = "WALLAROO_BROKERS"  # the SDKs use the same variable for groups of Goka
 
 
 @dataclass(frozen=True, slots=True)
 class NamedAddress:
-    """HOST:PORT, for the source or sink of that name, or for the next one when the name is empty."""
+    """HOST:PORT for the source or sink with this name, or for the next one if the name is empty."""
 
     name: str
     host: str
@@ -25,14 +25,14 @@ class NamedAddress:
 
 
 def parse_addresses(text: str, what: str) -> list[NamedAddress]:
-    """Read `[NAME@]HOST:PORT,...`; a host in brackets may be an IPv6 address.
+    """Read `[NAME@]HOST:PORT,...`. An IPv6 address is in brackets.
 
     Args:
         text: The value of `--in` or `--out`.
         what: `source` or `sink`, for the error.
 
     Raises:
-        RunError: T211.
+        RunError: T211 if the text has another form.
 
     Example:
         >>> parse_addresses("votes@127.0.0.1:7010,[::1]:7011", "source")
@@ -48,7 +48,7 @@ def parse_address(what: str, text: str) -> tuple[str, int]:
         what: The option, for the error.
 
     Raises:
-        RunError: T211.
+        RunError: T211 if the text has another form.
 
     Example:
         >>> parse_address("--host", "127.0.0.1:7010")
@@ -62,14 +62,14 @@ def parse_address(what: str, text: str) -> tuple[str, int]:
 
 
 def parse_brokers(variable: str, text: str) -> list[str]:
-    """Read HOST:PORT,... of brokers, each perhaps with a protocol.
+    """Read HOST:PORT,... of brokers. Each may have a protocol in front.
 
     Args:
-        variable: Of the environment that has the text, for the error.
-        text: Its value.
+        variable: Environment variable with the text, for the error.
+        text: Value of the variable.
 
     Raises:
-        RunError: T211.
+        RunError: T211 if the text has another form.
 
     Example:
         >>> parse_brokers("WALLAROO_BROKERS", "127.0.0.1:9092,SSL://[::1]:9093")
@@ -102,11 +102,12 @@ def override(topology: Topology, inputs: str, outputs: str) -> Topology:
     """Return the topology with other addresses and nothing else changed.
 
     Args:
-        inputs: The value of `--in`; empty: the sources keep their addresses.
-        outputs: The value of `--out`; empty: the sinks keep theirs.
+        inputs: The value of `--in`. If it is empty, the sources keep their addresses.
+        outputs: The value of `--out`. If it is empty, the sinks keep their addresses.
 
     Raises:
-        RunError: T211; R608, more addresses than sources or sinks, or a name that none has.
+        RunError: T211 if an address is wrong. R608 if there are more addresses than sources or sinks, or if no source
+            or sink has a given name.
     """
     document = json.loads(json.dumps(topology.document))
     for option, what, text in (("--in", "source", inputs), ("--out", "sink", outputs)):
@@ -117,9 +118,9 @@ def override(topology: Topology, inputs: str, outputs: str) -> Topology:
 
 
 def broker_variables(document: Mapping[str, Any]) -> dict[tuple[str, tuple[str, ...]], str]:
-    """Return which variable gives other brokers to a source or sink, by its name and the brokers that it has.
+    """Return the variable that replaces the brokers of each source or sink, by its name and its present brokers.
 
-    Those of one Kafka cluster have one for all; else each source and sink has its own.
+    If the application uses one Kafka cluster, one variable is for all. Else each source and sink has its own.
     """
     ends = [(end["name"], tuple(end["brokers"])) for end in _ends_with_brokers(document)]
     if len({frozenset(brokers) for _, brokers in ends}) < 2:
@@ -133,10 +134,10 @@ def broker_variables(document: Mapping[str, Any]) -> dict[tuple[str, tuple[str, 
 
 
 def with_brokers(topology: Topology, environment: Mapping[str, str]) -> Topology:
-    """Return the topology with the brokers that variables give in place of those that it has.
+    """Return the topology with the brokers of variables in place of its own.
 
     Raises:
-        RunError: R608, one variable would make one cluster of many; T211, a value is no list of addresses.
+        RunError: R608 if one variable would replace several clusters, T211 if a value is no list of addresses.
     """
     document = json.loads(json.dumps(topology.document))
     variables = broker_variables(document)

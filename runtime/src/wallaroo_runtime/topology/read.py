@@ -1,4 +1,4 @@
-"""Makes the model from a document that was found correct."""
+"""Converts a correct document to the values of the model."""
 
 from typing import Any
 

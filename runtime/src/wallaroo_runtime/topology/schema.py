@@ -1,4 +1,4 @@
-"""The JSON Schema of a topology document, and how messages write parts of one."""
+"""The JSON Schema of a topology document, and the form of its values in messages."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ def schema() -> Mapping[str, Any]:
 
 
 class NotAnInteger:
-    """A number with a fraction or an exponent; no rule of the schema takes it."""
+    """A number with a fraction or an exponent, which no rule of the schema accepts."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -26,11 +26,11 @@ class NotAnInteger:
 
 
 def pointer_of(path: Any) -> str:
-    """Write keys and positions as a JSON pointer."""
+    """Return keys and positions as a JSON pointer."""
     return "".join("/" + str(item).replace("~", "~0").replace("/", "~1") for item in path)
 
 
 def shown_json(value: Any) -> str:
-    """Return a value of a document as a message shows it: as JSON, cut at 80 characters."""
+    """Return a value of a document for a message: as JSON, cut at 80 characters."""
     text = value.text if isinstance(value, NotAnInteger) else json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= 80 else text[:79] + "…"

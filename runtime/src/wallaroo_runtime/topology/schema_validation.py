@@ -1,4 +1,4 @@
-"""Checks a document against the JSON Schema and describes its faults in words for people."""
+"""Checks a document against the JSON Schema and describes its errors in words for people."""
 
 import json
 import re
@@ -25,7 +25,7 @@ _LARGEST_KEY = (1 << 64) - 1
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
     # `$` of Python's re also matches before a final newline.
-    # That a text is empty is another rule's finding.
+    # Another rule reports empty texts.
     if isinstance(instance, str) and instance and not re.fullmatch(pattern, instance):
         yield ValidationError(f"{instance!r} does not match {pattern}")
 
@@ -43,7 +43,7 @@ def _unique_items(validator: Any, wanted: bool, instance: Any, schema: Any) -> I
 
 
 def _is_looked_through(instance: Any, schema: Any) -> bool:
-    """Say whether each item of a list counts; that a list is too long is a finding by itself, and costs no more."""
+    """Say whether to check the items of a list: not if the list is too long, which is a finding of another rule."""
     return isinstance(instance, list) and len(instance) <= schema.get("maxItems", len(instance))
 
 
@@ -102,7 +102,7 @@ def _findings(error: ValidationError) -> Iterator[Diagnostic]:
 
 
 def _described(rule: Mapping[str, Any]) -> str:
-    """Return the schema's description of a value, to stand in the middle of a sentence."""
+    """Return the schema's description of a value, for the middle of a sentence."""
     if "$ref" in rule:
         rule = schema()["$defs"][rule["$ref"].rsplit("/", 1)[1]]
     text = str(rule.get("description", "")).rstrip(".")
@@ -138,7 +138,7 @@ def _missing_property(error: ValidationError, name: str) -> Iterator[Diagnostic]
 
 
 def _branch_findings(error: ValidationError) -> Iterator[Diagnostic]:
-    """Report on the one alternative that the document meant: the one whose `kind` it names."""
+    """Report the errors of the one alternative that the document means: the one with its `kind`."""
     branches: dict[Any, list[ValidationError]] = {}
     for cause in error.context or ():
         branches.setdefault(cause.relative_schema_path[0], []).append(cause)

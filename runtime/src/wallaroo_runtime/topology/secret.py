@@ -1,7 +1,7 @@
-"""Keeps secrets out of topologies: in their place is `${env:NAME}`, and the value is looked up where it is needed.
+"""Keeps secrets out of topologies: replaces them by `${env:NAME}`, and looks up the value where it is needed.
 
-What a program has declared is remembered in this process, which hands it to those that connect. The document of an
-archive or a checkpoint has references alone: the environment of the driver has the values.
+This process remembers the secrets that a program has declared, for the parts that connect to other systems. Documents
+in archives and checkpoints have references only. For them the values are in the environment of the driver.
 """
 
 import os
@@ -14,38 +14,38 @@ from typing import Any
 from wallaroo_runtime.errors import USAGE, RunError
 
 REFERENCE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
-FILE = "_FILE"  # a variable NAME_FILE names a file with the value
+FILE = "_FILE"  # the variable NAME_FILE may name a file with the value
 COOKIE = "cookie"
 _WORDS = (
     "password|passwd|passphrase|pwd|secret|token|credential|signature"
     "|(access|account|api|encryption|master|private|shared|signing)[._-]?key"
 )
-# Options by name; those that say where something is are none.
+# Names of options that are secrets, except options that are the place of something.
 _NAME = re.compile(rf"{_WORDS}|jaas|oauthbearer[._-]?config|user[._-]?info|ssl\.key(\.pem|store\.key)?$", re.IGNORECASE)
 _PLACE = re.compile(r"\.(location|endpoint\.url|file|path)$", re.IGNORECASE)
-# Words that name one only where a name ends with them, and is no switch: "db.pass", "Proxy-Authorization", "azureSas".
+# Words that mean a secret only at the end of a name, unless the value is a switch: "db.pass", "azureSas".
 _LAST = r"auth|authorization|bearer|cookies?|creds|jwt|oauth2?|pass|passcode|pat|pw|sas"
 _SWITCH = re.compile(r"true|false|none|no|yes|\d", re.IGNORECASE)
-# Values that have one, whatever their option is called.
+# Values that contain a secret, for any name of the option.
 _VALUE = re.compile(
     rf"://[^/@\s]*:[^/@\s]*@|https?://[^/@\s:\0]+@"  # a URL with user and password, or with a token
     rf"|({_WORDS})[\w.-]*([\"']?\s*=|[\"']\s*:|:\s|>[^<])"  # settings, JSON, YAML, XML
     rf"|[?&;](sig|key|code|{_LAST})=[^&]"  # parameters of a URL
     r"|\b(proxy-)?authorization[\"']?\s*[=:]\s*\S|\bbearer\s+[\w.~+/-]|^basic\s+[\w+/=-]+$"  # headers
     r"|-----BEGIN [A-Z0-9 ]*PRIVATE KEY"
-    r"|\beyJ[\w-]+\.eyJ[\w-]+\.|\b(gh[opsur]_|github_pat_|xox[a-z]-|dapi)\w{16}",  # tokens that have a form
+    r"|\beyJ[\w-]+\.eyJ[\w-]+\.|\b(gh[opsur]_|github_pat_|xox[a-z]-|dapi)\w{16}",  # tokens of a known form
     re.IGNORECASE,
 )
-# A reference where a secret would be, with what makes it one.
+# A reference in the place of a secret, with the words before it.
 _REFERRED = re.compile(rf"[=:>]?\s*[\"']?((bearer|basic)\s+)?{REFERENCE.pattern}", re.IGNORECASE)
 _HIDDEN = 6  # characters: shorter values are too often parts of words
-_declared: dict[str, str] = {}  # by programs: they win over the environment
-_written: dict[str, str] = {}  # in documents: the environment wins over them
-_used: dict[str, str] = {}  # what references came to
+_declared: dict[str, str] = {}  # secrets of programs; they win over the environment
+_written: dict[str, str] = {}  # secrets of documents; the environment wins over them
+_used: dict[str, str] = {}  # values of references that were looked up
 
 
 def is_secret(option: str, value: str) -> bool:
-    """Say whether an option of a source or sink has a secret, and not only a reference to one.
+    """Say whether an option of a source or sink contains a secret, and not only a reference to a secret.
 
     Example:
         >>> [is_secret(*option) for option in (
@@ -62,13 +62,13 @@ def is_secret(option: str, value: str) -> bool:
 
 
 def _last_of(option: str) -> bool:
-    """Say whether the last word of a name is one of a secret: words are parted by signs, or begin with a capital."""
+    """Say whether the last word of a name means a secret. Words are separated by signs, or begin with a capital."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+2?", option)
     return bool(words and re.fullmatch(_LAST, words[-1], re.IGNORECASE))
 
 
 def secret_arguments(arguments: Sequence[str]) -> Iterator[str]:
-    """Yield the names of a program's arguments that look like secrets; one without a name is shown by its position.
+    """Yield the names of a program's arguments that look like secrets, or the position of an argument without a name.
 
     Example:
         >>> [*secret_arguments(["--db-password=x", "--token", "x", "-v", "--quick=1", "amqp://me:word@host"])]
@@ -90,7 +90,7 @@ def secret_arguments(arguments: Sequence[str]) -> Iterator[str]:
 def withheld(document: Any) -> tuple[Any, dict[str, str]]:
     """Return a document with references in place of secrets, and the secrets by the names of their variables.
 
-    A variable has the name of its option; options of different values have those of their sources and sinks, too.
+    A variable is named after its option. If an option has several values, the name of the source or sink is added.
     """
     secrets = defaultdict[str, dict[str, list[tuple[dict[str, Any], str]]]](lambda: defaultdict(list))
     document = _copied(document)
@@ -108,7 +108,7 @@ def withheld(document: Any) -> tuple[Any, dict[str, str]]:
 
 
 def free_name(name: str, value: str, taken: Mapping[str, str]) -> str:
-    """Return a name that no other value has: two sources may have equal names."""
+    """Return a name that is not taken for another value, since two sources may have the same name."""
     number, free = 1, name
     while taken.get(free, value) != value:
         number += 1
@@ -117,7 +117,7 @@ def free_name(name: str, value: str, taken: Mapping[str, str]) -> str:
 
 
 def _copied(document: Any) -> Any:
-    """Return a document whose sources and sinks may be changed; other values stay as they are."""
+    """Return a copy of a document, whose sources and sinks may be changed."""
     if isinstance(document, dict):
         return {name: _copied(value) for name, value in document.items()}
     return [_copied(value) for value in document] if isinstance(document, list) else document
@@ -141,28 +141,28 @@ def _secrets(end: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
 
 
 def variable_of(text: str) -> str:
-    """Return the variable for a thing of this name."""
+    """Return the name of the variable for a thing with this name."""
     return "WALLAROO_" + re.sub(r"[^A-Z0-9]+", "_", text.upper()).strip("_")
 
 
 def declare(document: Any) -> Any:
-    """Return the document of a program with references in place of its secrets, which `resolved` finds from now on."""
+    """Return the document of a program with references in place of secrets. `resolved` finds these from now on."""
     document, values = withheld(document)
     _declared.update(values)
     return document
 
 
 def without_secrets(document: Any) -> Any:
-    """Return any document with references; its secrets count where nothing else gives a value."""
+    """Return any document with references in place of secrets, which count if the environment has no value."""
     document, values = withheld(document)
     for name in values:
-        _declared.pop(name, None)  # of an application that was loaded before
+        _declared.pop(name, None)  # from an application that was loaded earlier
     _written.update(values)
     return document
 
 
 def references(document: Any) -> list[str]:
-    """Return the variables to which sources and sinks of a document refer, sorted."""
+    """Return the sorted names of the variables to which sources and sinks of a document refer."""
     texts = (text for end in _ends(document) for text in (end.get(COOKIE) or "", *(end.get("options") or {}).values()))
     return sorted({name for text in texts for name in REFERENCE.findall(text)})
 
@@ -171,21 +171,21 @@ def resolved(options: Mapping[str, str]) -> dict[str, str]:
     """Return options with the values in place of references.
 
     Raises:
-        RunError: R616, a file with a value cannot be read; R608, there is no value.
+        RunError: R616 if a file with a value cannot be read, R608 if there is no value.
     """
     return {option: value_of(text) for option, text in options.items()}
 
 
 def value_of(text: str) -> str:
-    """Return a text with the values in place of references; raises as `resolved`."""
+    """Return a text with the values in place of references. Raises the errors of `resolved`."""
     return REFERENCE.sub(lambda found: _value(found[1]), text)
 
 
 def check_secrets(document: Any) -> None:
-    """Refuse a document that refers to variables without a value, before anything is started.
+    """Refuse a document that refers to variables without a value, before the start of any process.
 
     Raises:
-        RunError: As `resolved`; R608 names all of them.
+        RunError: See `resolved`. R608 names all variables without a value.
     """
     names = references(document)
     known_names = {*os.environ, *_declared, *_written}
@@ -216,7 +216,7 @@ def _value(name: str) -> str:
     text = _written.get(name) if text is None else text
     if text is None:
         raise _lacking([name])
-    _used[name] = REFERENCE.sub(lambda inner: _needed(inner[1]), text)  # a part of the option may be a reference
+    _used[name] = REFERENCE.sub(lambda inner: _needed(inner[1]), text)  # a part of the value may be a reference
     return _used[name]
 
 
@@ -242,7 +242,7 @@ def _of_environment(name: str) -> str | None:
 
 
 def hidden(text: str) -> str:
-    """Return a text, such as Spark's error about a path, with references in place of the secrets that are in use.
+    """Return a text, e.g. Spark's error about a path, with references in place of the secrets that were looked up.
 
     Example:
         >>> _used["P"] = "ftp://me:word@host"
@@ -250,7 +250,7 @@ def hidden(text: str) -> str:
         'no such file: ${env:P}/x'
         >>> _ = _used.pop("P")
     """
-    for name, value in sorted(_used.items(), key=lambda used: -len(used[1])):  # one may be a part of another
+    for name, value in sorted(_used.items(), key=lambda used: -len(used[1])):  # a value may be a part of another one
         if len(value) >= _HIDDEN:
             text = text.replace(value, f"${{env:{name}}}")
     return text

@@ -1,4 +1,4 @@
-"""Topics of Kafka: how they are created, and the rules about their use."""
+"""Topics of Kafka: their creation, and the rules about their use."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,19 +8,19 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.topology.index import Index, Part, items_of
 from wallaroo_runtime.topology.schema import shown_json
 
-# Options of Spark's source that would read a table in parts, or a partition of it in several tasks.
+# Options with which Spark's source would read a table in parts, or one partition in several tasks.
 NUMBERS = frozenset(("maxoffsetspertrigger", "minoffsetspertrigger", "minpartitions", "maxrecordsperpartition"))
 LIMITS = NUMBERS | {"maxtriggerdelay"}
 
 
 @dataclass(frozen=True, slots=True)
 class TopicCreation:
-    """How a topic is created that does not exist.
+    """The settings with which a missing topic is created.
 
     Attributes:
-        like: Name of the topic that has as many partitions; empty: `partitions` counts.
-        partitions: How many partitions it gets.
-        replicas: How many copies there are of each.
+        like: Name of a topic whose number of partitions is taken over; empty to use `partitions`.
+        partitions: Number of partitions.
+        replicas: Number of copies of each partition.
     """
 
     like: str = ""
@@ -30,12 +30,12 @@ class TopicCreation:
 
     @property
     def is_compact(self) -> bool:
-        """Whether it keeps the newest record of each key, as tables do."""
+        """Whether the topic is compacted: it keeps the newest record of each key, as tables do."""
         return self.options.get("cleanup.policy") == "compact"
 
 
 def check_topics(index: Index) -> Iterator[Diagnostic]:
-    """Tables are read as records, whole and from the start; a topic has one form."""
+    """Tables are read as records, whole and from the start. All parts create a topic in the same way."""
     created: dict[tuple[Any, Any], Any] = {}
     for part in index.parts:
         if part.text("kind") != "kafka":
@@ -53,7 +53,7 @@ def check_topics(index: Index) -> Iterator[Diagnostic]:
 
 
 def _numbers(index: Index, part: Part) -> Iterator[Diagnostic]:
-    """Options that are numbers above 0: Spark's and Kafka's own errors name neither option nor value."""
+    """Some options are numbers above 0. Errors of Spark and Kafka would name neither option nor value."""
     for name, value in part.object("options").items():
         text = str(value)
         if name.lower() in NUMBERS and "${env:" not in text and not (text.isdecimal() and int(text) > 0):

@@ -1,4 +1,4 @@
-"""The programs that host user code, as the topology document has them."""
+"""The programs that host user code, from the topology document."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ class Component:
     """The user's code of one part of the topology.
 
     Attributes:
-        path: Of the source, step or sink; with `/partition` or `/state` at the end for a state step's further parts.
+        path: Path of the source, step or sink, with `/partition` or `/state` at the end for more parts of a state step.
         symbol: Name of the function, class or type.
-        file: File of its declaration, empty when not known.
-        line: Line of its declaration, 0 when not known.
-        shape: Types of a state's fields by their paths, as the worker's language writes them; None when not known.
+        file: File of its declaration; empty if unknown.
+        line: Line of its declaration; 0 if unknown.
+        shape: Types of a state's fields by path, in the notation of the worker's language; None if unknown.
     """
 
     path: str
@@ -40,5 +40,5 @@ class Worker:
     components: tuple[Component, ...]
 
     def component(self, path: str) -> Component | None:
-        """Return the component at `path`, or None when the front-end recorded none."""
+        """Return the component at `path`, or None if the front-end recorded none."""
         return next((component for component in self.components if component.path == path), None)
