@@ -1,1 +1,1 @@
-"""The content of a checkpoint directory, and whether a program may go on with it."""
+"""The content of a checkpoint directory, and the checks whether a program may continue with it."""

@@ -1,4 +1,4 @@
-"""The checkpoint directory of an application: its record of the last run, and whether this program may go on."""
+"""Opens the checkpoint of an application: checks whether a program may continue with it, and records the program."""
 
 import secrets
 from collections.abc import Mapping
@@ -47,20 +47,20 @@ FOLDERS = ("journal", "staging", "outbox", "dead-letters", "logs")
 
 @dataclass(slots=True)
 class Checkpoint:
-    """A checkpoint directory, opened for one topology by `open`.
+    """A checkpoint directory that `open` has opened for one topology.
 
     Attributes:
         path: The directory on this machine.
-        directory: Where its record and Spark's own checkpoint are, if not in `path`.
-        topology: What is to be run.
-        manifest: Its record.
-        continues: Whether an earlier run of the application was found.
-        changed_code: Names of workers whose code hash is not that of the last run.
-        changes: What else of the interface, or of how workers start, changed since then, and was accepted.
-        is_ahead: Whether the program changed after output of a micro-batch had left that Spark has not committed.
-        accepted: Messages, in real-time mode, that a changed program runs again though their results have left.
-        repeated: The micro-batch of which something has left and that is not committed; -1: none.
-        repairs: What a loss of power had left, and was repaired.
+        directory: The directory of the record and of Spark's own checkpoint, which may be remote.
+        topology: The topology to run.
+        manifest: The record of the checkpoint.
+        continues: Whether the checkpoint has an earlier run of the application.
+        changed_code: Names of workers whose code hash has changed since the last run.
+        changes: Accepted changes since the last run of the interface or of the start of workers.
+        is_ahead: Whether the program has changed although output of an uncommitted micro-batch was sent.
+        accepted: Messages that a changed program processes again in real-time mode although their results were sent.
+        repeated: The micro-batch whose output was published or written, but not committed; -1 if there is none.
+        repairs: Findings about repaired effects of a loss of power.
     """
 
     path: Path
@@ -94,22 +94,22 @@ class Checkpoint:
         """Check the directory's content against the topology, and record the topology.
 
         Args:
-            held: The directory, locked.
-            topology: What is to be run.
-            shuffle_partitions: Of a new checkpoint.
-            buckets_per_partition: Of a new checkpoint.
+            held: The locked directory.
+            topology: The topology to run.
+            shuffle_partitions: Number of shuffle partitions of a new checkpoint.
+            buckets_per_partition: Number of buckets per partition of a new checkpoint.
             remote: The remote gateways and egress.
-            directory: Where its record is, if not in `held`.
-            mode: How Spark is to run it.
-            continues_goka: Whether a new checkpoint begins with what Goka's processors left.
-            accepts_changed: Whether a changed program may lose fields of states, or run messages again whose results
-                have left.
+            directory: The directory of the record, if it is not `held`.
+            mode: The mode in which Spark shall run the application.
+            continues_goka: Whether a new checkpoint begins with the tables and offsets of Goka's processors.
+            accepts_changed: Whether a changed program may lose fields of states, or process messages again whose
+                results were sent.
 
         Raises:
-            RunError: R757, it was begun in the other mode. R788, it was begun without what Goka's processors left.
-                R603, R605, R615, R790; the directory is as before then.
-                R698, a file is damaged or missing, or does not belong to the others.
-                R642 or R643 when a remote service must report what it holds.
+            RunError: R757 if the checkpoint was begun in the other mode, R788 if it was begun without data of Goka's
+                processors. R603, R605, R615 or R790 if the program may not continue; then the directory is unchanged.
+                R698 if a file is damaged or missing, or does not belong to the others. R642 or R643 if a remote service
+                must report its data, but does not answer or has those of another checkpoint.
         """
         directory = directory or LocalDirectory(held.path)
         begun = Manifest(
@@ -134,53 +134,53 @@ class Checkpoint:
         return opened
 
     def _change(self, **fields: Any) -> None:
-        """Record other values of some fields."""
+        """Change fields of the record."""
         changed = replace(self.manifest, **fields)
         if changed != self.manifest:
             self.manifest = changed
             write_manifest(self.directory, changed)
 
     def record(self, service: str, store: str) -> None:
-        """Record that the checkpoint refers to a journal or outbox from now on."""
+        """Record the id of a remote journal or outbox, to which the checkpoint refers from now on."""
         self._change(services={**self.manifest.services, service: store})
 
     def record_journal(self, journal: str) -> None:
-        """Record which local journal the checkpoint refers to from now on."""
+        """Record the id of the local journal, to which the checkpoint refers from now on."""
         self._change(journal=journal)
 
     @property
     def topic_ids(self) -> dict[str, str]:
-        """Path of a Kafka source to the id of the topic that was read, if it is known."""
+        """Path of each Kafka source to the id of the topic that was read, where the id is known."""
         topics = self.manifest.topics
         return {path: topics[port] for path, port in self.manifest.ports.parts.items() if port in topics}
 
     def record_topics(self, ids: Mapping[str, str]) -> None:
-        """Record the ids of the topics that are read from now on, by path; an empty one is not known."""
+        """Record the ids of the topics that are read from now on, by path of the source. An empty id means unknown."""
         topics = {self.manifest.ports.parts[path]: topic for path, topic in ids.items() if topic}
         self._change(topics={**self.manifest.topics, **topics})
 
     def plan(self) -> Plan:
-        """Compile the topology with the ports, partitions and buckets that the checkpoint keeps."""
+        """Compile the topology with the ports, partitions and buckets of the checkpoint."""
         return self.manifest.plan(self.topology)
 
     def check_published(self, published: Published) -> None:
         """Compare Spark's checkpoint with the last micro-batch of a remote outbox.
 
         Raises:
-            RunError: R698, they do not belong together.
+            RunError: R698 if they do not belong together.
         """
         self._check_spark(published)
         self._change(rerun_batches=tuple(each for each in self.manifest.rerun_batches if each <= published.batch))
 
     def check_left(self, remote: RemoteOptions, *, is_attached: bool = False) -> None:
-        """Refuse a changed program in real-time mode whose last run has delivered results that Spark has not committed.
+        """Refuse a changed program in real-time mode if the last run has delivered results of uncommitted input.
 
         Args:
             remote: The remote gateways and egress.
-            is_attached: Whether they serve this process: until then a driver in another place may still deliver.
+            is_attached: Whether they serve this process. Before that, a driver on another machine may still deliver.
 
         Raises:
-            RunError: R790, the record is that of the former program again; those of `Drain.repeated`.
+            RunError: R790 if there are such results; then the former program is recorded again. See `Drain.repeated`.
         """
         if self._former is None:
             return
@@ -191,10 +191,10 @@ class Checkpoint:
         self.accepted = repeated
 
     def _continue(self, former: Manifest, remote: RemoteOptions) -> None:
-        """Go on where an earlier run ended; nothing is written before all is accepted."""
+        """Continue where an earlier run ended. Do not write the record before all changes are accepted."""
         check_known(self.directory, former.services, remote)
         self.continues = True
-        if former.goka == PENDING:  # a run that was killed may have left a part of it
+        if former.goka == PENDING:  # a killed run may have left a part of the first states
             self.directory.remove(former.spark)
         self._check_files()
         before, ports, checkpoint = former.load(), former.ports, str(self.directory)
@@ -220,11 +220,11 @@ class Checkpoint:
         return "egress" in self.manifest.services
 
     def taken_over(self, batch: int) -> None:
-        """Record that a micro-batch without output has put the tables of Goka's processors into Spark's checkpoint."""
+        """Record that micro-batch `batch`, without output, has written the tables of Goka's processors as states."""
         self._change(goka=TAKEN, rescaled=(-1, batch))
 
     def _check_files(self) -> None:
-        """Check the files of the directory; those of a remote gateway or egress are checked when they answer."""
+        """Check the files of the directory. Those of a remote gateway or egress are checked when it answers."""
         plan = None
         if not self._has_remote_egress:
             plan = self._check_spark(Published.of(read_base(self.path / "outbox")))
@@ -232,7 +232,7 @@ class Checkpoint:
             check_journal(self.path / "journal", journal, plan or [])
 
     def _check_spark(self, published: Published) -> list[Any]:
-        """Check Spark's checkpoint; returns the last plan."""
+        """Check Spark's checkpoint and return the last plan."""
         files = self._spark_files(published)
         plan = files.check()
         self.repairs += files.repairs
@@ -247,7 +247,7 @@ class Checkpoint:
         return SparkFiles(self.directory, spark, published, rescaled, whole, written, is_live)
 
     def _check_drained(self, before: Topology, remote: RemoteOptions) -> None:
-        """Refuse changes that need a drain while something is left."""
+        """Refuse changes that need a drain while work is left."""
         changes = draining(before, self.topology)
         if not changes:
             return
@@ -256,9 +256,9 @@ class Checkpoint:
             raise RunError.of("R790", left=f"checkpoint {self.directory}: {left}; {listed(changes)}", other="")
 
     def _note_batch(self) -> None:
-        """Note that a changed program runs a micro-batch again of which something has left.
+        """Note the micro-batch that a changed program processes again although some of its output was sent.
 
-        A remote egress says later whether it was published: what it does not have is left out then.
+        A remote egress reports later whether it was published. If not, `check_published` removes the note.
         """
         batch = self.repeated
         if self._has_remote_egress:
@@ -266,7 +266,7 @@ class Checkpoint:
         elif batch >= 0:
             self.is_ahead = True
             if batch > Published.of(read_base(self.path / "outbox")).batch:
-                return  # Spark's sinks have it, and nobody else
+                return  # only Spark's sinks have its output
         known = self.manifest.rerun_batches
         if batch >= 0 and batch not in known:
             self.manifest = replace(self.manifest, rerun_batches=(*known, batch))
@@ -281,10 +281,10 @@ class Checkpoint:
 
 
 def check_program(directory: Directory, topology: Topology, mode: str, *, accepts_changed: bool = False) -> None:
-    """Refuse a program with which `Checkpoint.open` would not go on; the checkpoint may be in use.
+    """Refuse a program that `Checkpoint.open` would refuse. The checkpoint may be in use.
 
     Raises:
-        RunError: R603, R605, R615, R757; R698, its record is damaged.
+        RunError: R603, R605, R615 or R757 if the program may not continue, R698 if the record is damaged.
     """
     if (manifest := find_manifest(directory)) is None:
         return
@@ -295,10 +295,11 @@ def check_program(directory: Directory, topology: Topology, mode: str, *, accept
 
 
 def _check_begun(former: Manifest, begun: Manifest, directory: Directory) -> None:
-    """Refuse a run that a new checkpoint would have to be begun for.
+    """Refuse a run that needs a new checkpoint.
 
     Args:
-        begun: The record of that.
+        former: The record of the existing checkpoint.
+        begun: The record that a new checkpoint would have.
     """
     _check_name_and_mode(former, begun.name, begun.mode, directory)
     if begun.goka and not former.goka:

@@ -1,4 +1,4 @@
-"""Whether a program may go on where another version of it ended: its states, its interface and its code."""
+"""Decides whether a program may continue where another version of it ended: by states, interface and code."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ BACK = "change it back"
 
 
 def states_of(topology: Topology) -> dict[str, tuple[Step, str]]:
-    """Return for each state name the first step that has it and the name of its class."""
+    """Return for each state name the first step that has the state, and the name of the state's class."""
     return {name: (step, _symbol(topology, step)) for name, step in topology.states().items()}
 
 
@@ -28,27 +28,28 @@ def check_states(before: Topology, topology: Topology, path: str) -> None:
     """Refuse states of another language or class.
 
     Args:
-        before: What the checkpoint was written by.
-        topology: What is to be run.
+        before: The topology that wrote the checkpoint.
+        topology: The topology to run.
+        path: The path of the checkpoint, for the error.
 
     Raises:
-        RunError: R605.
+        RunError: R605 if there is such a state.
     """
     if findings := list(_state_findings(before, topology, path)):
         raise RunError(findings)
 
 
 def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_changed: bool = False) -> list[Change]:
-    """Return the changes besides addresses and code: in the interface, and in how workers start.
+    """Return the changes of the interface and of the start of workers. Changes of addresses and code are left out.
 
     Args:
-        before: What the checkpoint was written by.
-        topology: What is to be run.
-        path: Where the checkpoint is.
+        before: The topology that wrote the checkpoint.
+        topology: The topology to run.
+        path: The path of the checkpoint, for the error.
         accepts_changed: Whether fields of states may be lost.
 
     Raises:
-        RunError: R615 with the changes that state would not survive, R605 with the fields of states that would not.
+        RunError: R615 with the changes that break states, R605 with the fields of states that would be lost.
     """
     changes = compare(before, topology)
     if breaking := [change for change in changes if change.impact is Impact.BREAKS_STATE and not change.shape]:
@@ -60,25 +61,25 @@ def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_cha
 
 
 def draining(before: Topology, topology: Topology) -> list[Change]:
-    """Return the changes that are safe once all input is processed and delivered."""
+    """Return the changes that are safe only after all input is processed and all output is delivered."""
     return [change for change in compare(before, topology) if change.impact is Impact.NEEDS_DRAIN]
 
 
 def is_other_program(before: Topology, topology: Topology) -> bool:
-    """Say whether two versions may give other results of the same messages."""
+    """Say whether two versions may give different results for the same messages."""
     codes = [{worker.name: worker.code_hash for worker in each.workers} for each in (before, topology)]
     return codes[0] != codes[1] or any(each.is_interface or each.is_start for each in compare(before, topology))
 
 
 def listed(changes: Sequence[Change]) -> str:
-    """Return the first changes as a reason."""
+    """Return the texts of the first changes, for the reason in an error."""
     left = len(changes) - MAX_REASONS
     more = [f"and {left} more change{'s' if left > 1 else ''}"] if left > 0 else []
     return "; ".join([change.text for change in changes[:MAX_REASONS]] + more)
 
 
 def changed_code(before: Topology, topology: Topology) -> list[str]:
-    """Return the names of workers whose code hash is not the one before."""
+    """Return the names of workers whose code hash has changed."""
     known = {worker.name: worker.code_hash for worker in before.workers}
     return [worker.name for worker in topology.workers if known.get(worker.name, worker.code_hash) != worker.code_hash]
 

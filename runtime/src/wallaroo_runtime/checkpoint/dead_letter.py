@@ -1,4 +1,4 @@
-"""The dead letters of a checkpoint: found by id, read one frame at a time, however many there are."""
+"""Reads the dead letters of a checkpoint, one frame at a time, and finds them by id."""
 
 import os
 import re
@@ -18,25 +18,25 @@ from wallaroo_runtime.service.store import ATTACHMENT_FILE
 from wallaroo_runtime.topology.origin import record_place
 
 FOLDER = "dead-letters"
-NUMBER_BYTES = 8  # of an integer key
+NUMBER_BYTES = 8  # size of an integer key
 _NAME = re.compile(r"(?P<query>.+?)-(?P<batch>\d+)-(?P<partition>\d+)(?:-(?P<again>\d+))?\.frames")
 _ID = re.compile(r"(\d+)-(\d+)-(\d+)")
-# A query's id has hyphens and digits itself; its last part is longer than any batch number that a name can hold.
+# The id of a query has hyphens and digits, too. Its last part is longer than any batch number in a name.
 _QUERY = re.compile(r"(?P<query>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-(?P<rest>.+)")
 
 
-# Batch, partition, number of the try and path of a file.
+# Batch, partition, number of the attempt and path of a file.
 LetterFile = tuple[int, int, int, Path]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredLetter:
-    """A message that user code failed on.
+    """A message on which user code failed.
 
     Attributes:
-        id: `<batch>-<partition>-<number>`; it never changes.
-        record: What the worker wrote.
-        written: When its file last got a letter, in seconds since 1970.
+        id: `<batch>-<partition>-<number>`, which never changes.
+        record: The dead letter from the worker.
+        written: Time at which its file last got a letter, in seconds since 1970.
     """
 
     id: str
@@ -44,7 +44,7 @@ class StoredLetter:
     written: float
 
     def summary(self) -> dict[str, Any]:
-        """Return the fields that a list of dead letters shows of it, for JSON."""
+        """Return the fields for a list of dead letters, as a JSON object."""
         record = self.record
         time = datetime.fromtimestamp(record.timestamp_ms / 1000, timezone.utc)
         return {
@@ -64,18 +64,18 @@ Choice = Callable[[pb.DeadLetter], bool]
 
 
 def find_letters(text: str) -> Path:
-    """Return the directory that has the dead letters which a command line names.
+    """Return the directory with the dead letters that a command line names.
 
     Args:
         text: A checkpoint, a program that was run, or the directory of a remote egress.
 
     Raises:
-        RunError: R652, they are at a remote egress; R608 or R616, there is no such thing.
+        RunError: R652 if the dead letters are at a remote egress, R608 or R616 if there is no such directory.
     """
     path = Path(text)
     if (path / ATTACHMENT_FILE).is_file() and (path / FOLDER).is_dir():
         return path.absolute()
-    if "://" in text:  # such a checkpoint has nothing but a remote egress
+    if "://" in text:  # a checkpoint at a URL always has a remote egress
         raise RunError.of("R652", USAGE, path=text)
     checkpoint = find_directory(text)
     if "egress" in read_manifest(checkpoint).services:
@@ -84,19 +84,19 @@ def find_letters(text: str) -> Path:
 
 
 def read_letters(checkpoint: Path) -> Iterator[StoredLetter]:
-    """Yield all dead letters in the order of batches; holds one frame of them at a time.
+    """Yield all dead letters in the order of batches. Only one frame at a time is in memory.
 
     Raises:
-        RunError: R698, a file is damaged.
+        RunError: R698 if a file is damaged.
     """
     yield from read_group(letter_files(checkpoint / FOLDER))
 
 
 def find_letter(checkpoint: Path, wanted: str) -> StoredLetter:
-    """Return the dead letter of an id; reads the files of its batch and partition only.
+    """Return the dead letter with an id. Only the files of its batch and partition are read.
 
     Raises:
-        RunError: R720, there is none; R698, a file is damaged.
+        RunError: R720 if there is none, R698 if a file is damaged.
     """
     parts = _ID.fullmatch(wanted)
     if parts is not None:
@@ -116,7 +116,7 @@ def find_letter(checkpoint: Path, wanted: str) -> StoredLetter:
 
 
 def letter_files(folder: Path) -> list[LetterFile]:
-    """Return batch, partition, number of the try and path of each file, in this order."""
+    """Return batch, partition, number of the attempt and path of each file, sorted by these."""
     files = []
     for path in folder.glob("*.frames"):
         query = _QUERY.fullmatch(path.name)
@@ -127,10 +127,10 @@ def letter_files(folder: Path) -> list[LetterFile]:
 
 
 def read_group(files: list[LetterFile]) -> Iterator[StoredLetter]:
-    """Yield the letters of files in their order; a removed letter has left an empty value in its place.
+    """Yield the letters of files in their order. An empty value stands for a letter that was removed.
 
     Raises:
-        RunError: R698, a file is damaged.
+        RunError: R698 if a file is damaged.
     """
     at: tuple[int, int] | None = None
     number = 0
@@ -144,7 +144,7 @@ def read_group(files: list[LetterFile]) -> Iterator[StoredLetter]:
 
 
 def _values(path: Path) -> Iterator[tuple[bytes, float]]:
-    """Yield the values of a file, each with when the file was written."""
+    """Yield each value of a file, with the time at which the file was last written."""
     try:
         with path.open("rb") as file:
             written = os.fstat(file.fileno()).st_mtime
@@ -153,7 +153,7 @@ def _values(path: Path) -> Iterator[tuple[bytes, float]]:
                 frame = head + file.read(header.body_bytes)
                 yield from ((value, written) for value in read_frame(frame).values())
     except FileNotFoundError:
-        return  # `wallaroo dead-letters prune` has removed it since it was found
+        return  # `wallaroo dead-letters prune` has removed it meanwhile
     except (OSError, FrameError) as error:
         raise RunError.of("R698", what=path, reason=error) from error
 
@@ -162,13 +162,13 @@ def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_
     """Return the last dead letters that a function chooses, the newest first.
 
     Args:
-        checkpoint: The directory that has them.
-        count: At most so many.
-        choose: Says which.
-        most: How many are looked at, about; those of one batch and partition always together.
+        checkpoint: The directory with the dead letters.
+        count: The largest number of letters to return.
+        choose: Says whether to return a letter.
+        most: About the number of letters to read. The letters of a batch and partition are always read together.
 
     Raises:
-        RunError: R698, a file is damaged.
+        RunError: R698 if a file is damaged.
     """
     groups: dict[tuple[int, int], list[LetterFile]] = {}
     for entry in letter_files(checkpoint / FOLDER):
@@ -187,13 +187,13 @@ def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_
 
 
 def _letter_key(key: bytes) -> str:
-    """Return a key as `shown_key` does, but 8 bytes that are no text as the number that they are."""
+    """Return a key like `shown_key`, but return 8 bytes that are no text as an integer."""
     text = shown_key(key)
     return str(int.from_bytes(key, "big")) if len(key) == NUMBER_BYTES and text.startswith("0x") else text
 
 
 def shown_key(key: bytes) -> str:
-    r"""Return a key as text where it is text, else in hexadecimal digits.
+    r"""Return a key as text if it can be printed, else in hexadecimal digits.
 
     Example:
         >>> shown_key(b"AAPL"), shown_key(bytes(7) + b"\x07")
@@ -207,11 +207,11 @@ def shown_key(key: bytes) -> str:
 
 
 def is_chosen(code: str, step: str) -> Choice:
-    """Return a function that says whether a letter has this code and concerns this step; empty: any.
+    """Return a function that says whether a letter has a code and a step.
 
     Args:
-        code: Code of the error.
-        step: Name or path of the source, step or sink.
+        code: Code of the error; empty for any.
+        step: Name or path of the source, step or sink; empty for any.
     """
 
     def choose(letter: pb.DeadLetter) -> bool:

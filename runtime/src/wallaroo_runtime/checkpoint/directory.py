@@ -1,4 +1,4 @@
-"""The place of a checkpoint, and the lock of its user."""
+"""Finds the directory of a checkpoint, and locks it for one process."""
 
 import hashlib
 import os
@@ -16,28 +16,29 @@ from wallaroo_runtime.system.lock import lock_directory
 
 LOCK = "driver.lock"
 MANIFEST = "application.json"
-WORKERS = "workers"  # the user's, unpacked and running
+WORKERS = "workers"  # folder of the user's unpacked workers
 SPARK = "spark"  # name of Spark's own checkpoint, until `rescale` makes another one
 
 
 def default_directory(application: str, language: str, app: Path) -> Path:
-    """Return the checkpoint directory of a run that names none.
+    """Return the checkpoint directory of a run without `--checkpoint`.
 
-    Tutorials share application names, so the directory's name has the language and where the program lies.
+    Tutorials share application names, so the name of the directory has the language and a digest of the program's path.
 
     Args:
         application: Name of the application.
         language: Language of its first worker.
-        app: File or directory that was run.
+        app: File or directory of the program.
     """
     return state_directory() / f"{slug(application)}-{language}-{_digest(app)}"
 
 
 def find_directory(text: str) -> Path:
-    """Return the checkpoint directory that a command line names: itself, an application, or the name of a run.
+    """Return the checkpoint that a command line names by its directory, its program, or the name of a run.
 
     Raises:
-        RunError: R616, there is no such thing, or it has no checkpoint; R715, it has several; R711, it has links.
+        RunError: R616 if nothing has this name or it has no checkpoint, R715 if it has several, R711 if the checkpoint
+            has links.
     """
     if "://" in text:
         fix = "give the name of the application, or the directory on the driver's machine: `wallaroo ps` shows both"
@@ -58,10 +59,10 @@ def find_directory(text: str) -> Path:
 
 
 def running_directory(name: str) -> Path | None:
-    """Return the checkpoint of the application of this name that runs; None: none does.
+    """Return the checkpoint of the running application with a name; None if no such application runs.
 
     Raises:
-        RunError: R715, several run.
+        RunError: R715 if several run.
     """
     checkpoints = [Path(each["checkpoint"]) for each in running() if each["application"] == name]
     if len(checkpoints) > 1:
@@ -71,7 +72,7 @@ def running_directory(name: str) -> Path | None:
 
 
 def what_runs() -> str:
-    """Return `; what runs is NAMES` with the applications that run; nothing when none does."""
+    """Return `; what runs is NAMES` with the names of running applications; empty if none runs."""
     names = sorted({f'"{each["application"]}"' for each in running()})
     return f"; what runs is {', '.join(names)}" if names else ""
 
@@ -112,7 +113,7 @@ def slug(name: str) -> str:
 
 
 class HeldDirectory:
-    """A checkpoint directory that this process holds the lock of.
+    """A checkpoint directory that this process has locked.
 
     Attributes:
         path: The directory, absolute.
@@ -124,10 +125,10 @@ class HeldDirectory:
 
     @classmethod
     def take(cls, path: Path) -> "HeldDirectory":
-        """Make the directory if need be, private to the user, and lock it until `release` or the process's end.
+        """Lock the directory until `release` or the end of the process. Create it, private to the user, if need be.
 
         Raises:
-            RunError: R610 when another driver holds it; R715 when it is something else than a checkpoint.
+            RunError: R610 if another driver has locked it, R715 if it is no checkpoint or cannot be used.
         """
         path = path.absolute()
         try:
@@ -143,21 +144,21 @@ class HeldDirectory:
             raise failure or _not_usable(path, error.strerror or str(error)) from error
 
     def release(self) -> None:
-        """Give the lock back; the file stays."""
+        """Release the lock. Its file stays."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
     def check_links(self) -> None:
-        """Refuse a checkpoint with symbolic links: one that was copied from another place could lead anywhere.
+        """Refuse a checkpoint with symbolic links, because links in a copied checkpoint could lead anywhere.
 
         Raises:
-            RunError: R711.
+            RunError: R711 if there is a link.
         """
         refuse_links(self.path, [WORKERS])
 
     def clear(self) -> None:
-        """Remove everything in the directory but the lock; links are removed, not followed."""
+        """Remove everything in the directory except the lock. Links are removed, not followed."""
         for entry in self.path.iterdir():
             if entry.name == LOCK:
                 continue

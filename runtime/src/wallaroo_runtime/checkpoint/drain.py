@@ -1,4 +1,4 @@
-"""Says whether a checkpoint has nothing left that only the program of its last run could deal with."""
+"""Says whether a checkpoint has unfinished work that only the program of its last run can do."""
 
 import json
 from collections.abc import Collection
@@ -22,9 +22,11 @@ class Drain:
     """Looks for unfinished work of a checkpoint.
 
     Attributes:
-        path: The checkpoint directory, locked by this process: no driver of this machine works on it.
-        directory: Where Spark's own checkpoint is.
-        spark: Name of Spark's own checkpoint in it.
+        path: The checkpoint directory, locked by this process, so that no driver of this machine uses it.
+        directory: The directory with Spark's own checkpoint.
+        spark: Name of Spark's own checkpoint in `directory`.
+        remote: The remote gateways and egress.
+        hold: Calls remote services, and takes them over.
     """
 
     path: Path
@@ -34,35 +36,35 @@ class Drain:
     hold: Hold
 
     def left(self, gone_sinks: Collection[int]) -> str:
-        """Return the work that is left, in words; empty when all is done, and then no further message comes.
+        """Return the work that is left, in words; empty if all is done. Then gateways receive no further message.
 
         Args:
             gone_sinks: Ports of the sinks whose output will no longer be delivered.
 
         Raises:
-            RunError: R642 or R643, a remote service cannot be asked, or is not that of the checkpoint.
+            RunError: R642 or R643 if a remote service does not answer, or is not that of the checkpoint.
         """
         left = self._left(gone_sinks)
         if left:
             return left
-        # Gateways that outlived their driver still take messages in the old way; when they do not, look again.
+        # Gateways without a driver may still receive messages for the former program. Stop that, and look again.
         stop_left_behind(self.path)
         self.hold.take_gateways()
         return self._left(gone_sinks)
 
     def repeated(self, *, is_attached: bool = False) -> range:
-        """Return the messages that are not committed, up to the last of which something has left (real-time mode).
+        """Return the uncommitted messages up to the last one with results that were sent (real-time mode).
 
-        A driver that remote services serve notices nothing.
+        This does not disturb another driver that uses the remote services.
 
         Args:
             is_attached: Whether gateway and egress serve this process.
 
         Raises:
-            RunError: Those of `left`; R698, a file is damaged; R648, a service does not say it.
+            RunError: See `left`; R698 if a file is damaged, R648 if a service does not report the positions.
         """
         if not is_attached:
-            stop_left_behind(self.path)  # an egress that outlived its driver may still be writing
+            stop_left_behind(self.path)  # an egress without a driver may still be writing
         offset = self._progress().offset
         return between(self._next(offset), self._delivered(offset))
 
@@ -74,7 +76,7 @@ class Drain:
     def _next(self, offset: int) -> int:
         if not self.remote.gateways:
             return next_of(self.path / "journal", offset)
-        # Real-time mode has one gateway; of several no offset is known.
+        # Real-time mode has one gateway. With several the offset has no meaning.
         return max(int(self._told("gateway", name, "next_sequence", offset)) for name in self.remote.gateways)
 
     def _told(self, kind: str, name: str, field: str, offset: int) -> int:
@@ -89,7 +91,7 @@ class Drain:
         return progress_in(self.directory, f"{self.spark}/")
 
     def _left(self, gone_sinks: Collection[int]) -> str:
-        progress = self._progress()  # ticks after the last message may go
+        progress = self._progress()  # counts messages: ticks after the last one may be lost
         unread = self._received() - progress.messages_in
         if unread > 0:
             return f"{unread:,} messages in the journal are not processed"
@@ -105,7 +107,7 @@ class Drain:
         return JournalReader(journal).end().messages if (journal / "head").exists() else 0
 
     def _visits(self, offset: int) -> int:
-        """Return the number of unprocessed visits; of remote gateways, as far as these know."""
+        """Return the number of unprocessed visits. Remote gateways report the number that they know."""
         if self.remote.gateways:
             documents = (self._status("gateway", name).document or "{}" for name in self.remote.gateways)
             return sum(int(json.loads(document).get("visits", 0)) for document in documents)
@@ -119,13 +121,13 @@ class Drain:
     def _status(
         self, kind: str, name: str = "", ports: Collection[int] = (), offset: int | None = None
     ) -> pb.StatusReply:
-        """Ask a service; the driver that it serves goes on."""
+        """Ask a service for its status. This does not disturb the driver that it serves."""
         store = self.hold.store(kind, name)
-        if not store:  # the checkpoint has never come to it
+        if not store:  # the checkpoint has no data there yet
             return pb.StatusReply()
         reply: pb.StatusReply = self.hold.client(kind, name).call(
             "Status", pb.StatusRequest(ports=ports, offset=offset)
         )
         if reply.store != store:
-            self.hold.take(kind, name)  # it says what is wrong
+            self.hold.take(kind, name)  # raises the error
         return reply

@@ -1,4 +1,4 @@
-"""How the runs of a checkpoint have ended: a note for `status`, and for a run that follows one that failed."""
+"""Notes how the runs of a checkpoint end, for `status` and for a run after a failed one."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,10 +17,10 @@ KILLED = "it ended without a word: it was killed, or the machine stopped"
 
 @dataclass(slots=True)
 class EndNote:
-    """Why a run ended.
+    """The reason for the end of a run.
 
     Attributes:
-        reason: In words, unless it fails.
+        reason: The reason in words, for a run that does not fail.
     """
 
     reason: str = STOPPED
@@ -28,13 +28,14 @@ class EndNote:
 
 @contextmanager
 def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lambda _: False) -> Iterator[EndNote]:
-    """Note how the run of the block ends; the block may say why it ends without a failure.
+    """Note how the run in the block ends. The block may set the reason of an end without failure.
 
-    A run without an end is one that was killed, so that its successor counts it. Where a disk is full, the note takes
-    the room of the one before; no end of a run fails for want of its note.
+    A run whose note has no end was killed: the next run counts it as failed. The note replaces the previous one, so it
+    needs no further room on a full disk. If it cannot be written, the run ends without an error all the same.
 
     Args:
-        is_stop: Says whether an error is that a signal has ended the start.
+        checkpoint: The checkpoint directory.
+        is_stop: Says whether an error means that a signal has ended the start.
     """
     past = past_end(read_note(checkpoint / DRIVER_FILE))
     _note(checkpoint, is_running=True, **past)
@@ -52,9 +53,9 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
 
 
 def past_end(note: DriverNote) -> dict[str, Any]:
-    """Return time and reason of the last end, and the number of failed runs in a row up to it; empty: none ended.
+    """Return time and reason of the last end, and the number of failed runs in a row; empty if no run has ended.
 
-    The note is to be read while no run has the checkpoint.
+    Read the note while no run uses the checkpoint.
     """
     if note.is_running:
         return {"time": "", "reason": KILLED, "failures": note.failures + 1}
@@ -62,12 +63,12 @@ def past_end(note: DriverNote) -> dict[str, Any]:
 
 
 def running_note(note: DriverNote) -> dict[str, Any]:
-    """Return how the run before this one ended: `failures` in a row, 0 without one, `time` and `reason` of the last."""
+    """Return the number of `failures` in a row before this run, and `time` and `reason` of the last end."""
     return {"failures": note.failures, "time": note.time, "reason": note.reason}
 
 
 def failed_runs(end: Mapping[str, Any]) -> str:
-    """Return in words that runs have failed; empty: the last one has not.
+    """Return in words how many runs have failed in a row; empty if the last one did not fail.
 
     Example:
         >>> failed_runs({"failures": 2, "time": "2026-11-26T10:00:00Z", "reason": "R611 the query stopped; no disk"})

@@ -1,12 +1,13 @@
-"""Whether Spark's checkpoint, the outbox and the journal of a checkpoint belong together; looked at before a start.
+"""Checks before a start that Spark's checkpoint, the outbox and the journal of a checkpoint belong together.
 
 Each micro-batch is planned (`offsets/N`), published (the outbox's log, which keeps a copy of the plan) and committed
-(`commits/N`), in this order. So a crash leaves the last plan published or not, committed or not; anything else is
-damage. Spark does not sync its files: after a loss of power the newest may be empty or gone, while log and journal,
-which are synced, have theirs. What the log has a copy of is written again; a plan that was never published is dropped.
+(`commits/N`), in this order. So after a crash the last plan may be published or not, and committed or not. Anything
+else is damage. Spark does not sync its files, but the runtime syncs log and journal. So after a loss of power Spark's
+newest file may be empty or missing. A plan with a copy in the log is written again. A plan that was never published is
+dropped.
 
 In real-time mode output is in the live log before Spark plans the end of its micro-batch, and the record follows the
-commit. So the log may lag; what it has no record of may be processed once more, and is delivered only once.
+commit. So the log may lag. A micro-batch without a record may be processed once more, but is delivered only once.
 """
 
 import json
@@ -29,16 +30,17 @@ NO_OFFSET = "-"
 
 @dataclass
 class SparkFiles:
-    """Spark's checkpoint as its small files say.
+    """The small files of Spark's checkpoint.
 
     Attributes:
         directory: The checkpoint.
-        folder: Name of Spark's own in it.
-        published: The last micro-batch of the outbox.
-        rescaled: Micro-batches that a rescale has added: the one before it, and the last one; none: (-1, -1).
+        folder: Name of Spark's own checkpoint in it.
+        published: The last micro-batch in the outbox.
+        rescaled: The last micro-batch before a rescale, and the last one that the rescale added; (-1, -1) without one.
         is_whole: Whether the outbox has a record of each micro-batch and its plan.
-        written: The last micro-batch that sinks of Spark have got; -1: none.
+        written: The last micro-batch that was written to Spark's sinks; -1 if there is none.
         is_live: Whether output is delivered while its micro-batch runs.
+        repairs: Findings about the repairs of `check`.
     """
 
     directory: Directory
@@ -51,13 +53,13 @@ class SparkFiles:
     repairs: list[Diagnostic] = field(default_factory=list)
 
     def check(self) -> list[Any]:
-        """Compare everything, and repair the traces of a loss of power.
+        """Compare all files, and repair the effects of a loss of power.
 
         Returns:
-            Where the last planned micro-batch ends, for each source; empty: there is none.
+            The end of the last planned micro-batch for each source; empty if no micro-batch is planned.
 
         Raises:
-            RunError: R698, and what the directory raises.
+            RunError: R698 if the files do not belong together, or an error of the directory.
         """
         planned, committed = self._last("offsets"), self._last("commits")
         if max(planned, committed) < 0:
@@ -72,7 +74,7 @@ class SparkFiles:
         return offsets_of(self._read(f"offsets/{planned}")) or []
 
     def repeated(self) -> int:
-        """Return the micro-batch of which something has left and that is not committed; -1: none. Changes nothing."""
+        """Return the micro-batch with output that was published or written, but not committed; -1 if there is none."""
         committed = self._last("commits")
         if committed >= 0 and not is_commit(self._read(f"commits/{committed}")):
             committed -= 1
@@ -80,7 +82,7 @@ class SparkFiles:
         return last if last > committed else -1
 
     def pending(self) -> int:
-        """Return the micro-batch that is planned and not committed; -1: none. Changes nothing."""
+        """Return the micro-batch that is planned but not committed; -1 if there is none. Changes nothing."""
         planned = self._last("offsets")
         return planned if planned > self._last("commits") else -1
 
@@ -92,13 +94,11 @@ class SparkFiles:
         return (self.directory.read(f"{self.folder}/{name}") or b"").decode("utf-8", "replace")
 
     def _check_begin(self) -> None:
-        """Check a checkpoint of Spark's that has no micro-batch."""
+        """Check a checkpoint of Spark's without a micro-batch."""
         if self.published.batch > 0 and self.is_whole:
             expected = f"micro-batch {self.published.batch}, which the outbox has"
             raise self._damaged(name=self.folder, expected=expected, actual="no micro-batch")
-        if (
-            self.published.batch == 0 and self.is_whole
-        ):  # the first plan was lost, and with it perhaps the id of the query
+        if self.published.batch == 0 and self.is_whole:  # the first plan is lost, and perhaps also the id of the query
             self._check_query()
             self._write("offsets/0", self.published.offsets)
         elif self.directory.read(f"{self.folder}/metadata") is not None and not self._query():
@@ -123,14 +123,14 @@ class SparkFiles:
 
     @property
     def _eff(self) -> int:
-        """The last published micro-batch, those that a rescale has added after it included."""
+        """The last published micro-batch, or the last one that a rescale has added after it."""
         before, after = self.rescaled
         return after if after >= 0 and self.published.batch == before else self.published.batch
 
     def _repaired_commits(self, planned: int, committed: int) -> int:
-        """Return the last micro-batch that is committed; remains of a newer one are removed.
+        """Return the last committed micro-batch. Remove the damaged commit of a newer one.
 
-        The micro-batch is processed once more then, as if Spark had died before its commit.
+        The newer micro-batch is then processed once more, as if Spark had died before its commit.
         """
         if committed < 0 or is_commit(self._read(f"commits/{committed}")):
             return committed
@@ -142,7 +142,7 @@ class SparkFiles:
         return committed - 1 if committed else -1
 
     def _repaired_offsets(self, planned: int, committed: int) -> int:
-        """Return the last micro-batch that is planned; plans that are not whole are written again or removed."""
+        """Return the last planned micro-batch. A damaged plan is written again or removed."""
         known, copy = self._eff, self.published.offsets
         if copy and known in (planned, planned - 1, planned + 1) and committed >= known - 1:
             self._restore(known, copy)
@@ -169,7 +169,7 @@ class SparkFiles:
         )
 
     def _restore(self, batch: int, copy: str) -> None:
-        """Compare a plan with the outbox's copy; write it again when it is not whole."""
+        """Compare a plan with the outbox's copy. Write it again if it is damaged."""
         name = f"offsets/{batch}"
         text, is_rescaled = self._read(name), self.rescaled[1] == batch
         if is_rescaled:
@@ -217,20 +217,20 @@ class SparkFiles:
 
 
 def damaged(directory: object, name: str, expected: str, actual: str) -> RunError:
-    """Return an R698: files of a checkpoint do not belong together."""
+    """Return the R698 that files of a checkpoint do not belong together."""
     return RunError.of("R698", what=f"checkpoint {directory}", reason=f"{name}: expected {expected}; found {actual}")
 
 
 def check_journal(directory: Path, journal: str, plan: list[Any]) -> None:
-    """Check that the local journal is that of the checkpoint, and has all that Spark has planned.
+    """Check that the local journal is that of the checkpoint, and has all input that Spark has planned.
 
     Args:
-        directory: The journal.
-        journal: Its id, as `application.json` has it.
-        plan: Where the last planned micro-batch ends, for each source.
+        directory: The directory of the journal.
+        journal: The id of the journal in `application.json`.
+        plan: The end of the last planned micro-batch for each source.
 
     Raises:
-        RunError: R698, it lacks something, is another one, or is gone.
+        RunError: R698 if the journal is too short, is another one, or is missing.
     """
     journal_id = JournalReader(directory).id()
     if journal_id is None or f"{journal_id:016x}" != journal:
@@ -252,7 +252,7 @@ def check_nothing_left(directory: Directory) -> None:
     """Check that a directory without `application.json` has no data of an application.
 
     Raises:
-        RunError: R698.
+        RunError: R698 if it has data.
     """
     for folder, signs in (("spark", ("metadata", "commits", "offsets")), ("journal", ("head",)), ("outbox", ("log",))):
         for name in sorted({*signs} & {*directory.names(folder)}):
@@ -266,7 +266,7 @@ def _shown(batch: int) -> str:
 
 
 def _checksum(name: str) -> str:
-    """Return the file with Hadoop's checksum of a file, which a new content would not fit."""
+    """Return the name of Hadoop's checksum file of a file. The checksum does not fit new content."""
     folder, _, last = name.rpartition("/")
     return f"{folder}/.{last}.crc"
 
@@ -286,7 +286,7 @@ def is_commit(text: str) -> bool:
 
 
 def offsets_of(text: str) -> list[Any] | None:
-    r"""Return the offsets of each source in a file of `offsets`; None when it is not whole.
+    r"""Return the offsets of each source in a file of `offsets`; None if the file is damaged.
 
     Example:
         >>> offsets_of('v1\n{"batchTimestampMs":1}\n{"offset": 3}\n-')

@@ -1,4 +1,4 @@
-"""The record of a checkpoint, `application.json`, in a directory of this machine or wherever Hadoop reaches."""
+"""The record of a checkpoint, `application.json`, on this machine or in a file system of Hadoop's."""
 
 import json
 from collections.abc import Mapping
@@ -17,23 +17,23 @@ from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
 FORMAT_VERSION = 3
-# What a checkpoint that begins with what Goka's processors left says of that: it is to be taken over, or was.
+# For a checkpoint that begins with data of Goka's processors: whether these will be taken over, or were.
 PENDING, TAKEN = "pending", "taken"
 MICROBATCH, REALTIME = MODES = ("microbatch", "realtime")
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The application of a checkpoint, and the settings that it was begun with.
+    """The application of a checkpoint, and the settings with which it was begun.
 
     Attributes:
-        topology: Document of the application, as it was run last.
-        shuffle_partitions: As the checkpoint was begun with, or rescaled to.
-        buckets_per_partition: Likewise.
-        ports: Of the topology's parts; what was there before keeps its own.
-        id: Random; by it remote gateways and a remote egress know whose data they keep.
-        services: The remote services that the checkpoint was begun with, each with the id of its journal or outbox.
-        journal: Id of the local journal that the checkpoint refers to; empty: of none.
+        topology: Document of the application in its last run.
+        shuffle_partitions: Number of shuffle partitions since the begin of the checkpoint, or since its last rescale.
+        buckets_per_partition: Number of buckets of each partition, since the same time.
+        ports: Ports of the topology's parts. A part keeps its port if the topology changes.
+        id: Random id, by which remote gateways and egress identify the checkpoint of their data.
+        services: The remote services with which the checkpoint was begun, each with the id of its journal or outbox.
+        journal: Id of the local journal to which the checkpoint refers; empty if there is none.
         spark: Name of Spark's own checkpoint in the directory.
         mode: How Spark runs it: `microbatch` or `realtime`.
         microbatch: In real-time mode, shuffle partitions and buckets of micro-batches before it; empty: none were.
@@ -67,16 +67,16 @@ class Manifest:
 
     @property
     def is_realtime(self) -> bool:
-        """Whether it runs in real-time mode."""
+        """Whether the application runs in real-time mode."""
         return self.mode == REALTIME
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """Shuffle partitions, and buckets of each."""
+        """Number of shuffle partitions, and number of buckets of each partition."""
         return self.shuffle_partitions, self.buckets_per_partition
 
     def load(self) -> Topology:
-        """Return the application."""
+        """Return the topology of the application."""
         return load_document(self.topology)
 
     def plan(self, topology: Topology | None = None) -> Plan:
@@ -93,16 +93,16 @@ def read_manifest(checkpoint: Path) -> Manifest:
     """Return the record of a checkpoint on this machine.
 
     Raises:
-        RunError: As `manifest_in`.
+        RunError: See `manifest_in`.
     """
     return manifest_in(LocalDirectory(checkpoint))
 
 
 def manifest_in(directory: Directory) -> Manifest:
-    """Return the record of a checkpoint, wherever it is.
+    """Return the record of a checkpoint at any place.
 
     Raises:
-        RunError: R616, there is none; as `find_manifest`.
+        RunError: R616 if there is none; see `find_manifest`.
     """
     if (manifest := find_manifest(directory)) is None:
         raise RunError.of("R616", path=f"{directory}/{MANIFEST}", done="read", reason="there is no such file")
@@ -110,10 +110,10 @@ def manifest_in(directory: Directory) -> Manifest:
 
 
 def find_manifest(directory: Directory) -> Manifest | None:
-    """Return the record of a checkpoint; None: it is no checkpoint.
+    """Return the record of a checkpoint; None if the directory is no checkpoint.
 
     Raises:
-        RunError: R698, the file is damaged; R615, its format is of another version; what the directory raises.
+        RunError: R698 if the file is damaged, R615 if its format has another version, or an error of the directory.
     """
     path = f"{directory}/{MANIFEST}"
     try:

@@ -1,4 +1,4 @@
-"""The runs of this user on this machine, each with a file in the directory of states."""
+"""Lists the runs of this user on this machine. Each run has a file in the state directory."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ RUNNING = "running"
 
 
 def state_directory() -> Path:
-    """Return the directory for lasting files of this user's programs."""
+    """Return the directory for lasting files of this user's runs."""
     root = os.environ.get("XDG_STATE_HOME", "")
     return (Path(root) if os.path.isabs(root) else Path.home() / ".local" / "state") / "wallaroo"
 
@@ -26,8 +26,8 @@ class Driver:
     """The process that drives a checkpoint.
 
     Attributes:
-        pid: Its process id.
-        start_time: Clock ticks since boot: a pid alone is no identity.
+        pid: Id of the process.
+        start_time: Start of the process in clock ticks since boot, since another process may get the same pid.
     """
 
     pid: int
@@ -35,11 +35,11 @@ class Driver:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it is still there."""
+        """Whether the process still exists."""
         return process_start_time(self.pid) == self.start_time
 
     def interrupt(self) -> bool:
-        """Ask it to end in order, and say whether it was there; no other process that has its pid is asked."""
+        """Send SIGTERM, and say whether the process existed. Never send it to another process with the same pid."""
         try:
             descriptor = os.pidfd_open(self.pid)
         except ProcessLookupError:
@@ -56,7 +56,7 @@ class Driver:
 
 
 def noted(path: Path) -> dict[str, Any]:
-    """Return the object in a file of another process; empty: there is none."""
+    """Return the JSON object in a file of another process; empty if there is none."""
     try:
         with open(path, "rb", opener=unnoticed) as file:
             value = json.load(file)
@@ -66,7 +66,7 @@ def noted(path: Path) -> dict[str, Any]:
 
 
 def alive(note: Mapping[str, Any]) -> Driver | None:
-    """Return the process that a file names, if it is still there."""
+    """Return the process that a file names, if it still exists."""
     process = Driver(int(note.get("pid") or 0), int(note.get("start_time") or 0))
     return process if process.pid and process.is_alive else None
 
@@ -82,10 +82,10 @@ def registered(checkpoint: Path, application: str) -> Iterator[None]:
 
 
 def supervise(driver: int) -> None:
-    """Let `wallaroo ps` find this process, which starts a driver again, while there is no driver; `unregister` ends it.
+    """Let `wallaroo ps` find this process, which restarts a driver, while no driver runs. `unregister` undoes this.
 
     Args:
-        driver: Process id of the driver, which runs now.
+        driver: Process id of the driver that runs now.
     """
     note = noted(_file(driver))
     if alive(note):
@@ -93,15 +93,15 @@ def supervise(driver: int) -> None:
 
 
 def unregister() -> None:
-    """Forget this process."""
+    """Remove the file of this process."""
     with contextlib.suppress(OSError):
         _file(os.getpid()).unlink(missing_ok=True)
 
 
 def running() -> Iterator[dict[str, Any]]:
-    """Yield pid, application and checkpoint of each run of this user; files of runs that were killed are removed.
+    """Yield pid, application and checkpoint of each run of this user. Remove the files of runs that were killed.
 
-    Of a run between two drivers the pid is that of the process that starts the next one.
+    If no driver runs at the moment, the pid is that of the process that starts the next one.
     """
     runs = list(_alive())
     driven = {each.get("checkpoint") for each in runs if not each.get("supervises")}
@@ -111,7 +111,7 @@ def running() -> Iterator[dict[str, Any]]:
 
 
 def supervisor_of(checkpoint: Path) -> Driver | None:
-    """Return the process that starts the driver of a checkpoint again; None: nobody does."""
+    """Return the process that restarts the driver of a checkpoint, or None."""
     named = (each for each in _alive() if each.get("supervises") and each.get("checkpoint") == str(checkpoint))
     return next(map(alive, named), None)
 
@@ -133,7 +133,7 @@ def _file(pid: int) -> Path:
 def _register(content: Mapping[str, Any]) -> None:
     pid = os.getpid()
     path = _file(pid)
-    # A run whose checkpoint is in another place does not need a home that can be written.
+    # A run with a checkpoint at another place does not need a writable home directory.
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(path, json.dumps({"pid": pid, "start_time": process_start_time(pid), **content}).encode())

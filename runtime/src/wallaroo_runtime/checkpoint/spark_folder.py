@@ -1,4 +1,4 @@
-"""Spark's own checkpoints in that of an application: their names, and unused ones."""
+"""Names Spark's own checkpoints in the checkpoint of an application, and removes unused ones."""
 
 import shutil
 from pathlib import Path
@@ -18,12 +18,12 @@ def next_name(spark: str) -> str:
 
 
 def remove_rest(path: Path, spark: str) -> None:
-    """Remove the remains of a rescale: every checkpoint of Spark's but the one in use."""
+    """Remove the remains of a rescale: every checkpoint of Spark's except the one in use."""
     for entry in path.iterdir():
         if is_outdated(entry.name, spark) and entry.is_dir():
             shutil.rmtree(entry)
 
 
 def is_outdated(name: str, used: str) -> bool:
-    """Say whether a name is that of a checkpoint of Spark's, and not of the one in use."""
+    """Say whether a name is that of a checkpoint of Spark's that is not in use."""
     return name != used and (name == SPARK or name.startswith(f"{SPARK}-"))

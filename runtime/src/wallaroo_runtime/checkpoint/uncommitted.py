@@ -1,4 +1,4 @@
-"""Results delivered before Spark committed their input, as after a kill, and the limits for changed programs."""
+"""Finds results delivered before Spark committed their input, e.g. because of a kill: they limit changed programs."""
 
 from pathlib import Path
 
@@ -29,32 +29,33 @@ ACCEPT = (
 
 
 def refused(messages: range) -> RunError:
-    """Return an R790: results of these messages have left, and a changed program would make others of them."""
+    """Return the R790 that results of these messages were sent, and a changed program would give other results."""
     return RunError.of("R790", left=f"{SENT} {messages.start} to {messages.stop - 1} have left", other=ACCEPT)
 
 
 def repeated_batch(batch: int, *, is_published: bool) -> Diagnostic:
-    """Return an R754: a changed program runs a micro-batch again of which something has left.
+    """Return the R754 that a changed program processes a micro-batch again although some of its output was sent.
 
     Args:
-        is_published: Whether all of it counts; else sinks of Spark have it alone.
+        batch: Number of the micro-batch.
+        is_published: Whether all its output is published. Else only Spark's sinks have their output.
     """
     return Diagnostic.of("R754", batch=batch, kept=PUBLISHED if is_published else WRITTEN)
 
 
 def find_repeated(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
-    """Refuse a local checkpoint that a run would refuse now, and return the warnings of such a run; changes nothing.
+    """Refuse a local checkpoint that a run would refuse now, and return the warnings of a run. Changes nothing.
 
     Args:
         path: The checkpoint.
-        topology: What shall go on, which `safe_changes` accepts.
-        is_in_use: Whether a driver has it.
+        topology: The topology to continue with, which `safe_changes` accepts.
+        is_in_use: Whether a driver uses the checkpoint.
 
     Returns:
-        The warning (R754), if there is one, and what cannot be said here; empty: nothing.
+        The warning (R754), if there is one, and a text about a check that is not possible here, else an empty text.
 
     Raises:
-        RunError: R790; R698, a file is damaged.
+        RunError: R790 if a run would refuse the checkpoint, R698 if a file is damaged.
     """
     try:
         return _found(path, topology, is_in_use=is_in_use)
@@ -88,25 +89,25 @@ def _found_batch(path: Path, manifest: Manifest) -> Found:
 
 
 def delivered_of(outbox: Path) -> int:
-    """Return the sequence of the last message of which something has left a local outbox; -1: of none.
+    """Return the sequence of the last message with results that were sent from a local outbox; -1 if there is none.
 
     Raises:
-        RunError: R698, the outbox is damaged.
+        RunError: R698 if the outbox is damaged.
     """
     return read_last(outbox).state.last
 
 
 def next_of(journal: Path, offset: int) -> int:
-    """Return the sequence of the first frame after an offset of a local journal; -1: there is none.
+    """Return the sequence of the first frame after an offset of a local journal; -1 if there is none.
 
     Raises:
-        RunError: R698, the journal is damaged.
+        RunError: R698 if the journal is damaged.
     """
     return JournalReader(journal).next_sequence(offset) if (journal / "head").exists() else -1
 
 
 def between(first: int, last: int) -> range:
-    """Return the sequences from the first that is not committed to the last of which something has left.
+    """Return the sequences from the first uncommitted message to the last one with results that were sent.
 
     Example:
         >>> between(3, 5), bool(between(3, 2)), bool(between(-1, 5))
@@ -116,11 +117,11 @@ def between(first: int, last: int) -> range:
 
 
 def repeated(path: Path, offset: int) -> range:
-    """Return the messages after an offset of the local journal up to the last of which something has left.
+    """Return the messages after an offset of the local journal up to the last one with results that were sent.
 
     Changes nothing.
 
     Raises:
-        RunError: R698, journal or outbox is damaged.
+        RunError: R698 if journal or outbox is damaged.
     """
     return between(next_of(path / "journal", offset), delivered_of(path / "outbox"))

@@ -1,4 +1,4 @@
-"""A checkpoint at a URL, in a file system that Hadoop knows."""
+"""Checks of a checkpoint at a URL, in a file system of Hadoop's."""
 
 import socket
 from urllib.parse import urlsplit
@@ -21,10 +21,10 @@ def is_remote(location: str) -> bool:
 
 
 def check_services(location: str, remote: RemoteOptions) -> None:
-    """Refuse a checkpoint at a URL when journal and outbox would be on this machine.
+    """Refuse a checkpoint at a URL if journal or outbox would be on this machine.
 
     Raises:
-        RunError: R608.
+        RunError: R608 if there is no remote gateway or no remote egress.
     """
     if location and not (remote.gateways and remote.egress):
         reason = f"--checkpoint {location} needs a remote gateway and a remote egress"
@@ -32,12 +32,12 @@ def check_services(location: str, remote: RemoteOptions) -> None:
 
 
 def check_answer(location: str) -> None:
-    """Refuse an HDFS that nobody serves: Hadoop itself would try for long, and Spark would be started for nothing.
+    """Refuse an HDFS that does not answer. Hadoop itself would try for a long time, after a useless start of Spark.
 
-    An address without a port may be the name of several servers, which only Hadoop's configuration knows.
+    An address without a port is not checked: it may name several servers in the configuration of Hadoop.
 
     Raises:
-        RunError: R684.
+        RunError: R684 if the server does not answer.
     """
     url = urlsplit(location)
     try:

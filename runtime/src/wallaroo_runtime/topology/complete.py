@@ -170,7 +170,7 @@ def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:
 
 
 def _named(owner: Mapping[str, Any], place: str) -> str:
-    """Return the name of an owner, else its place: so only the owner's missing name is reported, not that of each part."""
+    """Return the name of an owner, else its place: so only the owner's missing name is reported, not its parts' too."""
     name = owner.get("name")
     return name if isinstance(name, str) else place
 
