@@ -1,1 +1,1 @@
-"""Case folders of `wallaroo test`: input, expected output, a run in this process."""
+"""Reads and runs the case folders of `wallaroo test`, in this process."""

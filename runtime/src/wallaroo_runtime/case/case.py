@@ -1,4 +1,4 @@
-"""Case folders: input as messages, the output expected of an application, and allowed differences.
+"""Case folders: the input as messages, the expected output of an application, and allowed differences.
 
 `case.toml` describes a folder; every line of it may be left out:
 
@@ -55,7 +55,7 @@ class Case:
     """One case folder.
 
     Attributes:
-        top: The uppermost folder in which its application is looked for.
+        top: The highest folder in which to look for the application.
     """
 
     folder: Path
@@ -63,19 +63,19 @@ class Case:
     top: Path | None = None
 
     def setting(self, name: str, default: object = None) -> Any:
-        """Return a value of case.toml."""
+        """Return a setting of case.toml."""
         return self.settings.get(name, default)
 
     @property
     def has_records(self) -> bool:
-        """Whether its input are records of topics."""
+        """Whether the input consists of records of topics."""
         return any(item["kind"] == RECORDS for item in self.setting("input", []))
 
     def apps(self) -> dict[str, Path]:
-        """Return the application argument of `wallaroo run`, by language.
+        """Return the path of the application, as for `wallaroo run`, by language.
 
         Raises:
-            RunError: R745, there is no application.
+            RunError: R745 if there is no application.
         """
         if "app" in self.settings:
             path = (self.folder / self.settings["app"]).resolve()
@@ -91,10 +91,10 @@ class Case:
         raise bad(self.folder, "it has no application", 'say where it is in case.toml: app = "PATH"')
 
     def inputs(self) -> list[list[bytes]]:
-        """Return the input of each source as payloads.
+        """Return the payloads of the messages for each source.
 
         Raises:
-            RunError: R745, a file cannot be read as its kind.
+            RunError: R745 if a file cannot be read as its kind.
         """
         return [self._payloads(item) for item in self.setting("input", [])]
 
@@ -110,11 +110,11 @@ class Case:
         return payloads
 
     def payload(self, kind: str, line: str) -> bytes:
-        """Return the message that a line of an input file stands for."""
+        """Return the message for a line of an input file."""
         return bytes.fromhex(line) if kind == "hex" else line.encode()
 
     def arguments(self, addresses: Iterable[str] = ADDRESSES, out: str = "127.0.0.1:7002") -> list[str]:
-        """Return the application's arguments: its own, or `--in` for as many sources as it has inputs, and `--out`."""
+        """Return the application's arguments: those of case.toml, else `--in` with an address for each input, and `--out`."""
         if "args" in self.settings:
             return list(self.settings["args"])
         sources = ",".join(address for address, _ in zip(addresses, self.setting("input", []), strict=False))
@@ -129,7 +129,7 @@ class Case:
         """Return the expected lines.
 
         Raises:
-            RunError: R745, they cannot be read.
+            RunError: R745 if they cannot be read.
         """
         path = self.expected_file(language)
         try:
@@ -138,13 +138,13 @@ class Case:
             raise bad(path, said(error), "write the lines that are expected, or let --write do it") from error
 
     def lines(self, data: bytes) -> list[str]:
-        """Return received bytes as lines; bytes of a message that is not whole yet are left out."""
+        """Return received bytes as lines, without an incomplete message at the end."""
         if self.setting("output") == "hex":
             return [frame.hex() for frame in unframed(data)]
         return data.decode("utf-8", "backslashreplace").split("\n")[:-1]
 
     def arranged(self, lines: Iterable[str]) -> list[str]:
-        """Sort lines as far as their order is free: by key, keeping each key's order; else as text."""
+        """Sort lines as far as their order does not matter: by key with the order of each key kept, or as text."""
         if self.setting("order") != "key":
             return sorted(lines)
         keys: dict[tuple[str, ...], list[str]] = defaultdict(list)
@@ -157,8 +157,9 @@ class Found(NamedTuple):
     """The results of a case.
 
     Attributes:
-        dead_letters: How many there were.
-        said: The first of them, for people.
+        lines: The lines of the output.
+        dead_letters: Number of dead letters.
+        said: Texts of the first dead letters, for people.
     """
 
     lines: list[str]
@@ -170,7 +171,7 @@ def read_case(folder: Path, top: Path | None = None) -> Case:
     """Return the case of a folder.
 
     Raises:
-        RunError: R745, its case.toml is not correct.
+        RunError: R745 if its case.toml is not correct.
     """
     path = folder / FILE
     try:
@@ -192,7 +193,7 @@ def read_case(folder: Path, top: Path | None = None) -> Case:
 
 
 def unframed(data: bytes) -> Iterable[bytes]:
-    """Yield the whole messages of a stream that has four bytes of length before each."""
+    """Yield the complete messages of a stream in which four bytes of length precede each message."""
     at = 0
     while at + 4 <= len(data) and at + 4 + (size := int.from_bytes(data[at : at + 4], "big")) <= len(data):
         yield data[at + 4 : at + 4 + size]
@@ -205,7 +206,7 @@ def bad(path: Path, reason: str, fix: str) -> RunError:
 
 
 def said(error: Exception) -> str:
-    """Return why a file cannot be read, for people.
+    """Return why a file cannot be read, in words for people.
 
     Example:
         >>> said(FileNotFoundError(2, "No such file or directory", "expected.txt"))

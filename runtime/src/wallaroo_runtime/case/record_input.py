@@ -1,4 +1,4 @@
-"""Lines of standard input as records of topics, for `run --engine memory`: read in a thread, taken in micro-batches."""
+"""Reads lines of standard input as records of topics in a thread, for the micro-batches of `run --engine memory`."""
 
 import os
 import select
@@ -16,14 +16,14 @@ SOURCE, STDIN, READ_BYTES = "standard input", 0, 65536
 
 
 class RecordInput:
-    """Reads standard input.
+    """Reads records and visits from standard input.
 
     Args:
-        say: Called with what is wrong in it.
-        descriptor: Of the input.
+        say: Called with each finding about the input.
+        descriptor: File descriptor of the input.
 
     Attributes:
-        is_over: Whether all that there will ever be has been taken.
+        is_over: Whether the input has ended, and all of it was taken.
     """
 
     def __init__(self, say: Callable[[Diagnostic], None], descriptor: int = STDIN) -> None:
@@ -33,32 +33,32 @@ class RecordInput:
         threading.Thread(target=self._read, name="records", daemon=True).start()
 
     def _read(self) -> None:
-        """Read the descriptor itself: a file object has a lock, which the end of the process would wait for."""
+        """Read the descriptor itself: the end of the process would wait for the lock of a file object."""
         rest = b""
         try:
             while data := self._next():
                 *lines, rest = (rest + data).split(b"\n")
                 self._lines += [line.decode("utf-8", "backslashreplace").rstrip("\r") for line in lines]
         except OSError:
-            pass  # it is closed
+            pass  # the descriptor is closed
         self._lines += [rest.decode("utf-8", "backslashreplace"), "", None]
 
     def _next(self) -> bytes:
         while True:
             select.select([self._descriptor], [], [])
             with self._turn:
-                # Who had the turn may have read it.
+                # The other reader may have read the input during its turn.
                 if select.select([self._descriptor], [], [], 0)[0]:
                     return os.read(self._descriptor, READ_BYTES)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave the input that comes meanwhile to somebody else."""
+        """Leave the input that arrives during the block to another reader."""
         with self._turn:
             yield
 
     def take(self) -> list[KafkaRecord] | str | None:
-        """Return the next micro-batch of input, or a visit: name and metadata; None: nothing has come."""
+        """Return the next micro-batch of input, or a visit (name and metadata); None if no input has arrived."""
         batch: list[KafkaRecord] = []
         while self._lines:
             line = self._lines[0]

@@ -1,7 +1,7 @@
 r"""Records of topics as lines of text: `TOPIC KEY VALUE`, with `HEADER=VALUE` at the end where there are headers.
 
-A value may have spaces; `-` is no value. A word in double quotes is a text as in JSON, and `0x` begins bytes in
-hexadecimal digits: for an empty key, a key with spaces, or a value that looks like something else.
+A value may have spaces, and `-` means no value. A word in double quotes is a JSON string, and `0x` begins bytes in
+hexadecimal digits. They are for an empty key, a key with spaces, or a value that would be read as something else.
 """
 
 import json
@@ -16,7 +16,7 @@ def parse_record(line: str) -> KafkaRecord:
     r"""Return the record of a line.
 
     Raises:
-        ValueError: It is none; it says why.
+        ValueError: The line is no record. The text is the reason.
 
     Example:
         >>> parse_record("deposits Bob 10 currency=USD")
@@ -61,11 +61,11 @@ def topic_and_key(line: str) -> tuple[str, ...]:
     try:
         return tuple(_words(line)[:2])
     except ValueError:
-        return (line,)  # it is no record
+        return (line,)  # the line is no record
 
 
 def _words(line: str) -> list[str]:
-    """Split a line at spaces that are in no quotes; spaces within a value stay as they are."""
+    """Split a line at spaces outside quotes. Several spaces give empty words, which keeps the spaces of a value."""
     words, start, at = [], 0, 0
     while at < len(line):
         if line[at] == QUOTE and (at == start or line[at - 1] == "="):
@@ -107,7 +107,7 @@ def _value(data: bytes, text: str | None = None) -> str:
 
 
 def _plain(data: bytes) -> str | None:
-    """Return bytes as a text that can be printed in a line; None: they are none."""
+    """Return bytes as text; None if they are no text that can be printed in a line."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

@@ -9,12 +9,12 @@ from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Topology
 from wallaroo_runtime.topology.origin import letter_words
 
-LATER = timedelta(hours=1)  # after which all windows of a case are over
+LATER = timedelta(hours=1)  # all windows of a case end within this time
 MAX_LETTERS = 5
 
 
 def run_case(case: Case, app: Path) -> Found:
-    """Run a case in this process: no Spark, and an hour passes at its end.
+    """Run a case in this process, without Spark. At its end, the clock of the run advances by an hour.
 
     Raises:
         RunError: The application cannot be run.
@@ -41,10 +41,10 @@ def run_case(case: Case, app: Path) -> Found:
 
 
 def check_input(case: Case, topology: Topology) -> None:
-    """Refuse a case without input whose application reads topics alone.
+    """Refuse a case without input if its application reads only topics.
 
     Raises:
-        RunError: R745.
+        RunError: R745 if there is no such input.
     """
     sources = list(topology.sources())
     if case.setting("input", []) or not sources or not all(isinstance(each, KafkaSource) for each in sources):

@@ -1,4 +1,4 @@
-"""Runs a case whose input are records of topics, in this process."""
+"""Runs a case with records of topics as input, in this process."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,10 +16,10 @@ Step = list[KafkaRecord] | str  # the records of a micro-batch, or a visit: name
 
 
 def feed_records(case: Case, run: MemoryRun) -> None:
-    """Write the records of a case's files to their topics, and run its visits, in their order.
+    """Write the records of a case's files to their topics and run its visits, in the order of the files.
 
     Raises:
-        RunError: R745, a file cannot be read; R721, a line is no record; or the application cannot go on.
+        RunError: R745 if a file cannot be read, R721 if a line is no record, or the application cannot continue.
     """
     for item in case.setting("input", []):
         for step in steps(case.folder / item["file"]):
@@ -31,10 +31,10 @@ def feed_records(case: Case, run: MemoryRun) -> None:
 
 
 def steps(path: Path) -> Iterator[Step]:
-    """Yield the micro-batches of a file, which an empty line ends, and its visits: name and metadata.
+    """Yield the micro-batches of a file, each of which ends with an empty line, and its visits (name and metadata).
 
     Raises:
-        RunError: R745, R721.
+        RunError: R745 if the file cannot be read, R721 if a line is no record.
     """
     batch: list[KafkaRecord] = []
     try:
@@ -57,7 +57,7 @@ def record_of(line: str, number: int, source: str) -> KafkaRecord:
     """Return the record of a line.
 
     Raises:
-        RunError: R721.
+        RunError: R721 if the line is no record.
     """
     try:
         return parse_record(line)
@@ -73,15 +73,15 @@ def record_of(line: str, number: int, source: str) -> KafkaRecord:
 
 
 def topic_lines(case: Case, run: MemoryRun) -> list[str]:
-    """Return the records of the case's topics; it names none: of all that the application writes.
+    """Return the records of the case's topics; if it names none, those of all topics that the application writes.
 
     Raises:
-        RunError: R720, there is no such topic.
+        RunError: R720 if there is no such topic.
     """
     topics = case.setting("topics", written_topics(run.topology))
     return [record_line(record) for topic in topics for record in run.topic(topic)]
 
 
 def written_topics(topology: Topology) -> list[str]:
-    """Return the topics that an application writes, each once."""
+    """Return the topics that an application writes, without repetitions."""
     return list(dict.fromkeys(sink.place for sink in topology.sinks() if sink.kind == "kafka"))
