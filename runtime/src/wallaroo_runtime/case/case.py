@@ -114,7 +114,7 @@ class Case:
         return bytes.fromhex(line) if kind == "hex" else line.encode()
 
     def arguments(self, addresses: Iterable[str] = ADDRESSES, out: str = "127.0.0.1:7002") -> list[str]:
-        """Return the application's arguments: those of case.toml, else `--in` with an address for each input, and `--out`."""
+        """Return the application's arguments: those of case.toml, else an `--in` address per input, and `--out`."""
         if "args" in self.settings:
             return list(self.settings["args"])
         sources = ",".join(address for address, _ in zip(addresses, self.setting("input", []), strict=False))

@@ -74,7 +74,7 @@ class SparkFiles:
         return offsets_of(self._read(f"offsets/{planned}")) or []
 
     def repeated(self) -> int:
-        """Return the micro-batch with output that was published or written, but not committed; -1 if there is none."""
+        """Return the uncommitted micro-batch whose output was published or written; -1 if none. Changes nothing."""
         committed = self._last("commits")
         if committed >= 0 and not is_commit(self._read(f"commits/{committed}")):
             committed -= 1

@@ -24,8 +24,8 @@ LOOKS = 3
 def match_parts(old: Topology, new: Topology) -> dict[str, str]:
     """Return for each part of `new` the path of the same part in `old`. New parts are left out.
 
-    Steps match if pipeline, name and state are equal. Steps that remain match if their paths are equal. So a moved
-    step is found by its name, and a renamed step by its path.
+    Steps match if pipeline, name and state are equal. Steps that remain match if their paths are equal, and both or
+    neither have a state. So a moved step is found by its name, and a renamed step by its path.
 
     Sources and sinks are matched more strictly, because a checkpoint has messages for them. First they match if kind,
     pipeline, name and address (topic, or Spark's options) are equal. Those that remain match in their order if all but

@@ -3,8 +3,8 @@
 `worker/Audit.java` checks each call of a worker. This module checks the transfers between them: from the ranges of the
 journal to level 0, from the rows of one level to the tasks of the next one, from the last level to the staged files.
 
-Each attempt of a task sends its account with its rows to one partition, and each row names the attempt that made it.
-So an attempt that fails reports nothing, and a repeated or speculative attempt never counts in addition to another.
+An attempt of a task sends its account with its rows to one of the partitions, and each row names the attempt that made
+it. So an attempt that fails reports nothing, and a repeated or speculative one never counts in addition to another.
 If rows of several attempts of one task are fetched, some of their accounts may be missing.
 """
 

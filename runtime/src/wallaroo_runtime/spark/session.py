@@ -41,7 +41,7 @@ def create_session(
 
     Args:
         application: Name of the application.
-        master: As for spark-submit. `local[N]` becomes `local[N,4]`, so that Spark repeats a task that was killed.
+        master: As for spark-submit; but `local[N]` becomes `local[N,4]`, so that Spark repeats a task that was killed.
         shuffle_partitions: Number of partitions of each shuffle.
         directory: Directory of the logs; created if it is missing.
         settings: Further settings of Spark, which win over the runtime's.

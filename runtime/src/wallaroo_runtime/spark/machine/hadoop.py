@@ -36,7 +36,7 @@ class HadoopDirectory:
 
     Args:
         session: Its JVM and its configuration of Hadoop are used.
-        url: With a scheme: `file:///var/checkpoint`, `hdfs://name/checkpoint`, `s3a://bucket/checkpoint`.
+        url: URL with a scheme: `file:///var/checkpoint`, `hdfs://name/checkpoint`, `s3a://bucket/checkpoint`.
 
     Every method raises `RunError` R684 if the file system refuses or fails.
     """

@@ -100,7 +100,7 @@ def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
     """Return the memory that a container needs for workers besides the JVM. Spark's own default counts no workers.
 
     Args:
-        master: As for spark-submit.
+        master: Address of the Spark master, as for spark-submit.
         cache_bytes: Bytes of states that the workers may keep.
 
     Example:
@@ -116,7 +116,7 @@ def start_settings(master: str, directory: Path, settings: dict[str, str]) -> di
     """Return all settings with which Spark starts. Write the files that they name, and set the variables for Python.
 
     Args:
-        master: As for spark-submit.
+        master: Address of the Spark master, as for spark-submit.
         directory: Directory of the logs; created if it is missing.
         settings: Further settings. They win over the runtime's, but the runtime's jar is added to theirs.
 
@@ -154,7 +154,7 @@ def client_settings(master: str, location: str) -> dict[str, str]:
     """Return the settings with which a cluster's client starts Spark, without those that name the client's directories.
 
     Args:
-        master: As for spark-submit.
+        master: Address of the Spark master, as for spark-submit.
         location: The checkpoint if it is at a URL, else empty.
     """
     return SETTINGS | _settings_of(master) | (REMOTE_FILES if location else {})

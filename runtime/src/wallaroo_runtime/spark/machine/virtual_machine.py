@@ -112,7 +112,7 @@ def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMac
     """Begin to start Java; return None if it runs already.
 
     Args:
-        master: As for spark-submit.
+        master: Address of the Spark master, as for spark-submit.
         directory: Directory of the logs; created if it is missing.
 
     Raises:

@@ -130,7 +130,8 @@ def check_kafka(
         Path of each Kafka source to the id of its topic now. The id is empty if the brokers give none.
 
     Raises:
-        RunError: R672, R673 or R738 for the first source or sink that has the problem. R792, R795.
+        RunError: R672 if no broker answers, R673 if a topic is unknown, R738 if a topic was created again, R792 if
+            topics have lost records, R795 without Spark's connector. Only R792 is raised for all sources at once.
     """
     check_connector(session, topology)
     topic_ids, begins = dict[str, str](), dict[str, dict[int, int]]()
@@ -188,7 +189,7 @@ def records_lost(
         others: Topics that were created again, which are left out.
 
     Raises:
-        RunError: R672, R673.
+        RunError: R672 if no broker answers, R673 if a topic is unknown.
     """
     past, lost_here = past_progress(session, checkpoint).topics, list[tuple[KafkaSource, Diagnostic]]()
     for source in topology.sources():

@@ -101,7 +101,7 @@ def selected(rows: DataFrame, source: SparkSource, order_by: str = "", no_time: 
     """Return rows of Spark with the columns of `RecordSource.load`.
 
     Args:
-        order_by: Column that gives the order of the messages; `IN_TIME` for event time; empty for no order.
+        order_by: Column that gives the order of the messages; `IN_TIME` for event time; empty for arrival order.
         no_time: Time of a row whose event time is null, in milliseconds; None takes the current time.
 
     Raises:
