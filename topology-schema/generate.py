@@ -1,6 +1,6 @@
-"""Writes every file that is generated or copied from this folder, and the version; --check only compares.
+"""Writes all generated files, the copies of files of this folder, and the version. With --check it only compares.
 
-Needs grpcio-tools, and protoc-gen-go and protoc-gen-go-grpc on PATH (`make generate` sees to both).
+Needs grpcio-tools, and protoc-gen-go and protoc-gen-go-grpc on PATH (`make generate` installs both).
 """
 
 import re
@@ -23,7 +23,7 @@ COPIES = {
         "api/go/internal/diagnostic/errors.json",
     ],
 }
-# The version is written in the Python SDK; these files have it too, in the texts between the parts of the pattern.
+# The Python SDK defines the version. The pattern finds the places where these files repeat it.
 VERSION_FILE = ROOT / "api/python/src/wallaroo/emit/topology.py"
 VERSIONED = ("runtime/pyproject.toml", "api/connectors/pyproject.toml", "api/go/internal/declaration/document.go")
 VERSION = re.compile(r'^(version = "|\s*SDKVersion = "|.*"wallaroo-spark[^"=]*==)[^"]*"', re.MULTILINE)

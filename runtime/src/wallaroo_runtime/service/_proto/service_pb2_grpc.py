@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class JournalServiceStub(object):
-    """Served by the gateway: the journal, and what to listen for.
+    """Served by the gateway: the journal, and the sources at which it listens.
     """
 
     def __init__(self, channel):
@@ -98,7 +98,7 @@ class JournalServiceStub(object):
 
 
 class JournalServiceServicer(object):
-    """Served by the gateway: the journal, and what to listen for.
+    """Served by the gateway: the journal, and the sources at which it listens.
     """
 
     def Attach(self, request, context):
@@ -144,35 +144,35 @@ class JournalServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Follow(self, request, context):
-        """Reports where the journal ends, at once and whenever that changes.
+        """Reports the end of the journal, at once and after each change.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Tail(self, request, context):
-        """Sends the journal from `start` on, and what comes, as it comes; `end` is not used. For those who do not see its files.
+        """Sends the journal from `start` on, and new frames as they arrive; `end` is not used. For clients without its files.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Visit(self, request, context):
-        """A user's: journals a visit, answers when it is safe.
+        """For users: writes a visit to the journal, and replies when it is safe.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Visited(self, request, context):
-        """A driver's: what visits came to, before their micro-batch is committed; in real-time mode when they are done.
+        """For drivers: reports the counts of visits before their micro-batch is committed; in real-time mode when they are done.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def LookAtVisit(self, request, context):
-        """A user's: says whether a visit is done, and what it came to.
+        """For users: returns whether a visit is done, and its counts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -250,7 +250,7 @@ def add_JournalServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class JournalService(object):
-    """Served by the gateway: the journal, and what to listen for.
+    """Served by the gateway: the journal, and the sources at which it listens.
     """
 
     @staticmethod
@@ -654,15 +654,15 @@ class OutboxServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Deliver(self, request_iterator, context):
-        """Takes output of a micro-batch that is still running, and drops what it has already. The results of one port and
-        bucket come in the order of sequences. A stream that breaks is not resumed: the next one begins with the micro-batch.
+        """Receives output of a running micro-batch, and drops output that it has already. The results of one port and bucket
+        come in the order of sequences. A broken stream is not resumed: the next stream begins with the micro-batch.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Letters(self, request, context):
-        """The latest dead letters of running micro-batches, for who reports them to people.
+        """Returns the latest dead letters of running micro-batches, for reports to people.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -70,7 +70,7 @@ class WorkerServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Init(self, request, context):
-        """Handshake. The first call on every endpoint; a worker refuses what it cannot serve.
+        """Handshake: the first call on every endpoint. A worker refuses an application that it cannot serve.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -91,21 +91,21 @@ class WorkerServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SplitFrames(self, request, context):
-        """Cuts bytes into messages where only the user's decoder knows the framing.
+        """Cuts bytes into messages if only the user's decoder knows the framing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Generate(self, request, context):
-        """Makes the next messages of a generator source.
+        """Returns the next messages of a generator source.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ShowState(self, request, context):
-        """Shows people the states of a state log. Needs the capability show_state.
+        """Returns the states of a state log in a form for people. Needs the capability show_state.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
