@@ -28,8 +28,8 @@ class Manifest:
 
     Attributes:
         topology: Document of the application in its last run.
-        shuffle_partitions: Number of shuffle partitions since the begin of the checkpoint, or since its last rescale.
-        buckets_per_partition: Number of buckets of each partition, since the same time.
+        shuffle_partitions: Number of shuffle partitions since the checkpoint was begun or last rescaled.
+        buckets_per_partition: Number of buckets of each partition, since then, too.
         ports: Ports of the topology's parts. A part keeps its port if the topology changes.
         id: Random id, by which remote gateways and egress identify the checkpoint of their data.
         services: The remote services with which the checkpoint was begun, each with the id of its journal or outbox.

@@ -249,7 +249,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _record_changes(old: Part, new: Part) -> Iterator[Change]:
-    """Yield the changes of tables and contents, which do not fit records that were read or wait already."""
+    """Yield changes of `table` and `content`, which do not fit records that were read or wait to be delivered."""
     if isinstance(old, KafkaSource) and isinstance(new, KafkaSource) and old.table != new.table:
         text = _was(f"table of {called(new)}", old.table, new.table)
         if new.table:

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from wallaroo_runtime.spark.machine.settings import is_local
 
 _NO_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError: [^\n]+")
-_LOOK_BYTES = 256 * 1024  # of the log
-HEARTBEATS = "executor-heartbeater"  # the thread of an executor that ends with it and with nothing else
+_LOOK_BYTES = 256 * 1024  # read from the end of the log
+HEARTBEATS = "executor-heartbeater"  # a thread that lives exactly as long as its executor
 
 
 class ExecutorWatch:

@@ -12,7 +12,7 @@ from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.topology.origin import letter_words
 
 TRACEBACK_LINES = 6
-FUNCTION_LINES = 3  # of a traceback in Python: its title, and the place in the function that the runtime called
+FUNCTION_LINES = 3  # first ones of a traceback in Python: title, and place in the function that the runtime called
 LENGTH_BYTES = 4
 FRAMED = (
     "; the message begins with its length, as of a frame: if its source reads lines, send with "

@@ -68,7 +68,7 @@ class MicroBatches:
     def end(self) -> None:
         """Wait for the publishing in progress, and publish nothing afterwards. Stop the query before this.
 
-        Spark does not wait for this process. Without this wait it could still publish when the next run has begun.
+        Spark does not wait for this process. Without this wait the process could publish after the next run has begun.
         """
         self._has_ended = True
         with suppress(Py4JError, ConnectionError):

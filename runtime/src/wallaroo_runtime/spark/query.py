@@ -49,7 +49,7 @@ class RunningQuery:
 
     Attributes:
         targets: Name of each worker to the gRPC target of its first endpoint, for sources whose framing is in a worker.
-        letters: Knows which dead letters are to be reported.
+        letters: Chooses the dead letters that the run reports.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class RunningQuery:
     def stop(self) -> None:
         """Stop the query and its workers. The next run processes uncommitted input again.
 
-        If the Java virtual machine was asked to end, too, it has stopped them already.
+        If the system has asked the Java virtual machine to end, too, this has stopped them already.
         """
         if self._is_stopped:
             return
@@ -218,8 +218,8 @@ def start_query(
     """Start workers, then the query.
 
     Args:
-        session: From `create_session`.
-        topology: Says how workers are started.
+        session: The result of `create_session`.
+        topology: Has the commands of the workers.
         tell_visits: Gets the counts of visits before their micro-batch is committed.
 
     Raises:

@@ -143,7 +143,7 @@ def start_early(specs: Mapping[str, WorkerSpec], plan: Plan, java: int) -> None:
     """Start the workers of a local Spark while Java starts. Later `start_workers` finds them running.
 
     Args:
-        specs: From `local_specs`.
+        specs: The result of `local_specs`.
         java: Id of Java's process.
 
     Raises:

@@ -15,7 +15,7 @@ class Part:
 
     Attributes:
         kind: `sources`, `steps` or `sinks`.
-        path: The path from its position, which its property `path` should have.
+        path: The path that follows from its position. Its property `path` should be the same.
     """
 
     kind: str

@@ -20,7 +20,7 @@ _WORDS = (
     "password|passwd|passphrase|pwd|secret|token|credential|signature"
     "|(access|account|api|encryption|master|private|shared|signing)[._-]?key"
 )
-# Names of options that are secrets, except options that are the place of something.
+# Names of options with secrets. Options with the place of a file or server are excluded.
 _NAME = re.compile(rf"{_WORDS}|jaas|oauthbearer[._-]?config|user[._-]?info|ssl\.key(\.pem|store\.key)?$", re.IGNORECASE)
 _PLACE = re.compile(r"\.(location|endpoint\.url|file|path)$", re.IGNORECASE)
 # Words that mean a secret only at the end of a name, unless the value is a switch: "db.pass", "azureSas".

@@ -95,12 +95,12 @@ def query_causes(query: StreamingQuery) -> list[Cause]:
 
 
 def significant(chain: Sequence[Cause]) -> list[Cause]:
-    """Return the causes that do not only carry another one, outermost first; all causes if there are none."""
+    """Return the causes that are no wrappers, outermost first; all causes if all are wrappers."""
     return [cause for cause in chain if cause.kind and not cause.is_wrapper] or list(chain)
 
 
 def _expanded(chain: Iterable[Cause]) -> list[Cause]:
-    """Return a chain with the errors that messages name, without repetitions: at most `MAX_CAUSES`, the innermost."""
+    """Return a chain, each cause followed by errors that its message names: the innermost `MAX_CAUSES`, each once."""
     causes = [each for cause in chain for each in (cause, *told_causes(cause.message))]
     return [*dict.fromkeys(reversed(causes))][:MAX_CAUSES][::-1]
 

@@ -148,7 +148,7 @@ def translated(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = 
     """Return the error for the user from a chain of causes.
 
     Args:
-        chain: From `causes_of` or `query_causes`.
+        chain: The result of `causes_of` or `query_causes`.
         checkpoint: Checkpoint directory of the query; empty if it has none yet.
         log: Spark's log, unless spark-submit has started Spark.
 

@@ -81,7 +81,7 @@ def continue_goka(
         plan: The plan of the topology.
         topology: Its pipelines are the groups. A group without values or offsets from Goka begins as a new group.
         journals: The journals, which are the first sources of the query.
-        checkpoint: Spark's own checkpoint, which is empty yet.
+        checkpoint: Spark's own checkpoint, which is still empty.
         mark: The id of the whole checkpoint.
 
     Raises:

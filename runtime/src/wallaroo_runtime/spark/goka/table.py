@@ -86,7 +86,7 @@ def load_tables(
         session: The session of the run.
         plan: The plan of the application.
         tables: The tables to read. Without tables the micro-batch writes no state.
-        checkpoint: Spark's own checkpoint, which is empty yet.
+        checkpoint: Spark's own checkpoint, which is still empty.
 
     Returns:
         The counts of each table, by its port.

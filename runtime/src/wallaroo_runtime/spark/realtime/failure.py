@@ -15,7 +15,7 @@ def translated_operator(chain: Sequence[Cause], checkpoint: str, log: Path, poli
     """Return the error for the user from the causes of a failed query.
 
     Args:
-        chain: From `query_causes`.
+        chain: The result of `query_causes`.
         checkpoint: Spark's own checkpoint.
         log: Path of Spark's log.
         policy: Says which dead letters stop the query.

@@ -257,9 +257,9 @@ def start_realtime(
     """Start the workers, then the query.
 
     Args:
-        session: From `create_session`, with the settings of `session_settings`.
-        plan: Has no obstacle to real-time mode.
-        topology: Says how workers are started.
+        session: The result of `create_session` with the settings of `session_settings`.
+        plan: A plan without obstacles to real-time mode.
+        topology: Has the commands of the workers.
         options: Options of the query.
         services: Returns the addresses of gateway and egress. Gets the gRPC target of each worker by name.
         tell_done: Gets the counts of visits when all their output is in the outbox. It raises `Away` after a short

@@ -80,7 +80,7 @@ def operator_settings(
     """Return the settings of the operators as JSON. It has no token, since Spark shows it.
 
     Args:
-        plan: Has no obstacle to real-time mode.
+        plan: A plan without obstacles to real-time mode.
         workers: The workers by name.
         services: The services of the run.
         policy: Says which dead letters stop the query.
