@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 class WindowBounds(NamedTuple):
     """When a window begins and ends, in milliseconds since 1970.
 
-    A window of time holds the times from `start_ms` to before `end_ms`. Of a late message that is emitted alone, and of
-    a window of a number of messages, both are times of messages: the first and the last one.
+    A window of time contains times from `start_ms` on and before `end_ms`. For a count window they are the times of its
+    first and its last message. For a late message that is emitted alone, both are the message's time.
 
     Attributes:
-        start_ms: Its begin.
-        end_ms: Its end.
+        start_ms: Begin of the window.
+        end_ms: End of the window.
 
     Example:
         >>> bounds = WindowBounds(start_ms=60_000, end_ms=120_000)
@@ -27,8 +27,8 @@ class WindowBounds(NamedTuple):
 class Aggregation(ABC):
     """The aggregation of a window: messages go into accumulators, which are combined and turned into an output.
 
-    Accumulators are saved like states. Parts of a window are computed apart and combined, so `combine` must be
-    associative, and combining with the initial accumulator must change nothing.
+    Accumulators are saved like states. Parts of a window are aggregated separately and then combined, so `combine` must
+    be associative, and combining with the initial accumulator must change nothing.
 
     Example:
         >>> class Total(Aggregation):
@@ -47,7 +47,7 @@ class Aggregation(ABC):
         'Total'
 
     Attributes:
-        outputs: Names of the outputs that `output` may emit to, with `wallaroo.output(name, value)`.
+        outputs: Names of further outputs. To emit to one, `output` returns `wallaroo.output(name, value)`.
 
     Source: Wallaroo 0.6; named outputs are new here.
     """
@@ -55,7 +55,7 @@ class Aggregation(ABC):
     outputs: tuple[str, ...] = ()
 
     def name(self) -> str:
-        """Return the name of the step; the class's by default."""
+        """Return the name of the step, by default the name of the class."""
         return type(self).__name__
 
     @abstractmethod
@@ -64,21 +64,21 @@ class Aggregation(ABC):
 
     @abstractmethod
     def update(self, input: Any, accumulator: Any) -> Any:
-        """Take a message into an accumulator, which it changes in place.
+        """Add a message to an accumulator by changing the accumulator in place.
 
-        What it returns has no effect, as in Wallaroo. A message for which it returns a new accumulator is a dead letter
-        (C522), since its content would be lost: an accumulator must be an object that can change.
+        The accumulator must be a mutable object. The return value has no effect, as in Wallaroo. But if it is a new
+        accumulator, the message is a dead letter (C522), because its content would be lost.
         """
 
     @abstractmethod
     def combine(self, accumulator1: Any, accumulator2: Any) -> Any:
-        """Return the accumulator of the messages of both, which it leaves as they are."""
+        """Return an accumulator for the messages of both, without a change of the two arguments."""
 
     @abstractmethod
     def output(self, key: str, accumulator: Any) -> Any:
-        """Return the window's output for a key, or None for none; it leaves the accumulator as it is.
+        """Return the window's output for a key, or None for no output, without a change of the accumulator.
 
-        With a further parameter `bounds` it gets when the window begins and ends, as a `WindowBounds`.
+        If the method has a parameter `bounds`, it gets the begin and end of the window as a `WindowBounds`.
 
         Example:
             >>> class Counted(Aggregation):

@@ -1,4 +1,4 @@
-"""The application that a program declares, of pipelines of sources, steps and sinks."""
+"""The application that a program declares: its pipelines, with their sources, steps and sinks."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,21 +9,21 @@ from wallaroo.diagnostic.location import Location
 from wallaroo.message.serialization import Serializer
 
 CREATE, DEAD_LETTER = "create", "dead_letter"
-# What happens when user code fails on a message; an empty text stands for what the application, or the default, says.
+# Policies for failing user code. An empty text means the application's policy, or the default if it has none.
 POLICIES = (DEAD_LETTER, "fail")
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteComponent:
-    """A component of another program, to be handed to `to`.
+    """A component of another program, to be passed to `to`.
 
     Attributes:
         worker: Name of the worker that hosts it.
-        target: The program, as this one names it.
-        name: Name under which that program offers it.
+        target: File, module or package of the other program, as this program writes it.
+        name: Name under which the other program offers the component.
         kind: Kind of the step, e.g. `computation`.
-        input: Codec of the messages that it takes.
-        output: Codec of the messages that it gives.
+        input: Codec of its input messages.
+        output: Codec of its output messages.
         outputs: Codecs of the messages for its named outputs.
     """
 
@@ -47,7 +47,7 @@ class Component:
 
 @dataclass(slots=True)
 class Generator:
-    """Makes messages, each from the one before; None ends them."""
+    """The functions of a generator: each message is made from the previous one, and None ends the messages."""
 
     initial_value: Callable[[], Any]
     apply: Callable[[Any], Any]
@@ -59,15 +59,15 @@ class Source:
 
     Attributes:
         kind: `tcp`, `kafka`, `spark`, `connector` or `generator`.
-        fields: What the document says of this kind, in schema order.
+        fields: Properties of this kind in the topology document, in schema order.
         decode: The decoder's function from payload to message; None for a generator.
-        header_length: TCP: bytes before each payload.
-        payload_length: TCP: the decoder's function from header to length of the payload.
-        event_time: Gives a payload's time in milliseconds since 1970, where the wire format holds one; a failure is one
-            of the decoder.
-        gives_keys: Whether its messages carry keys.
-        gives_time: Whether its messages have a time of their own, rather than that of their arrival.
-        codec: Of its messages, where they go to another worker.
+        header_length: For TCP: number of bytes before each payload.
+        payload_length: For TCP: the decoder's function from header to length of the payload.
+        event_time: Returns a payload's time in milliseconds since 1970, if payloads contain a time. An error in it
+            counts as an error of the decoder.
+        gives_keys: Whether its messages have keys.
+        gives_time: Whether its messages have an event time; otherwise their arrival time counts.
+        codec: Codec of messages that go from here to another worker.
     """
 
     path: str
@@ -91,14 +91,14 @@ class State:
 
     Attributes:
         build: Makes the state of a key.
-        partition: Gives the key of a message; None when there is one state only, or messages carry their key.
+        partition: Returns the key of a message. None if there is only one state, or messages have keys already.
         keys: Keys declared up front, as the program wrote them.
-        unknown: What other keys do, `create` or `dead_letter`.
-        is_by_message: Whether the key is the one that the message carries.
-        is_absent: Says of a changed state whether the key no longer has one; None: every state is one.
-        show: Returns what people see of a state; None: the state itself.
-        shape: Types of its fields by their paths, where the class that makes it does not have them; None: it does.
-        ttl_ms: How long the state of a key stays after its last message; 0: for ever.
+        unknown: Policy for messages with other keys, `create` or `dead_letter`.
+        is_by_message: Whether the key of a message was set upstream, and is not computed here.
+        is_absent: Returns whether a changed state means that its key has no state now; None if it never does.
+        show: Converts a state to the form in which it is shown to people; None shows the state itself.
+        shape: Types of the state's fields by path; None if the state class declares them.
+        ttl_ms: How long a state is kept after the last message of its key, in milliseconds; 0 keeps it for ever.
     """
 
     name: str
@@ -120,18 +120,18 @@ class Step:
 
     Attributes:
         run: The user's function; None for `collect`, `output` and `window`.
-        is_always_persisted: Whether a state computation returns its output alone, every change being saved.
-        window: What the document says of a window.
+        is_always_persisted: Whether a state computation returns only its output; its state is then always saved.
+        window: The `window` entry of the topology document.
         aggregation: A window's aggregation.
-        remote: What another program runs in place of `run`.
-        codec: Of its messages, where they go to another worker.
-        outputs: Names of its outputs; each is a step of kind `output`, right after it.
-        visits: Names of the visits that a state computation takes.
-        visit: Its visitor; None: it takes none.
+        remote: Component of another program that replaces `run`; None if the step runs in this program.
+        codec: Codec of messages that go from here to another worker.
+        outputs: Names of its named outputs. Each one is a step of kind `output`, directly after this step.
+        visits: Names of the visits that a state computation accepts.
+        visit: The visitor function; None if the step accepts no visits.
         timers: Names of the timers that a state computation sets.
-        fire: What runs when one is due: `fire(name, key, state, time, timers)`.
+        fire: Function for a timer that is due, `fire(name, key, state, time, timers)`.
         takes_timers: Whether `run` takes `timers` as its last argument.
-        time: Which time counts for timers and the ttl of its state, `ingest` or `event`; empty: it has neither.
+        time: Time that counts for timers and ttl, `ingest` or `event`; empty if the step has no timers and no ttl.
     """
 
     path: str
@@ -162,7 +162,7 @@ class Sink:
 
     Attributes:
         kind: `tcp`, `kafka` or `spark`.
-        fields: What the document says of this kind, in schema order.
+        fields: Properties of this kind in the topology document, in schema order.
     """
 
     path: str
@@ -187,7 +187,7 @@ class Pipeline:
 
     @property
     def last(self) -> str:
-        """Name of the last step, else of the last source; its own where it has neither."""
+        """Name of the last step. Without steps the last source's name, and without sources the pipeline's own name."""
         return [self.name, *(each.name for each in self.sources), *(each.name for each in self.steps)][-1]
 
     def name_apart(self) -> None:
@@ -205,18 +205,18 @@ class Pipeline:
 
 @dataclass(slots=True)
 class Application:
-    """The application that `ApplicationBuilder.build()` or `build_application` gives and `application_setup` returns.
+    """An application, made by `ApplicationBuilder.build()` or `build_application`; `application_setup` returns it.
 
     Attributes:
-        name: Its name.
+        name: Name of the application.
         pipelines: Its pipelines, in the order of the program.
         components: The user's code of its parts.
         serializer: The codec of messages and states.
-        on_error: What happens when user code fails on a message, as for `ApplicationBuilder`; empty: the default.
-        offers: Components of a library, by the name under which other programs know them.
-        connectors: The connectors' configs by name; scripts of `wallaroo.experimental` look for theirs here.
+        on_error: Policy for failing user code, as for `ApplicationBuilder`; empty for the default.
+        offers: Components of a library, by the names that other programs use.
+        connectors: Configs of connectors by name; scripts of `wallaroo.experimental` find their own config here.
 
-    Source: Wallaroo 0.1, where `build()` gives a list for the engine in its place.
+    Source: Wallaroo 0.1, where `build()` returns a list for its engine instead.
     """
 
     name: str
@@ -232,7 +232,7 @@ class Application:
             pipeline.name_apart()
 
     def programs(self) -> dict[str, str]:
-        """Return name of the worker and target of each program whose components take part."""
+        """Return the target of each other program that hosts components, by the name of its worker."""
         steps = (step for pipeline in self.pipelines for step in pipeline.steps)
         return {step.remote.worker: step.remote.target for step in steps if step.remote is not None}
 

@@ -1,4 +1,4 @@
-"""Finds the methods of a component that a program passes: decorated functions, classes, objects."""
+"""Finds the methods of a component that a program passes: a decorated function, a class or an object."""
 
 import inspect
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from wallaroo.diagnostic.place import Place
 from wallaroo.message.output import collected
 from wallaroo.message.timer import DECLARE
 
-# Where a decorated function belongs that is no computation of the kind that a method takes.
+# The builder method that takes a decorated function, by kind. An error names it if another method got the function.
 _OTHER_METHOD = {
     "computation": "to",
     "computation_multi": "to",
@@ -28,7 +28,7 @@ _OTHER_METHOD = {
 
 @dataclass(slots=True)
 class ComponentMethod:
-    """A method of a component, as it is to be called."""
+    """The methods of a component that a worker calls, and the names that the component declares."""
 
     kind: str
     name: str
@@ -44,7 +44,7 @@ class ComponentMethod:
 
 
 def instance(place: Place, parameter: str, value: Any, decorator: str, expected: str) -> Any:
-    """Return the object of a component: itself, or an instance of the class; None after a finding."""
+    """Return the object of a component: the value itself, or an instance of a class. Return None after a finding."""
     if inspect.isabstract(value):
         _lacks(place, parameter, value)
         return None
@@ -66,7 +66,7 @@ def instance(place: Place, parameter: str, value: Any, decorator: str, expected:
 
 
 def _plain(place: Place, parameter: str, function: Any, decorator: str) -> None:
-    """Record that a function is not decorated; one of which there is no `def` in the program cannot be."""
+    """Record that a function is not decorated. A lambda or a function of a library gets a `def` in the remedy."""
     fix, expected = f"decorate it with {decorator}", "a decorated one"
     if getattr(function, "__name__", "") == "<lambda>":
         fix = f"write a function with `def` in its place, and decorate that with {decorator}"
@@ -81,7 +81,7 @@ def _plain(place: Place, parameter: str, function: Any, decorator: str) -> None:
 
 
 def _lacks(place: Place, what: str, cls: type) -> None:
-    """Record which methods a class lacks that it must have."""
+    """Record the required methods that a class lacks."""
     own = [name for name in vars(cls) if callable(getattr(cls, name)) and not name.startswith("__")]
     for name in sorted(cls.__abstractmethods__):  # type: ignore[attr-defined]
         parameters = ", ".join(inspect.signature(getattr(cls, name)).parameters)
@@ -100,9 +100,9 @@ def method(
     *,
     may_yield: bool = False,
 ) -> Callable[..., Any] | None:
-    """Return the first of `names` that the component has, checked with `call_finding`; None after a finding.
+    """Return the first method of `names` that the component has, checked with `call_finding`; None after a finding.
 
-    For decorated functions it is the function itself: the methods only pass the arguments on.
+    For a decorated function the result is the function itself, because its methods only pass the arguments on.
     """
     if isinstance(component, BaseWrapped) and hasattr(component, names[0]) and names[0] in _DIRECT:
         if component.finding is not None:
@@ -149,7 +149,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod
     takes_timers = has_state and takes(function, "timers")
     parameters += ("timers",) if takes_timers else ()
     kind = ("state_computation" if has_state else "computation") + ("_multi" if is_multi else "")
-    # What yields cannot say whether the state is to be persisted.
+    # A generator function cannot return `persist`, so it may not have a state without a state class.
     may_yield = is_multi and (not has_state or getattr(component, "state_class", None) is not None)
     run = method(place, kind, component, names, parameters, may_yield=may_yield)
     label = method(place, kind, component, ("name",), ())
@@ -165,7 +165,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod
 
 
 def _time(place: Place, component: Any, call: ComponentMethod, *, has_state: bool, may_yield: bool) -> None:
-    """Read the timers of a computation, and the time to live of a key's state."""
+    """Read the timers of a computation and the time to live of its states."""
     call.timers, owner = _names(component, "timers"), f'{call.kind} "{call.name}"'
     ttl = (
         getattr(component, "ttl", None)
@@ -198,7 +198,7 @@ def _time(place: Place, component: Any, call: ComponentMethod, *, has_state: boo
 
 
 def outputs_of(component: Any) -> tuple[str, ...]:
-    """Return the names of the outputs that a component declares; windows have those of their aggregation."""
+    """Return the names of the outputs that a component declares. For windows their aggregation declares them."""
     component = getattr(component, "aggregation", component)
     if isinstance(component, (BaseWrapped, RemoteComponent)):
         return tuple(component.outputs)

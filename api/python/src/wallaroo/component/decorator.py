@@ -1,6 +1,6 @@
 """The decorators of Wallaroo 0.4 to 0.6.
 
-A decorated function can still be called; `f()` gives the object, `f(x)` runs the function.
+A decorated function can still be called: `f(x)` runs the function. `f()` returns the component object.
 """
 
 import functools
@@ -31,14 +31,14 @@ G = TypeVar("G")
 
 
 class StateDecorator(Protocol[C]):
-    """The decorator that `state_computation` gives; it keeps the type of the function."""
+    """The decorator that `state_computation` returns. It keeps the type of the function."""
 
     def __call__(self, function: Callable[P, R]) -> StateComputation[P, R, C]:
         """Make a function a state computation."""
 
 
 class StateDecoratorMulti(Protocol[C]):
-    """The decorator that `state_computation_multi` gives."""
+    """The decorator that `state_computation_multi` returns."""
 
     def __call__(self, function: Callable[P, R]) -> StateComputationMulti[P, R, C]:
         """Make a function a state computation with any number of outputs."""
@@ -47,14 +47,15 @@ class StateDecoratorMulti(Protocol[C]):
 def computation(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Callable[P, R]], Computation[P, R]]:
     """Make a function `f(data)` a computation: it returns one message, or None for no message.
 
-    It runs once per message, on any process, and again after a failure: it should depend on the message alone.
+    The function runs once per message, in any process, and again after a failure. It should depend on the message
+    alone.
 
     Args:
-        name: Name of the step, as the topology and the logs show it.
-        outputs: Names of further outputs, to which it emits with `wallaroo.output(name, value)` in place of a message.
+        name: Name of the step in the topology and the logs.
+        outputs: Names of further outputs. To emit to one, the function returns `wallaroo.output(name, value)`.
 
     Raises:
-        WallarooParameterError: A name is no text, or what is decorated no function (T207).
+        WallarooParameterError: T207 if a name is not a str, or the decorated object cannot be called.
 
     Example:
         >>> @computation("reverse")
@@ -72,14 +73,14 @@ def computation(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Callable
 def computation_multi(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Callable[P, R]], ComputationMulti[P, R]]:
     """Make a function `f(data)` a computation that returns a list of messages; None is an empty list.
 
-    None items of the list are left out. A generator function may yield the messages.
+    Items of the list that are None are ignored. A generator function may yield the messages.
 
     Args:
         name: Name of the step.
-        outputs: As for `computation`; messages for them stand in the list.
+        outputs: Names of further outputs. The list may contain messages for them, made by `wallaroo.output`.
 
     Raises:
-        WallarooParameterError: A name is no text, or what is decorated no function (T207).
+        WallarooParameterError: T207 if a name is not a str, or the decorated object cannot be called.
 
     Example:
         >>> @computation_multi("split")
@@ -109,10 +110,10 @@ def state_computation(
 def state_computation(
     name: str, state: Any = None, *, outputs: Sequence[str] = (), ttl: timedelta | None = None
 ) -> Any:
-    """Make a function `f(data, state)` a state computation. Its result depends on `state`.
+    """Make a function `f(data, state)` a state computation.
 
-    With a state class, for `wallaroo.source(...).to(...)`: the message or None; the state is always saved. Without one,
-    for `ApplicationBuilder`: `(message or None, persist)`.
+    With the argument `state`, for `wallaroo.source(...).to(...)`, the function returns a message or None, and the state
+    is always saved. Without it, for `ApplicationBuilder`, the function returns `(message or None, persist)`.
 
     It may change the state in place. Messages of one key run one after the other, in arrival order. With `persist`
     False nothing is written for that message: what it changed is saved with the key's next True, and is undefined
@@ -121,13 +122,15 @@ def state_computation(
 
     Args:
         name: Name of the step.
-        state: Class that makes the state of a key; its constructor takes no arguments. Its objects must change in
-            place (T207), and keep what they fill in themselves (T234).
-        outputs: As for `computation`.
-        ttl: How long a key's state stays when no message of the key comes; every message is saved then. None: for ever.
+        state: Class that makes the state of a key; its constructor takes no arguments. The objects must be mutable
+            (T207), and must hold in themselves what they collect (T234).
+        outputs: Names of further outputs, as for `computation`.
+        ttl: How long a state is kept after the last message of its key; with a ttl, `persist` has no effect and the
+            state is always saved. None keeps states for ever.
 
     Raises:
-        WallarooParameterError: A name is no text, `ttl` no time, or what is decorated no function (T207).
+        WallarooParameterError: T207 if a name is not a str, `ttl` is not a valid span, or the decorated object cannot
+            be called.
 
     Example:
         >>> class Total:
@@ -143,7 +146,7 @@ def state_computation(
         >>> add(3, Total()), count("a", {"a": 1})
         (3, (2, True))
 
-    Source: Wallaroo 0.4 to 0.5 without, 0.6 with a state class.
+    Source: Wallaroo 0.4 to 0.5 without a state class, 0.6 with one.
     """
     return _named(StateComputation, name, state, outputs=outputs, ttl=ttl)
 
@@ -165,16 +168,16 @@ def state_computation_multi(
 ) -> Any:
     """Make a function `f(data, state)` a state computation with any number of outputs.
 
-    It returns a list of messages or None, and without a state class the pair of that and `persist`.
+    The function returns a list of messages, or None. Without a state class it returns `(list or None, persist)`.
 
     Args:
         name: Name of the step.
         state: As for `state_computation`.
-        outputs: As for `computation`.
+        outputs: Names of further outputs, as for `computation_multi`.
         ttl: As for `state_computation`.
 
     Raises:
-        WallarooParameterError: A name is no text, `ttl` no time, or what is decorated no function (T207).
+        WallarooParameterError: As for `state_computation`.
 
     Example:
         >>> @state_computation_multi("pair", state=list)
@@ -184,7 +187,7 @@ def state_computation_multi(
         >>> pair("a", [])
         ['a', 1]
 
-    Source: Wallaroo 0.4 to 0.5 without, 0.6 with a state class.
+    Source: Wallaroo 0.4 to 0.5 without a state class, 0.6 with one.
     """
     return _named(StateComputationMulti, name, state, outputs=outputs, ttl=ttl)
 
@@ -192,13 +195,13 @@ def state_computation_multi(
 def key_extractor(function: Callable[P, R]) -> KeyExtractor[P, R]:
     """Make a function `f(data)` a key extractor for `key_by`: it returns a key as str, bytes or int.
 
-    It runs once per message and again after a restart, so it must depend on the message alone.
+    The function runs once per message and again after a restart, so it must depend on the message alone.
 
     Args:
-        function: Takes a message.
+        function: Takes a message and returns its key.
 
     Raises:
-        WallarooParameterError: It is no function (T207).
+        WallarooParameterError: T207 if `function` cannot be called.
 
     Example:
         >>> @key_extractor
@@ -215,13 +218,13 @@ def key_extractor(function: Callable[P, R]) -> KeyExtractor[P, R]:
 def partition(function: Callable[P, R]) -> Partition[P, R]:
     """Make a function `f(data)` a partition function: it returns the key of a message as str, bytes or int.
 
-    It runs once per message and again after a restart, so it must depend on the message alone.
+    The function runs once per message and again after a restart, so it must depend on the message alone.
 
     Args:
-        function: Takes a message.
+        function: Takes a message and returns its key.
 
     Raises:
-        WallarooParameterError: It is no function (T207).
+        WallarooParameterError: T207 if `function` cannot be called.
 
     Example:
         >>> @partition
@@ -239,10 +242,10 @@ def encoder(function: Callable[P, R]) -> Encoder[P, R]:
     r"""Make a function `f(data)` an encoder: it returns bytes, str (sent as UTF-8), or None to send nothing.
 
     Args:
-        function: Takes a message. For Kafka and Spark it may return a pair of value and key, too.
+        function: Takes a message. For a sink of Kafka or Spark it may also return a pair of value and key.
 
     Raises:
-        WallarooParameterError: It is no function (T207).
+        WallarooParameterError: T207 if `function` cannot be called.
 
     Example:
         >>> @encoder
@@ -257,7 +260,7 @@ def encoder(function: Callable[P, R]) -> Encoder[P, R]:
 
 
 def _with_brackets(declare: Callable[P, G]) -> Callable[P, G]:
-    """Refuse a function in place of the arguments: a decorator without brackets is called with it."""
+    """Refuse a function as the only argument: the program has written the decorator without brackets."""
 
     @functools.wraps(declare)
     def called(*args: P.args, **kwargs: P.kwargs) -> G:
@@ -276,15 +279,16 @@ def _with_brackets(declare: Callable[P, G]) -> Callable[P, G]:
 def decoder(
     header_length: int, length_fmt: str, *, event_time: EventTime | None = None
 ) -> Callable[[Callable[P, R]], Decoder[P, R]]:
-    """Make a function `f(bs)` a decoder: it gets exactly the payload as bytes, returns a message or None.
+    """Make a function `f(bs)` a decoder: it gets the payload, without header, and returns a message or None.
 
     Args:
-        header_length: Bytes that stand before each payload.
-        length_fmt: Format of `struct` that reads the payload's length from them.
-        event_time: As for `line_decoder`.
+        header_length: Number of bytes of the header before each payload.
+        length_fmt: Format of `struct` that reads the payload's length in bytes from the header.
+        event_time: Takes the payload and returns its time, as for `line_decoder`.
 
     Raises:
-        WallarooParameterError: The first two do not go together, or what is decorated is no function (T207).
+        WallarooParameterError: T207 if `length_fmt` does not fit `header_length`, or the decorated object cannot be
+            called.
 
     Example:
         >>> @decoder(header_length=4, length_fmt=">I")
@@ -300,7 +304,7 @@ def decoder(
 
 
 def _shown(value: Any) -> str:
-    """Show the value of a parameter; that of a decorator without brackets is the function itself."""
+    """Show the value of a parameter; for a decorator without brackets the value is the decorated function."""
     return f"the function {value.__name__}" if inspect.isroutine(value) else shown(value)
 
 

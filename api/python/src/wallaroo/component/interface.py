@@ -1,6 +1,6 @@
-"""The forms in which programs hand over their parts, for type checkers: decorated functions, classes, objects.
+"""Types for the components that programs pass: decorated functions, classes, objects.
 
-Each union is what one parameter takes. Checks at run time are in `component`; these only let mypy find faults earlier.
+Each union is the type of one parameter. They let mypy find faults early; the checks at run time are in `component`.
 """
 
 from collections.abc import Callable, Iterable
@@ -66,7 +66,7 @@ class ManyWithTimers(Named, Protocol[N]):
 
 
 class HasState(Named, Protocol[T]):
-    """A computation that names the state that it takes, as those of Wallaroo 0.6 do."""
+    """A computation that names its state class, as in Wallaroo 0.6."""
 
     @property
     def state_class(self) -> "StateOf[T]":
@@ -74,28 +74,28 @@ class HasState(Named, Protocol[T]):
 
 
 class OneWithItsState(HasState[S], Protocol[S]):
-    """A state computation that names its state; the decorated ones are such."""
+    """A state computation that names its state class, e.g. a decorated function."""
 
     def compute(self, data: Any, state: S, /) -> Any:
         """Run the computation."""
 
 
 class ManyWithItsState(HasState[S], Protocol[S]):
-    """A state computation with any number of outputs that names its state; the decorated ones are such."""
+    """A state computation with any number of outputs that names its state class, e.g. a decorated function."""
 
     def compute_multi(self, data: Any, state: S, /) -> Iterable[Any] | None:
         """Run the computation."""
 
 
 class OneWithItsTimers(HasState[S], Protocol[S]):
-    """A state computation that names its state and sets timers."""
+    """A state computation that names its state class and sets timers."""
 
     def compute(self, data: Any, state: S, timers: Timers, /) -> Any:
         """Run the computation."""
 
 
 class ManyWithItsTimers(HasState[S], Protocol[S]):
-    """A state computation with any number of outputs that names its state and sets timers."""
+    """A state computation with any number of outputs that names its state class and sets timers."""
 
     def compute_multi(self, data: Any, state: S, timers: Timers, /) -> Iterable[Any] | None:
         """Run the computation."""
@@ -161,14 +161,14 @@ class CutsLines(Decodes, Protocol):
         """Return "newline"."""
 
 
-# The decorated ones are such objects, too: what their methods take is what the function takes.
+# Decorated functions have these types, too: their methods have the parameters of the function.
 Stateless: TypeAlias = RemoteComponent | OneComputed | ManyComputed | type[OneComputed] | type[ManyComputed]
-# With its state: the decorator names a class, whose objects the function takes.
+# Computations whose decorator names the state class.
 Stateful: TypeAlias = (
     OneWithItsState[S] | ManyWithItsState[S] | type[OneWithItsState[S]] | type[ManyWithItsState[S]]
     | OneWithItsTimers[S] | ManyWithItsTimers[S] | type[OneWithItsTimers[S]] | type[ManyWithItsTimers[S]] | Windows
 )  # fmt: skip
-# Without: the pipeline names the class, and the function returns the pair of output and `persist`.
+# Computations whose state class the pipeline names; they return a pair of output and `persist`.
 StateGiven: TypeAlias = (
     OneWithState[S] | ManyWithState[S] | type[OneWithState[S]] | type[ManyWithState[S]]
     | OneWithTimers[S] | ManyWithTimers[S] | type[OneWithTimers[S]] | type[ManyWithTimers[S]]

@@ -1,4 +1,4 @@
-"""Lines over TCP: a decoder of lines and an encoder of lines, e.g. for `nc` and for JSON lines."""
+"""Lines over TCP: a decoder and an encoder of lines, e.g. for `nc` and for JSON lines."""
 
 from collections.abc import Callable
 from typing import Any, overload
@@ -11,7 +11,8 @@ class LineDecoder(WithTime[P, R]):
     """Turns a line into a message; made by `line_decoder`, with the same parameters.
 
     Attributes:
-        framing: States that the messages of a TCP source are lines; decoders of your own may have it, too.
+        framing: "newline": a TCP source cuts its stream into lines. A decoder class of a program may have this
+            attribute, too.
 
     Example:
         >>> LineDecoder(bytes.decode).decode(b"abc")
@@ -38,11 +39,11 @@ class LineEncoder(Encoder[P, R]):
     is_direct = False
 
     def encode(self, data: Any) -> bytes | None:
-        """Return the line of a message with its end; None: nothing is sent.
+        """Return the line of a message with its line break, or None to send nothing.
 
         Raises:
-            TypeError: The function returns what is no bytes, text or None.
-            ValueError: There is a line break in it.
+            TypeError: The function returns a value that is not bytes, str or None.
+            ValueError: The line contains a line break.
         """
         line = self.function(data)
         if line is None:
@@ -68,16 +69,16 @@ def line_decoder(*, event_time: EventTime | None = None) -> Callable[[Callable[P
 def line_decoder(function: Any = None, *, event_time: EventTime | None = None) -> Any:
     """Make a function `f(bs)` a decoder of lines: it gets a line without LF or CR LF, returns a message or None.
 
-    A TCP source with it cuts its stream at line breaks; a last line without one ends with the connection. Empty lines
-    are messages, too. A line may have 16 MiB; a longer one closes its connection (R606).
+    A TCP source with this decoder cuts its stream at line breaks. The end of the connection ends the last line, too.
+    Empty lines are messages. A line has at most 16 MiB; a longer line closes its connection (R606).
 
     Args:
         function: Takes the bytes of a line.
-        event_time: Takes them, too, and returns their time in milliseconds since 1970; windows go by it. Where it
-            fails the message is a dead letter (C505).
+        event_time: Takes the bytes of a line and returns the time of the message in milliseconds since 1970, which
+            windows and timers use. If it fails, the message is a dead letter (C505).
 
     Raises:
-        WallarooParameterError: One of them is no function (T207).
+        WallarooParameterError: T207 if `function` or `event_time` cannot be called.
 
     Example:
         >>> import json
@@ -104,10 +105,10 @@ def line_encoder(function: Callable[P, R]) -> LineEncoder[P, R]:
     r"""Make a function `f(data)` an encoder of lines: it returns bytes or str without a line break, or None.
 
     Args:
-        function: Takes a message. A line break in what it returns makes the message a dead letter (C501).
+        function: Takes a message. If the result contains a line break, the message is a dead letter (C501).
 
     Raises:
-        WallarooParameterError: It is no function (T207).
+        WallarooParameterError: T207 if `function` cannot be called.
 
     Example:
         >>> import json

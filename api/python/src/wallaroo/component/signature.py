@@ -1,4 +1,4 @@
-"""Checks that user functions can be called with their arguments, and that a call gives their result."""
+"""Checks that user functions can be called with their arguments, and that a call returns a result at once."""
 
 import functools
 import inspect
@@ -23,14 +23,14 @@ _OTHER_TYPES = {"complex", "list", "dict", "set", "None", "NoneType"}
 def call_finding(
     kind: str, name: str, function: Callable[..., Any], parameters: tuple[str, ...], *, may_yield: bool = False
 ) -> Diagnostic | None:
-    """Return the finding of a function that cannot be called (T202), or whose call only promises a result (T207).
+    """Return T202 for a function that does not take its arguments, or T207 if a call returns only a promise.
 
     Args:
-        kind: Of the part, for the text.
-        name: Of the part.
-        function: What is called.
-        parameters: Names of the arguments that it gets.
-        may_yield: Whether it may be a generator function.
+        kind: Kind of the part, for the text of the finding.
+        name: Name of the part.
+        function: Function or other object that will be called.
+        parameters: Names of the arguments of the call.
+        may_yield: Whether `function` may be a generator function.
     """
     target = target_of(function)
     for is_deferred, form, fix in _DEFERRED[:2] if may_yield else _DEFERRED:
@@ -44,7 +44,7 @@ def call_finding(
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return None  # written in C, without a signature: only a call can tell
+        return None  # written in C, without a signature: only a call shows a fault
     taken = len(signature.parameters)
     named = ", ".join(each.name for each in signature.parameters.values() if each.kind is each.KEYWORD_ONLY)
     try:
@@ -67,7 +67,7 @@ def call_finding(
 
 
 def target_of(function: Any) -> Any:
-    """Return the function that a call runs in the end, as far as the object shows it."""
+    """Return the function that a call finally runs: unwrap partials, caches, methods and callable objects."""
     while True:
         if isinstance(function, functools.partial):
             function = function.func
@@ -75,7 +75,7 @@ def target_of(function: Any) -> Any:
             function = function.__wrapped__
         elif inspect.ismethod(function) or isinstance(function, (staticmethod, classmethod)):
             function = function.__func__
-        elif hasattr(type(function), "is_direct"):  # what a decorator has made
+        elif hasattr(type(function), "is_direct"):  # a decorated function
             function = function.function
         elif (
             inspect.isroutine(function)
@@ -88,7 +88,7 @@ def target_of(function: Any) -> Any:
 
 
 def takes(function: object, parameter: str) -> bool:
-    """Return whether a function has a parameter of a name, and so wants an optional argument.
+    """Return whether a function has a parameter of this name, and so gets an optional argument.
 
     Example:
         >>> takes(lambda key, accumulator, bounds=None: key, "bounds"), takes(lambda key, accumulator: key, "bounds")
@@ -101,7 +101,7 @@ def takes(function: object, parameter: str) -> bool:
 
 
 def partition_finding(state: str, function: Callable[..., Any], owner: object) -> Diagnostic | None:
-    """Return T208 when a partition function's annotation promises a type that cannot be a key."""
+    """Return T208 if the annotated result type of a partition function cannot be a key."""
     target = inspect.unwrap(function)
     annotation = getattr(target, "__annotations__", {}).get("return", "")
     name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", repr(annotation))
@@ -128,10 +128,10 @@ def _definition(function: Callable[..., Any], parameters: tuple[str, ...]) -> st
 
 
 def check_lengths(method: str, header_length: int, length_fmt: str) -> None:
-    """Refuse a format that does not read a length from a header.
+    """Check a decoder's format of the payload length.
 
     Raises:
-        WallarooParameterError: T207.
+        WallarooParameterError: T207 if `length_fmt` has another size, or does not begin with an integer.
     """
     try:
         size = struct.calcsize(length_fmt)

@@ -1,4 +1,4 @@
-"""Windows: which messages of a key an aggregation takes together."""
+"""Windows: they group the messages of a key for an aggregation."""
 
 import warnings
 from collections.abc import Mapping
@@ -11,20 +11,20 @@ from wallaroo.diagnostic.location import called_from
 MAX_MS = 31_536_000_000
 NS_PER_MS = 1_000_000
 MAX_COUNT = 1_000_000_000
-MAX_OPEN = 100_000  # windows of a key at once
+MAX_OPEN = 100_000  # windows of a key that are open at once
 FLUSH_MS = 5000
 B = TypeVar("B", bound="TimedWindowsBuilder")
 LATE = {"drop": "drop", "fire-per-message": "fire_per_message", "place-in-oldest-window": "place_in_oldest_window"}
 
 
 def nanoseconds(count: int) -> int:
-    """Return a span of time in nanoseconds, as windows take it.
+    """Return a span of time in nanoseconds, the unit of all window functions.
 
     Args:
         count: How many nanoseconds.
 
     Raises:
-        WallarooParameterError: It is no int (T207).
+        WallarooParameterError: T207 if `count` is not an int.
 
     Example:
         >>> range_windows(nanoseconds(3_000_000))
@@ -36,13 +36,13 @@ def nanoseconds(count: int) -> int:
 
 
 def microseconds(count: int) -> int:
-    """Return so many microseconds in nanoseconds.
+    """Convert microseconds to nanoseconds.
 
     Args:
         count: How many microseconds.
 
     Raises:
-        WallarooParameterError: It is no int (T207).
+        WallarooParameterError: T207 if `count` is not an int.
 
     Example:
         >>> microseconds(5), microseconds(1_000_000) == seconds(1)
@@ -54,13 +54,13 @@ def microseconds(count: int) -> int:
 
 
 def milliseconds(count: int) -> int:
-    """Return so many milliseconds in nanoseconds.
+    """Convert milliseconds to nanoseconds.
 
     Args:
         count: How many milliseconds.
 
     Raises:
-        WallarooParameterError: It is no int (T207).
+        WallarooParameterError: T207 if `count` is not an int.
 
     Example:
         >>> range_windows(milliseconds(250))
@@ -72,13 +72,13 @@ def milliseconds(count: int) -> int:
 
 
 def seconds(count: int) -> int:
-    """Return so many seconds in nanoseconds.
+    """Convert seconds to nanoseconds.
 
     Args:
         count: How many seconds.
 
     Raises:
-        WallarooParameterError: It is no int (T207).
+        WallarooParameterError: T207 if `count` is not an int.
 
     Example:
         >>> seconds(2)
@@ -90,13 +90,13 @@ def seconds(count: int) -> int:
 
 
 def minutes(count: int) -> int:
-    """Return so many minutes in nanoseconds.
+    """Convert minutes to nanoseconds.
 
     Args:
         count: How many minutes.
 
     Raises:
-        WallarooParameterError: It is no int (T207).
+        WallarooParameterError: T207 if `count` is not an int.
 
     Example:
         >>> minutes(1), minutes(1) == seconds(60)
@@ -108,13 +108,13 @@ def minutes(count: int) -> int:
 
 
 def hours(count: int) -> int:
-    """Return so many hours in nanoseconds.
+    """Convert hours to nanoseconds.
 
     Args:
         count: How many hours.
 
     Raises:
-        WallarooParameterError: It is no int (T207).
+        WallarooParameterError: T207 if `count` is not an int.
 
     Example:
         >>> range_windows(hours(1)).with_slide(minutes(30))
@@ -126,17 +126,17 @@ def hours(count: int) -> int:
 
 
 def range_windows(range_ns: int) -> "RangeWindowsBuilder":
-    """Begin windows over a span of time, per key.
+    """Describe windows of a fixed span of time, per key.
 
-    Without `with_slide` one window begins where the one before ends. A message's time is that of its arrival, or
-    its own where all sources give one (Kafka, connectors, Spark with `timestamp`).
+    Without `with_slide` each window begins at the end of the previous one. The time of a message is its event time if
+    all sources provide one (Kafka, connectors, Spark with `timestamp`), otherwise the time of its arrival.
 
     Args:
-        range_ns: Length of a window in nanoseconds. Times of messages are in milliseconds, so it is rounded up to whole
-            milliseconds, with a warning.
+        range_ns: Length of a window in nanoseconds. Times of messages are in milliseconds, so the length is rounded up
+            to whole milliseconds, with a warning.
 
     Raises:
-        WallarooParameterError: It is not a number of more than 0 nanoseconds and at most 365 days.
+        WallarooParameterError: T207 if `range_ns` is not an int of 1 nanosecond to 365 days.
 
     Example:
         >>> windows = range_windows(seconds(9)).with_slide(seconds(3)).with_delay(seconds(1))
@@ -149,18 +149,18 @@ def range_windows(range_ns: int) -> "RangeWindowsBuilder":
 
 
 def session_windows(gap_ns: int) -> "SessionWindowsBuilder":
-    """Begin sessions, per key: windows of messages without a longer gap between them.
+    """Describe sessions, per key: windows that end when no message comes for a time, the gap.
 
-    A session ends `gap_ns` after its last message; a message whose time is exactly that begins the next one. Where a
-    message falls between two sessions that are open, with less than the gap to both, `combine` joins them. A message's
-    time is as for `range_windows`.
+    A session ends `gap_ns` after its last message. A message at exactly this time begins the next session. If a message
+    lies between two open sessions, and is less than the gap away from both, `combine` joins them. The time of a message
+    is as for `range_windows`.
 
     Args:
-        gap_ns: How long a session waits for its next message, in nanoseconds, rounded up to whole milliseconds with a
-            warning.
+        gap_ns: How long a session waits for its next message, in nanoseconds; rounded up to whole milliseconds, with
+            a warning.
 
     Raises:
-        WallarooParameterError: It is not a number of more than 0 nanoseconds and at most 365 days.
+        WallarooParameterError: T207 if `gap_ns` is not an int of 1 nanosecond to 365 days.
 
     Example:
         >>> session_windows(seconds(30)).with_delay(seconds(5)).with_late_data_policy("fire-per-message")
@@ -170,15 +170,15 @@ def session_windows(gap_ns: int) -> "SessionWindowsBuilder":
 
 
 def count_windows(count: int) -> "CountWindowsBuilder":
-    """Begin windows of a number of messages, per key.
+    """Describe windows of a fixed number of messages, per key.
 
-    A window that is not full is emitted when no message of its key came for 5 seconds.
+    A window that is not full is emitted if no message of its key arrives for 5 seconds.
 
     Args:
-        count: How many messages make a window.
+        count: Number of messages of a window.
 
     Raises:
-        WallarooParameterError: It is not an int of 1 to 1,000,000,000.
+        WallarooParameterError: T207 if `count` is not an int of 1 to 1,000,000,000.
 
     Example:
         >>> import wallaroo
@@ -206,38 +206,38 @@ def count_windows(count: int) -> "CountWindowsBuilder":
 
 
 class Windows:
-    """Windows with their aggregation; made by `over`, taken by `Pipeline.to`.
+    """Windows with their aggregation; made by `over`, and passed to `Pipeline.to`.
 
     Attributes:
-        fields: What the document says of them, but for `time`.
+        fields: Their entry in the topology document, without `time`.
     """
 
     def __init__(self, fields: Mapping[str, Any], aggregation: Any) -> None:
         self.fields, self.aggregation = fields, aggregation
 
     def document(self, *, has_event_time: bool) -> dict[str, Any]:
-        """Return the document's entry of the windows."""
+        """Return the entry of the windows in the topology document."""
         if self.fields["kind"] == "count":
             return dict(self.fields)
         return {**self.fields, "time": "event" if has_event_time else "ingest"}
 
 
 class RangeWindows(Windows):
-    """Windows over a span of time."""
+    """Windows of a fixed span of time."""
 
 
 class SessionWindows(Windows):
-    """Windows of messages without a longer gap between them."""
+    """Sessions: windows that end when no message comes for the gap."""
 
 
 class CountWindows(Windows):
-    """Windows of a number of messages."""
+    """Windows of a fixed number of messages."""
 
 
 class TimedWindowsBuilder:
-    """Describes windows that a time ends; each method returns a new builder."""
+    """Describes windows that end at a time; each method returns a new builder."""
 
-    _function, _size = "", ""  # that begins it, and its parameter
+    _function, _size = "", ""  # the function that returns this builder, and the name of its parameter
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._given = fields
@@ -250,23 +250,23 @@ class TimedWindowsBuilder:
         return text + (f".with_late_data_policy({self._given['late']!r})" if "late" in self._given else "")
 
     def with_delay(self: B, delay: int) -> B:
-        """Let windows wait `delay` nanoseconds for late messages; with a slide it is rounded up to a multiple of that.
+        """Keep windows open for `delay` more nanoseconds, for late messages; rounded up to a multiple of the slide.
 
         Raises:
-            WallarooParameterError: It is no such span, or is set already.
+            WallarooParameterError: T207 if `delay` is not 0 nanoseconds to 365 days, or a delay is set already.
         """
         return self._with("with_delay", "delay", _in_ms("with_delay", "delay", delay, 0))
 
     def with_late_data_policy(self: B, policy: str) -> B:
-        """Set the policy for messages that are older than all open windows.
+        """Set the policy for late messages, which are older than all open windows.
 
         Args:
-            policy: "drop", the default: they go nowhere, and the run counts them; "fire-per-message": each is emitted
-                at once as a window of its own, whose `bounds` begin and end at its time; "place-in-oldest-window":
-                they count in the oldest open window.
+            policy: "drop", the default, only counts late messages; "fire-per-message" emits each of them at once as a
+                separate window, whose `bounds` begin and end at the message's time; "place-in-oldest-window" adds them
+                to the oldest open window.
 
         Raises:
-            WallarooParameterError: It is none of these, or is set already.
+            WallarooParameterError: T207 if `policy` is another value, or a policy is set already.
         """
         if policy not in LATE:
             expected = " or ".join(f'"{name}"' for name in LATE)
@@ -274,7 +274,7 @@ class TimedWindowsBuilder:
         return self._with("with_late_data_policy", "late", policy)
 
     def _fields(self, kind: str, step_ms: int, **sizes: int) -> dict[str, Any]:
-        """Return the document's entry, unless too many windows of a key would be open at once."""
+        """Return the entry in the topology document; raise T271 if too many windows of a key would be open at once."""
         delay_ms = self._given.get("delay", 0)
         count = -(-(self._given[self._size] + delay_ms) // step_ms)
         if count > MAX_OPEN:
@@ -289,15 +289,15 @@ class TimedWindowsBuilder:
 
 
 class RangeWindowsBuilder(TimedWindowsBuilder):
-    """Describes windows over a span of time; each method returns a new builder."""
+    """Describes windows of a fixed span of time; each method returns a new builder."""
 
     _function, _size = "range_windows", "range"
 
     def with_slide(self, slide: int) -> "RangeWindowsBuilder":
-        """Let a window begin every `slide` nanoseconds, at most the length of a window.
+        """Begin a window every `slide` nanoseconds, at most the length of a window.
 
         Raises:
-            WallarooParameterError: It is no such span, or is set already.
+            WallarooParameterError: T207 if `slide` is not 1 nanosecond to the length of a window, or is set already.
         """
         slide_ms = _in_ms("with_slide", "slide", slide, 1)
         if slide_ms > self._given["range"]:
@@ -308,8 +308,8 @@ class RangeWindowsBuilder(TimedWindowsBuilder):
         """Return the windows with their aggregation, an `Aggregation` class or object.
 
         Raises:
-            WallarooParameterError: More than 100,000 windows would be open at once for each key: range and delay,
-                divided by the slide.
+            WallarooParameterError: T271 if more than 100,000 windows of a key would be open at once. Their number is
+                range plus delay, divided by the slide.
         """
         range_ms = self._given["range"]
         slide_ms = self._given.get("slide", range_ms)
@@ -325,8 +325,8 @@ class SessionWindowsBuilder(TimedWindowsBuilder):
         """Return the sessions with their aggregation, an `Aggregation` class or object.
 
         Raises:
-            WallarooParameterError: More than 100,000 sessions could be open at once for each key: gap and delay,
-                divided by the gap.
+            WallarooParameterError: T271 if more than 100,000 sessions of a key could be open at once. Their number is
+                gap plus delay, divided by the gap.
         """
         gap_ms = self._given["gap"]
         return SessionWindows(self._fields("session", gap_ms, gap_ms=gap_ms), aggregation)
@@ -356,7 +356,7 @@ def _span(unit: str, count: int, factor: int) -> int:
 
 
 def _in_ms(method: str, parameter: str, value: Any, least: int) -> int:
-    """Return nanoseconds as milliseconds, rounded up, and say so."""
+    """Return nanoseconds as milliseconds. Rounds up, with a warning."""
     is_int = isinstance(value, int) and not isinstance(value, bool)
     rounded = -(-value // NS_PER_MS) if is_int else 0
     if not is_int or value < 0 or not least <= rounded <= MAX_MS:

@@ -1,4 +1,4 @@
-"""The objects that the decorators make of functions; they have the methods of Wallaroo's components."""
+"""The objects that the decorators return for functions; they have the methods of Wallaroo's components."""
 
 import functools
 import importlib
@@ -20,32 +20,32 @@ _declared: dict[tuple[str, str], "BaseWrapped[..., Any]"] = {}
 
 
 def declared(module: str, qualname: str) -> "BaseWrapped[..., Any]":
-    """Return the decorated object of a name; unpickling calls it."""
+    """Return the decorated object of this name; unpickling calls this function."""
     if (module, qualname) not in _declared:
         importlib.import_module(module)
     return _declared[module, qualname]
 
 
 class BaseWrapped(Generic[P, R]):
-    """A decorated function; all decorators make one.
+    """A decorated function; the base class of the results of all decorators.
 
-    `f()` gives the object, `f(x)` runs the function. Pickles hold its module and name. Type checkers see the parameters
-    and the result of the function: `BaseWrapped[P, R]`.
+    `f(x)` runs the function, `f()` returns this object. A pickle contains only its module and name. Type checkers see
+    the parameters and the result type of the function: `BaseWrapped[P, R]`.
 
     Args:
         function: The user's function.
-        name: Name of the step; None: the function's.
+        name: Name of the step; None takes the function's name.
 
     Raises:
-        WallarooParameterError: It is no function (T207).
+        WallarooParameterError: T207 if `function` cannot be called.
 
-    Source: Wallaroo 0.4 and 0.5, where `f` and `f()` are the same object too; the class is public since 0.5.2.
+    Source: Wallaroo 0.4 and 0.5, where `f` and `f()` are the same object, too; the class is public since 0.5.2.
     """
 
     kind = "component"
     parameters: tuple[str, ...] = ("data",)
     outputs: tuple[str, ...] = ()
-    # Whether the methods only pass their arguments on to the function; workers call the function itself then.
+    # Whether the methods only pass their arguments on to the function. If so, workers call the function itself.
     is_direct = True
 
     def __init__(self, function: Callable[P, R], name: str | None = None) -> None:
@@ -62,7 +62,7 @@ class BaseWrapped(Generic[P, R]):
         _declared[self.__module__, getattr(self, "__qualname__", self._name)] = self
 
     def name(self) -> str:
-        """Return the name that was given to the decorator, else the function's."""
+        """Return the name that the decorator got, or the function's name if it got none."""
         return self._name
 
     @overload
@@ -72,7 +72,7 @@ class BaseWrapped(Generic[P, R]):
     def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R: ...
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Run the function; without arguments return the object."""
+        """Run the function; without arguments return this object."""
         return self.function(*arguments, **keywords) if arguments or keywords else self
 
     def __reduce__(self) -> Any:
@@ -83,7 +83,7 @@ class WithOutputs(BaseWrapped[P, R]):
     """The attributes that all kinds of computation have.
 
     Attributes:
-        outputs: Names of the outputs to which it may emit.
+        outputs: Names of the outputs to which the computation may emit.
     """
 
     def __init__(self, function: Callable[P, R], name: str | None = None, *, outputs: Sequence[str] = ()) -> None:
@@ -97,17 +97,17 @@ class WithOutputs(BaseWrapped[P, R]):
 
 
 class Computation(WithOutputs[P, R]):
-    """One message in, at most one out; made by `computation`.
+    """A computation with at most one output message for each input message; made by `computation`.
+
+    Use the class directly for a function that cannot be decorated, e.g. one of a library.
 
     Args:
-        function: Takes a message.
-        name: Name of the step; None: the function's.
-        outputs: Names of the outputs to which it may emit.
+        function: Takes a message and returns a message or None.
+        name: Name of the step; None takes the function's name.
+        outputs: Names of the outputs to which the function may emit.
 
     Raises:
-        WallarooParameterError: It is no function, or `outputs` no names (T207).
-
-    It may be made of a function that is defined in another place and cannot be decorated.
+        WallarooParameterError: T207 if `function` cannot be called, or `outputs` is not a sequence of names.
 
     Example:
         >>> upper = Computation(str.upper, "upper")
@@ -125,7 +125,7 @@ class Computation(WithOutputs[P, R]):
 
 
 class ComputationMulti(WithOutputs[P, R]):
-    """One message in, any number out; made by `computation_multi`. Parameters are those of `Computation`.
+    """A computation with any number of outputs; made by `computation_multi`, parameters as for `Computation`.
 
     Example:
         >>> split = ComputationMulti(str.split, "split")
@@ -143,7 +143,7 @@ class ComputationMulti(WithOutputs[P, R]):
 
 
 class Partition(BaseWrapped[P, R]):
-    """Gives a message's key: str, bytes or int; made by `partition`. Parameters are those of `BaseWrapped`.
+    """Returns a message's key: str, bytes or int; made by `partition`, parameters as for `BaseWrapped`.
 
     Example:
         >>> Partition(len).partition("abc")
@@ -160,7 +160,7 @@ class Partition(BaseWrapped[P, R]):
 
 
 class KeyExtractor(BaseWrapped[P, R]):
-    """Gives a message's key: str, bytes or int; made by `key_extractor`. Parameters are those of `BaseWrapped`.
+    """Returns a message's key: str, bytes or int; made by `key_extractor`, parameters as for `BaseWrapped`.
 
     Example:
         >>> def symbol(order):
@@ -179,7 +179,7 @@ class KeyExtractor(BaseWrapped[P, R]):
 
 
 class Encoder(BaseWrapped[P, R]):
-    """Turns a message into the bytes that a sink sends; made by `encoder`. Parameters are those of `BaseWrapped`.
+    """Converts a message to the bytes that a sink sends; made by `encoder`, parameters as for `BaseWrapped`.
 
     Example:
         >>> Encoder(str.encode).encode("abc")
@@ -196,7 +196,7 @@ class Encoder(BaseWrapped[P, R]):
 
 
 class WithTime(BaseWrapped[P, R]):
-    """A decoder's optional `event_time`, which gives a payload's time in milliseconds since 1970."""
+    """A decoder with an optional `event_time` function, which returns a payload's time in milliseconds since 1970."""
 
     parameters = ("bs",)
     event_time: EventTime | None = None
@@ -204,7 +204,7 @@ class WithTime(BaseWrapped[P, R]):
     def __init__(self, function: Callable[P, R], *, event_time: EventTime | None = None) -> None:
         super().__init__(function)
         if event_time is None:
-            return  # a class made of this one may have a method of the name
+            return  # a subclass may have a method of this name
         if not callable(event_time):
             raise WallarooParameterError.of(
                 method=self.kind, parameter="event_time", actual=shown(event_time), expected="a function",
@@ -215,16 +215,17 @@ class WithTime(BaseWrapped[P, R]):
 
 
 class Decoder(WithTime[P, R]):
-    """Turns a payload into a message; made by `decoder`.
+    """Converts a payload to a message; made by `decoder`.
 
     Args:
         function: Takes a payload.
-        header_length: Bytes that stand before each payload.
-        length_fmt: Format of `struct` that reads the payload's length in bytes from them.
-        event_time: Takes a payload, returns its time in milliseconds since 1970; windows go by it.
+        header_length: Number of bytes of the header before each payload.
+        length_fmt: Format of `struct` that reads the payload's length in bytes from the header.
+        event_time: Takes a payload and returns its time in milliseconds since 1970, which windows and timers use.
 
     Raises:
-        WallarooParameterError: The two do not go together, or it is no function (T207).
+        WallarooParameterError: T207 if `length_fmt` does not fit `header_length`, or `function` or `event_time` cannot
+            be called.
 
     Example:
         >>> text = Decoder(bytes.decode, header_length=2, length_fmt=">H")
@@ -261,7 +262,7 @@ class StateBuilder(Generic[R]):
     """Makes the state of a key from a class.
 
     Args:
-        state_class: Class, or function, that takes no arguments.
+        state_class: Class or function that makes a state; it takes no arguments.
 
     Example:
         >>> StateBuilder(dict).build()

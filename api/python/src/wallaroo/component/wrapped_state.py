@@ -1,4 +1,4 @@
-"""The objects that the decorators of state computations make of functions: with visitors, timers and a time to live."""
+"""Decorated functions that are state computations: objects with visitors, timers and a time to live."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -15,10 +15,10 @@ class _WithState(WithOutputs[P, R], Generic[P, R, C]):
     """The methods that both kinds of state computation have.
 
     Attributes:
-        state_class: The class that was given to the decorator; None where the pipeline names it (Wallaroo 0.4 and 0.5).
-        ttl: How long a key's state stays after its last message; None: for ever.
+        state_class: The class that the decorator got; None if the pipeline names it (Wallaroo 0.4 and 0.5).
+        ttl: How long a state is kept after the last message of its key; None keeps states for ever.
         visitors: The functions for visits, by the visit's name.
-        callbacks: Those of timers, by the timer's name, as `fire` calls them.
+        callbacks: The functions for timers, by the timer's name, with the arguments that `fire` passes.
     """
 
     parameters: tuple[str, ...] = ("data", "state")
@@ -42,40 +42,42 @@ class _WithState(WithOutputs[P, R], Generic[P, R, C]):
 
     @property
     def visits(self) -> tuple[str, ...]:
-        """Names of the visits that it takes."""
+        """Names of the visits that the computation accepts."""
         return tuple(self.visitors)
 
     @property
     def timers(self) -> tuple[str, ...]:
-        """Names of its timers."""
+        """Names of the computation's timers."""
         return tuple(self.callbacks)
 
     def visitor(self, name: str) -> Callable[[F], F]:
         """Make a function `f(metadata, key, state)` the visitor of a visit: it runs for every key that has state.
 
-        It returns what the computation returns, or `wallaroo.Deleted` to delete the key's state. A visit is asked for
-        with `wallaroo visit`, which also gives the metadata, bytes of any content.
+        The visitor returns the same types as the computation, or `wallaroo.Deleted` to delete the key's state. The
+        command `wallaroo visit` starts a visit and passes `metadata`, any bytes.
 
         Args:
-            name: Of the visit.
+            name: Name of the visit.
 
         Raises:
-            WallarooParameterError: The name is no text or is taken (T207), or it is no such function (T202, T207).
+            WallarooParameterError: T207 if the name is not a str, or another visitor has it; T202 or T207 if the
+                function cannot be called with these arguments.
         """
         return self._adder("visitor", name, self.visitors, ("metadata", "key", "state"))
 
     def timer(self, name: str) -> Callable[[F], F]:
-        """Make a function `f(key, state, time)` the one that runs when a timer of this name is due.
+        """Make a function `f(key, state, time)` the callback that runs when a timer of this name is due.
 
-        The computation, or a callback, sets it for the key of its message: a parameter `timers`, after those that it
-        has, gets a `wallaroo.Timers`. `time` is when the timer was due, in milliseconds since 1970. It returns what the
-        computation returns, or `wallaroo.Deleted` to delete the key's state, and all its timers with it.
+        `time` is when the timer was due, in milliseconds since 1970. The callback returns the same types as the
+        computation, or `wallaroo.Deleted` to delete the key's state and all its timers. The computation and its
+        callbacks set timers for the current key: with a last parameter `timers` they get a `wallaroo.Timers`.
 
         Args:
-            name: Of the timer.
+            name: Name of the timer.
 
         Raises:
-            WallarooParameterError: The name is no text or is taken (T207), or it is no such function (T202, T207).
+            WallarooParameterError: T207 if the name is not a str, or another callback has it; T202 or T207 if the
+                function cannot be called with these arguments.
         """
         return self._adder("timer", name, self.callbacks, TIMER)
 
@@ -108,21 +110,21 @@ class _WithState(WithOutputs[P, R], Generic[P, R, C]):
         return self.callbacks[name](key, state, time, timers)
 
 
-TIMER = ("key", "state", "time")  # what runs when a timer is due gets this
+TIMER = ("key", "state", "time")  # arguments of a timer's callback
 
 
 def with_timers(run: Callable[..., Any], *, has_them: bool) -> Callable[..., Any]:
-    """Return a function that takes `timers` as its last argument, whether the user's does or not."""
+    """Return a function that takes `timers` as its last argument, even if the user's function does not."""
     return run if has_them else lambda *arguments: run(*arguments[:-1])
 
 
 def is_ttl(value: object) -> bool:
-    """Return whether a time to live is one that the topology can have."""
+    """Return whether a value is a time to live that a topology may have: 1 ms to 36500 days."""
     return isinstance(value, timedelta) and timedelta(milliseconds=1) <= value <= timedelta(days=36_500)
 
 
 def ttl_finding(method: str, value: object) -> Diagnostic:
-    """Return T207 of a time to live that is none."""
+    """Return T207 for an invalid time to live."""
     return Diagnostic.of(
         "T207", method=method, parameter="ttl", actual=shown(value), fix="write e.g. ttl=timedelta(hours=1)",
         expected="a timedelta of 1 ms to 36500 days",
@@ -130,19 +132,18 @@ def ttl_finding(method: str, value: object) -> Diagnostic:
 
 
 class StateComputation(_WithState[P, R, C]):
-    """A message and its state in; (output or None, persist) out, with a state class the output or None.
-
-    What `state_computation` makes.
+    """A computation with a state per key; made by `state_computation`.
 
     Args:
-        function: Takes message and state.
-        name: Name of the step; None: the function's.
-        state_class: Makes the state of a key; None where the pipeline names the class.
-        outputs: As for `Computation`.
-        ttl: How long a key's state stays after its last message; None: for ever.
+        function: Takes message and state. Returns `(output or None, persist)`; with a state class only the output or
+            None.
+        name: Name of the step; None takes the function's name.
+        state_class: Makes the state of a key; None if the pipeline names the class.
+        outputs: Names of the outputs to which the function may emit.
+        ttl: How long a state is kept after the last message of its key; None keeps states for ever.
 
     Raises:
-        WallarooParameterError: It is no function, `outputs` no names or `ttl` no time (T207).
+        WallarooParameterError: T207 if `function` cannot be called, or `outputs` or `ttl` is not valid.
 
     Example:
         >>> def add(data, state):
@@ -164,9 +165,10 @@ class StateComputation(_WithState[P, R, C]):
 
 
 class StateComputationMulti(_WithState[P, R, C]):
-    """A message and its state in; (list of outputs or None, persist) out, with a state class the list or None.
+    """A computation with a state per key and any number of outputs; made by `state_computation_multi`.
 
-    What `state_computation_multi` makes. Parameters are those of `StateComputation`.
+    The function returns `(list of outputs or None, persist)`; with a state class only the list or None. Parameters are
+    those of `StateComputation`.
 
     Example:
         >>> def pair(data, state):

@@ -1,4 +1,4 @@
-"""Makes an application of a pipeline of Wallaroo 0.6: all checks, and the graph as the document writes it."""
+"""Builds an application from a pipeline of Wallaroo 0.6: checks it, and numbers its parts in document order."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,26 +19,26 @@ from wallaroo.diagnostic.location import called_from
 from wallaroo.diagnostic.place import Place
 
 PARTS = ("sources", "steps", "sinks")
-# The origin of the keys of messages after a node.
+# Where the messages downstream of a node have their keys from.
 BY_STEP, BY_SOURCE, NO_KEY = "step", "source", ""
 
 
 def build_application(
     app_name: str, pipeline: Pipeline, *others: Pipeline, on_error: str | None = None, unkeyed: str = REFUSE
 ) -> model.Application:
-    """Return the application of a pipeline.
+    """Build the application of a pipeline.
 
     Args:
         app_name: Name of the application.
         pipeline: A pipeline that ends with `to_sink` or `to_sinks`.
-        others: Further ends of it, e.g. what goes on from a named output to a sink of its own.
-        on_error: What happens when user code fails on a message, as for `ApplicationBuilder`.
-        unkeyed: What state computations and windows do with messages without a key: "refuse" the application (T229);
-            "one key" gives all of them one state, as Wallaroo 0.6.0; "random key" gives each of them a state of its
-            own, as 0.6.1, which is never removed.
+        others: Further ends of the pipeline, e.g. the branch from a named output to another sink.
+        on_error: Policy for failing user code, as for `ApplicationBuilder`.
+        unkeyed: Policy for messages without a key at state computations and windows: "refuse" refuses the application
+            (T229); "one key" puts all of them into one state, as Wallaroo 0.6.0; "random key" makes a new state for
+            each of them, as 0.6.1, and these states are never removed.
 
     Raises:
-        WallarooParameterError: The declaration has faults; it lists every one of them.
+        WallarooParameterError: The declaration has faults; the error lists all of them.
 
     Example:
         >>> import wallaroo
@@ -103,7 +103,7 @@ class _Build(Declaration):
             )  # fmt: skip
         nodes = _reachable(ends)
         self._number(nodes)
-        if not misplaced:  # what was put after an end has been reported
+        if not misplaced:  # calls after the end have been reported; open ends may follow from them
             for node in (node for node in ends if node.part != "sinks"):
                 self._open_end(node)
         for node in sorted(nodes, key=lambda node: (PARTS.index(node.part), node.number)):
@@ -118,7 +118,7 @@ class _Build(Declaration):
         self.findings.append(check.open_end(pointer, at, self.name, _label(node)))
 
     def _number(self, nodes: list[PipelineNode]) -> None:
-        """Give nodes their paths; the outputs of a computation stand right after it, whether they are used or not."""
+        """Set the paths of nodes. All outputs of a computation, used or not, are directly after the computation."""
         for part in PARTS:
             number = 0
             for node in (node for node in nodes if node.part == part):
@@ -182,7 +182,7 @@ class _Build(Declaration):
             self._computation(place, node, inputs, policy)
 
     def _output(self, place: Place, node: PipelineNode) -> None:
-        """Check that a computation has an output; its step has been added with that of the computation."""
+        """Check that a computation declares an output. The output's step was added with the computation's step."""
         first, *others = node.inputs
         declared = () if others else _outputs(first)
         if node.value not in declared:
@@ -267,7 +267,7 @@ class _Build(Declaration):
         self._keys[node] = BY_STEP
 
     def _origin(self, node: PipelineNode) -> str:
-        """Return the name of a source whose messages come without a key to a node."""
+        """Return the name of a source whose messages reach a node without a key."""
         while node.inputs:
             node = next(each for each in node.inputs if self._keys[each] == NO_KEY)
         return str(node.value[0])
@@ -318,6 +318,6 @@ def _document_order(path: str) -> tuple[int, int]:
 
 
 def _label(node: PipelineNode) -> str:
-    if isinstance(node.value, str):  # of an output
+    if isinstance(node.value, str):  # the name of an output
         return node.value
     return str(node.value[0]) if node.part == "sources" else getattr(node.value, "__name__", node.method)

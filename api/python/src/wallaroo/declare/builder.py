@@ -1,4 +1,4 @@
-"""Declares an application, as Wallaroo 0.1 to 0.5 did."""
+"""Declares an application with the API of Wallaroo 0.1 to 0.5."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,8 +25,8 @@ class ApplicationBuilder:
 
     Args:
         name: Name of the application.
-        on_error: What happens when user code fails on a message: "dead_letter" puts the message aside, "fail" stops the
-            query. Sources, steps and sinks that say something of their own go before; `run --on-error` replaces it.
+        on_error: Policy for user code that fails on a message: "dead_letter" puts the message aside, "fail" stops the
+            query. A policy of a source, step or sink has precedence. `run --on-error` replaces the application's.
 
     Example:
         >>> import wallaroo
@@ -49,7 +49,7 @@ class ApplicationBuilder:
         self._findings: list[Diagnostic] = self._declaration.findings
         self._pipelines: list[Pipeline] = []
         self._open: Pipeline | None = None
-        self._branch = ""  # path of the output from which the open pipeline goes on
+        self._branch = ""  # path of the output from which the open pipeline continues
         self._has_sink = False
         self._previous = "ApplicationBuilder"
         self._name = check.name(self._place("ApplicationBuilder", "/name"), "application", name)
@@ -63,7 +63,7 @@ class ApplicationBuilder:
 
         Args:
             name: Name of the pipeline, unique in the application.
-            source_config: Where its messages come from; or the name of a connector.
+            source_config: The source, or the name of a connector.
         """
         self._close()
         number = len(self._pipelines)
@@ -79,13 +79,13 @@ class ApplicationBuilder:
         return self
 
     def from_output(self, step: str, name: str) -> "ApplicationBuilder":
-        """Go on with the messages for a named output of a computation, after the end of its pipeline.
+        """Continue with the messages for a named output of a computation, after the end of its pipeline.
 
-        Messages of an output that nothing goes on from are counted and dropped.
+        If nothing continues from an output, its messages are counted and dropped.
 
         Args:
-            step: Name of the computation, the latest of that name.
-            name: Of an output that the computation declares, with `outputs=("alerts",)`.
+            step: Name of the computation. If several have this name, the latest one counts.
+            name: Name of an output that the computation declares, e.g. with `outputs=("alerts",)`.
         """
         self._close()
         place = self._place("from_output", f"/pipelines/{max(0, len(self._pipelines) - 1)}")
@@ -107,18 +107,18 @@ class ApplicationBuilder:
     def to(self, computation: Stateless, *, on_error: str | None = None) -> "ApplicationBuilder":
         """Send each message to a computation.
 
-        An object that keeps something from one message to the next is one object for the whole application, as in
-        Wallaroo 0.1: it sees all messages in order of arrival, and is saved like a state. All else runs in parallel.
+        An object whose attributes change between messages is one object for the whole application, as in Wallaroo 0.1:
+        it sees all messages in order of arrival, and is saved like a state. Other computations run in parallel.
 
         Args:
             computation: A function with `@computation` or `@computation_multi`, or a class or object with `name()` and
                 `compute(data)` or `compute_multi(data)`.
-            on_error: What happens when it fails: "dead_letter" or "fail"; None: what the application says.
+            on_error: Policy if it fails on a message, "dead_letter" or "fail"; None takes the application's policy.
         """
         return self._to("to", computation, on_error)
 
     def to_parallel(self, computation: Stateless, *, on_error: str | None = None) -> "ApplicationBuilder":
-        """Send each message to a computation that runs in parallel; an object is one for each process of the worker.
+        """Send each message to a computation that runs in parallel; each worker process has its own copy of an object.
 
         Args:
             computation: As for `to`.
@@ -140,7 +140,7 @@ class ApplicationBuilder:
         Args:
             computation: Takes `(message, state)`, returns `(output or None, persist)`.
             state_class: Class (or object with `build()`) that makes the state.
-            state_name: Names the state; pipelines that use one name share the state.
+            state_name: Name of the state; steps with the same name share the state.
             state_builder: Another name of `state_class` (Wallaroo 0.1).
             on_error: As for `to`.
         """
@@ -167,11 +167,11 @@ class ApplicationBuilder:
         Args:
             computation: Takes `(message, state)`, returns `(output or None, persist)`.
             state_class: Class (or object with `build()`) that makes the state of one key.
-            state_name: Names the state; pipelines that use one name share the state.
-            partition_function: Gives the key of a message: `str`, `bytes` or `int`.
-            partition_keys: Keys to create at once; empty for none.
-            unknown_keys: What other keys do: "create" makes a new state, "dead_letter" puts the message aside. By
-                default a list is closed for class-based computations (Wallaroo 0.1), a hint for decorated ones (0.5).
+            state_name: Name of the state; steps with the same name share the state.
+            partition_function: Returns the key of a message: `str`, `bytes` or `int`.
+            partition_keys: Keys whose states are created at once; may be empty.
+            unknown_keys: Policy for keys that are not in `partition_keys`: "create" makes a state, "dead_letter" puts
+                the message aside. Default: "dead_letter" for class-based computations with keys, else "create".
             state_builder: Another name of `state_class` (Wallaroo 0.1).
             on_error: As for `to`.
         """
@@ -191,7 +191,7 @@ class ApplicationBuilder:
         state_builder: StateOf[S] | None = None,
         on_error: str | None = None,
     ) -> "ApplicationBuilder":
-        """Do the same as `to_state_partition`, with keys of 0 to 2**64-1. Source: Wallaroo 0.1 to 0.4."""
+        """Do the same as `to_state_partition`, for keys that are ints of 0 to 2**64-1. Source: Wallaroo 0.1 to 0.4."""
         builder = state_class if state_builder is None else state_builder
         rule = (partition_function, partition_keys, unknown_keys)
         return self._to_state("to_state_partition_u64", computation, builder, state_name, rule, on_error)
@@ -199,13 +199,13 @@ class ApplicationBuilder:
     def source_connector(
         self, name: str, encoder: Encoding, decoder: Decoding, port: str | int | None = None
     ) -> "ApplicationBuilder":
-        """Declare a connector that brings messages; a pipeline begins with its name.
+        """Declare a connector that brings messages. Pass its name to `new_pipeline`.
 
         Args:
             name: Name of the connector.
-            encoder: What the connector uses to send a message, e.g. of `wallaroo.experimental.stream_message_encoder`.
-            decoder: What the application uses to read it.
-            port: Where the application listens; by default 7100, and the next ones for further connectors.
+            encoder: Used by the connector to send a message, e.g. from `wallaroo.experimental.stream_message_encoder`.
+            decoder: Used by the application to read the message.
+            port: Port at which the application listens; by default 7100 for the first connector, 7101 for the next.
 
         Source: Wallaroo 0.5.3.
         """
@@ -214,31 +214,31 @@ class ApplicationBuilder:
     def sink_connector(
         self, name: str, encoder: Encoding, decoder: Decoding, port: str | int | None = None
     ) -> "ApplicationBuilder":
-        """Declare a connector that takes output; a pipeline ends with its name.
+        """Declare a connector that takes output. Pass its name to `to_sink`.
 
         Args:
             name: Name of the connector.
-            encoder: What the application uses to send a message.
-            decoder: What the connector uses to read it.
-            port: Where the connector listens; by default 7200, and the next ones for further connectors.
+            encoder: Used by the application to send a message.
+            decoder: Used by the connector to read the message.
+            port: Port at which the connector listens; by default 7200 for the first connector, 7201 for the next.
 
         Source: Wallaroo 0.5.3.
         """
         return self._add_connector("sink_connector", SinkConnectorConfig, SINK_PORT, name, encoder, decoder, port)
 
     def to_sink(self, sink_config: SinkConfig | str) -> "ApplicationBuilder":
-        """Send the messages to a sink; ends the pipeline.
+        """Send the messages to a sink. This ends the pipeline.
 
         Args:
-            sink_config: Where they go; or the name of a connector.
+            sink_config: The sink, or the name of a connector.
         """
         return self._to_sinks("to_sink", [sink_config])
 
     def to_sinks(self, sink_configs: Sequence[SinkConfig | str]) -> "ApplicationBuilder":
-        """Send every message to each of several sinks; ends the pipeline.
+        """Send every message to each of several sinks. This ends the pipeline.
 
         Args:
-            sink_configs: Where they go; at least one.
+            sink_configs: The sinks or names of connectors, at least one.
         """
         is_list = isinstance(sink_configs, (list, tuple)) and bool(sink_configs)
         return self._to_sinks("to_sinks", sink_configs if is_list else [sink_configs])
@@ -253,7 +253,7 @@ class ApplicationBuilder:
         """Return the application.
 
         Raises:
-            WallarooParameterError: The declaration has faults; it lists every one of them.
+            WallarooParameterError: The declaration has faults; the error lists all of them.
         """
         self._close()
         findings = self._findings + check.application(self._name, self._pipelines, has_sink=self._has_sink)
@@ -317,7 +317,7 @@ class ApplicationBuilder:
         return self
 
     def _kept(self, place: Place, value: Any, call: component.ComponentMethod) -> State | None:
-        """Return the state that the object of a computation is; changes the call. None: it keeps nothing."""
+        """Make a computation's object its own state, and change the call to match; None if it keeps nothing."""
         owner = getattr(call.run, "__self__", None)
         if isinstance(value, BaseWrapped) or owner is None:
             return None

@@ -1,4 +1,4 @@
-"""The parts that declarations of all generations share: sources, steps and sinks with their findings and components."""
+"""The parts of a declaration that all Wallaroo APIs share: sources, steps and sinks, findings and user code."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -21,20 +21,20 @@ from wallaroo.message.output import collected
 
 @dataclass(slots=True)
 class Declaration:
-    """An application as far as it is declared: its findings, and the user's code of its parts."""
+    """An application that is being declared: its findings, its connectors, and the user's code of its parts."""
 
     findings: list[Diagnostic] = field(default_factory=list)
     components: list[Component] = field(default_factory=list)
     connectors: dict[str, Any] = field(default_factory=dict)
 
     def note(self, path: str, value: object, location: Location | None = None) -> None:
-        """Note the user's code of a part; a replacement by the SDK is declared at `location`."""
+        """Record the user's code of a part. A `WholeRecord`, which the SDK supplies, counts as declared at `location`."""
         target = value if isinstance(value, (type, BaseWrapped)) else type(value)
         at = location if location is not None and isinstance(value, WholeRecord) else declared_at(value)
         self.components.append(Component(path, shown_name(target), Location(*at)))
 
     def source(self, pipeline: Pipeline, place: Place, config: Any, name: str) -> None:
-        """Add a source; `name` is its name unless the config has one."""
+        """Add a source; `name` is used if the config has no name."""
         if not isinstance(config, SourceConfig):
             place.wrong("source_config", shown(config), "a source config, e.g. TCPSourceConfig")
             return
@@ -122,7 +122,7 @@ class Declaration:
         return step
 
     def _outputs(self, pipeline: Pipeline, place: Place, step: Step, names: tuple[str, ...]) -> None:
-        """Add the outputs of a computation, right after it."""
+        """Add the named outputs of a computation, directly after it."""
         step.outputs = names
         self._unique(place, "output", names)
         for name in names:
@@ -132,7 +132,7 @@ class Declaration:
             pipeline.steps.append(output)
 
     def connector(self, place: Place, config: Any, cls: type) -> Any:
-        """Return a config, or that of the connector which it names; None after T233."""
+        """Return a config. A str is the name of a connector: return the connector's config, or None after T233."""
         if not isinstance(config, str):
             return config
         of_kind = {name: each for name, each in self.connectors.items() if isinstance(each, cls)}
@@ -141,7 +141,7 @@ class Declaration:
         return of_kind.get(config)
 
     def partition(self, place: Place, state: str, function: Any) -> Callable[[Any], Any] | None:
-        """Return the function that gives the key of a message; None after a finding."""
+        """Return the function from a message to its key; None after a finding."""
         if isinstance(function, KeyExtractor):
             fix = f"decorate {function.name()} with @wallaroo.partition"
             other, wanted = component.SOURCE, component.BUILDER

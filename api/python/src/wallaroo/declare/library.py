@@ -1,4 +1,4 @@
-"""Components that one program hosts for another, in whatever language: how they are offered, and how they are named."""
+"""Components that one program hosts for another, in any language: `offer` them there, and name them here."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from wallaroo.message.output import collected
 
 
 class Program:
-    """Another program, whose components take part in this application; made by `wallaroo.other_program`."""
+    """Another program that hosts components of this application; made by `wallaroo.other_program`."""
 
     def __init__(self, worker: str, target: str) -> None:
         self.worker, self.target = worker, target
@@ -29,35 +29,35 @@ class Program:
     def computation(
         self, name: str, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None
     ) -> RemoteComponent:
-        """Name a computation: one message in, at most one out.
+        """Return a computation of the program, with at most one output message for each input message.
 
         Args:
-            name: Name under which the program offers it.
+            name: Name under which the program offers the computation.
             input: Codec of its input: "bytes", "string", "int64", "float64", "json" or "protobuf:FULL.NAME".
             output: Codec of its output.
-            outputs: Codec of each of its named outputs.
+            outputs: Codecs of its named outputs, by name.
 
         Raises:
-            WallarooParameterError: There is no such codec (T207).
+            WallarooParameterError: T207 if the name is not valid, or a codec does not exist.
         """
         return self._component("computation", name, input, output, outputs or {})
 
     def computation_multi(
         self, name: str, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None
     ) -> RemoteComponent:
-        """Name a computation that gives any number of messages; arguments as for `computation`."""
+        """Return a computation of the program, with any number of outputs; arguments as for `computation`."""
         return self._component("computation_multi", name, input, output, outputs or {})
 
     def state_computation(
         self, name: str, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None
     ) -> RemoteComponent:
-        """Name a state computation; its key is that of the message, from `key_by` or `collect`."""
+        """Return a state computation of the program. Messages have their key from `key_by` or `collect`."""
         return self._component("state_computation", name, input, output, outputs or {})
 
     def state_computation_multi(
         self, name: str, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None
     ) -> RemoteComponent:
-        """Name a state computation that gives any number of messages; its key is that of the message."""
+        """Return a state computation of the program, with any number of outputs; keys as for `state_computation`."""
         return self._component("state_computation_multi", name, input, output, outputs or {})
 
     def _component(self, kind: str, name: str, input: str, output: str, outputs: Mapping[str, str]) -> RemoteComponent:
@@ -70,14 +70,14 @@ class Program:
 
 
 def other_program(worker: str, target: str) -> Program:
-    """Name another program, in Python or Go, that hosts components for this application.
+    """Declare another program, in Python or Go, that hosts components for this application.
 
     Args:
-        worker: Name that its worker gets in the topology; not "main".
+        worker: Name for the program's worker in the topology; not "main".
         target: A Python file or module, or a Go package directory, relative to this program's directory.
 
     Raises:
-        WallarooParameterError: The name cannot be used (T207, T210).
+        WallarooParameterError: T207 or T210 if `worker` is not a valid name; T207 if `target` is empty.
 
     Example:
         >>> scorer = other_program("scorer", "scorer")
@@ -102,8 +102,8 @@ class Offer:
     """A component that a library offers.
 
     Attributes:
-        step: The component as a step; its path is its name.
-        symbol: The user's code.
+        step: The component as a step. The path of the step is the component's name.
+        symbol: Name of the user's function or class.
     """
 
     step: Step
@@ -114,7 +114,7 @@ class Offer:
     outputs: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the properties that another program must agree with."""
+        """Return the properties that must be equal in the program that uses the component."""
         offer = {"name": self.step.name, "kind": self.step.kind, "input": self.input, "output": self.output}
         outputs = [{"name": name, "codec": self.outputs[name]} for name in self.step.outputs]
         return offer | ({"outputs": outputs} if outputs else {})
@@ -122,7 +122,7 @@ class Offer:
 
 @dataclass(slots=True)
 class Library:
-    """Components for other programs; the setup of a program that is no application returns one."""
+    """Components for other programs; `application_setup` of a program without pipelines returns it."""
 
     offers: dict[str, Offer]
 
@@ -132,18 +132,19 @@ class Library:
 
 
 def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None) -> Offer:
-    """Offer a computation to other programs, under the name that it has.
+    """Offer a computation to other programs, under its own name.
 
     Args:
-        value: A function with `@computation`, `@computation_multi`, `@state_computation(name, state=Cls)` or its
-            `_multi`.
-        input: Codec of the messages that it takes: "bytes", "string", "int64", "float64", "json" or
-            "protobuf:FULL.NAME", whose messages are those of the generated module, imported before.
-        output: Codec of the messages that it gives.
-        outputs: Codecs of the messages for its named outputs; json for those that are left out.
+        value: A function with `@computation`, `@computation_multi`, `@state_computation(name, state=Cls)` or
+            `@state_computation_multi(name, state=Cls)`, without timers and ttl.
+        input: Codec of its input messages: "bytes", "string", "int64", "float64", "json" or "protobuf:FULL.NAME". For
+            protobuf the program imports the generated module before.
+        output: Codec of its output messages.
+        outputs: Codecs of its named outputs, by name; "json" for outputs that are not in the mapping.
 
     Raises:
-        WallarooParameterError: It is none of these, there is no such codec (T207), or no such output (T273).
+        WallarooParameterError: T207 if `value` is another object, or a codec does not exist; T273 if the computation
+            does not declare an output of `outputs`.
 
     Example:
         >>> import wallaroo
@@ -181,7 +182,7 @@ def build_library(offers: Sequence[Offer]) -> Library:
     """Return the result of `application_setup` in a program that only hosts components for others.
 
     Args:
-        offers: From `wallaroo.offer`; at least one, each with a name of its own.
+        offers: Results of `wallaroo.offer`; at least one, with different names.
 
     Example:
         >>> import wallaroo
@@ -194,7 +195,7 @@ def build_library(offers: Sequence[Offer]) -> Library:
         True
 
     Raises:
-        WallarooParameterError: There is none, or two have one name (T207).
+        WallarooParameterError: T207 if `offers` is empty, or two of them have the same name.
     """
     place = Place("build_library", "", called_from(), [])
     names = [each.step.name for each in offers if isinstance(each, Offer)]
@@ -207,7 +208,7 @@ def build_library(offers: Sequence[Offer]) -> Library:
 
 
 def declare_codecs(pipelines: Iterable[Pipeline]) -> list[Diagnostic]:
-    """Give the messages that go to another program the codec that it takes; returns the findings."""
+    """Set the codec of messages that go to another program to its input codec, and return the findings."""
     findings: list[Diagnostic] = []
     for pipeline in pipelines:
         parts: dict[str, Source | Step] = {source.path: source for source in pipeline.sources}

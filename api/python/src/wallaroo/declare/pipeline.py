@@ -14,13 +14,13 @@ _numbers = count()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PipelineNode:
-    """One call of the program: a source, a step or a sink. Faults are looked for when the application is built.
+    """One call of the program: a source, a step or a sink. Building the application checks its arguments.
 
     Attributes:
-        number: Grows with each call of the program; a step that no call declared lies between two of them.
-        method: What was called.
+        number: Grows with each call of the program. A step that the SDK inserts has a number between two calls.
+        method: Name of the called method.
         part: `sources`, `steps` or `sinks`.
-        value: What was handed over; for a source the pair of name and config.
+        value: Argument of the call; for a source the pair of name and config.
     """
 
     number: float
@@ -53,8 +53,8 @@ class Misplaced:
 class Pipeline:
     """Sources, steps and sinks. It never changes: every method returns a new pipeline.
 
-    Two pipelines that go on from one share what they have in common, so both get its messages. `from_source` begins
-    one, as `wallaroo.source` does; programs do not call the class.
+    Two pipelines may continue from the same pipeline. They share its steps, and both get its messages. Programs call
+    `wallaroo.source` or `from_source`, not the constructor.
 
     Example:
         >>> import wallaroo
@@ -84,7 +84,7 @@ class Pipeline:
 
     @classmethod
     def from_source(cls, name: str, source_config: SourceConfig) -> "Pipeline":
-        """Begin a pipeline with a source; the same as `wallaroo.source`."""
+        """Begin a pipeline with a source, as `wallaroo.source` does."""
         return cls((PipelineNode(next(_numbers), "source", "sources", (name, source_config), None, called_from()),))
 
     def __repr__(self) -> str:
@@ -102,30 +102,30 @@ class Pipeline:
     def to(self, computation: Stateless | Stateful[S], *, on_error: str | None = None) -> "Pipeline":
         """Send each message to a computation, a state computation or windows.
 
-        State computations and windows keep a state per key of messages: `key_by` or `collect` comes before them, or the
-        source gives keys.
+        State computations and windows keep a state per key of messages. They need `key_by` or `collect` before them, or
+        a source whose messages have keys.
 
         Args:
             computation: A function with `@computation(name)`, `@computation_multi(name)`, or `@state_computation(name,
                 state=StateClass)` or its `_multi`; or `range_windows(...).over(...)`, `session_windows(...).over(...)`,
                 `count_windows(...).over(...)`.
-            on_error: What happens when it fails: "dead_letter" or "fail"; None: what the application says.
+            on_error: Policy if it fails on a message, "dead_letter" or "fail"; None takes the application's policy.
         """
         return self._then("to", computation, on_error)
 
     def output(self, name: str) -> "Pipeline":
-        """Go on with the messages for a named output of the computation, or windows, that the pipeline ends in.
+        """Continue with the messages for a named output of the last step, a computation or windows.
 
-        The pipeline itself goes on with the other messages. Messages of an output that nothing goes on from are counted
-        and dropped.
+        The pipeline itself continues with the other messages. If nothing continues from an output, its messages are
+        counted and dropped.
 
         Args:
-            name: Of an output that the computation declares.
+            name: Name of an output that the computation declares.
         """
         return self._then("output", name, None)
 
     def key_by(self, key_extractor: KeyOf, *, on_error: str | None = None) -> "Pipeline":
-        """Give each message the key that a key extractor returns, until the next `key_by` or `collect`.
+        """Set the key of each message to the result of a key extractor, until the next `key_by` or `collect`.
 
         Args:
             key_extractor: A function with `@key_extractor`.
@@ -134,7 +134,7 @@ class Pipeline:
         return self._then("key_by", key_extractor, on_error)
 
     def collect(self) -> "Pipeline":
-        """Give all messages one key: state computations and windows after it have a single state."""
+        """Give all messages the same key: each state computation and window downstream has a single state."""
         return self._then("collect", None, None)
 
     def merge(self, pipeline: "Pipeline") -> "Pipeline":
@@ -155,18 +155,18 @@ class Pipeline:
         return Pipeline(ends, merges, tuple(dict.fromkeys(misplaced)))
 
     def to_sink(self, sink_config: SinkConfig) -> "Pipeline":
-        """Send the messages to a sink; ends the pipeline.
+        """Send the messages to a sink. This ends the pipeline.
 
         Args:
-            sink_config: Where they go.
+            sink_config: The sink, e.g. a `TCPSinkConfig`.
         """
         return self._to_sinks("to_sink", [sink_config])
 
     def to_sinks(self, sink_configs: Sequence[SinkConfig]) -> "Pipeline":
-        """Send every message to each of several sinks; ends the pipeline.
+        """Send every message to each of several sinks. This ends the pipeline.
 
         Args:
-            sink_configs: Where they go; at least one.
+            sink_configs: The sinks, at least one.
         """
         is_list = isinstance(sink_configs, (list, tuple)) and bool(sink_configs)
         return self._to_sinks("to_sinks", sink_configs if is_list else [sink_configs])
@@ -193,7 +193,7 @@ class Pipeline:
 
 
 def joined(*pipelines: Pipeline) -> Pipeline:
-    """Return the parts of several pipelines as those of one that has all their ends."""
+    """Return one pipeline with the ends of several pipelines."""
     ends, merges, misplaced = (
         tuple(dict.fromkeys(each for pipeline in pipelines for each in pipeline.parts[at])) for at in range(3)
     )
@@ -204,8 +204,8 @@ def source(name: str, source_config: SourceConfig) -> Pipeline:
     """Begin a pipeline with a source.
 
     Args:
-        name: Name of the source, unless its config has one.
-        source_config: Where the messages come from, e.g. a `TCPSourceConfig`.
+        name: Name of the source, if its config has no name.
+        source_config: The source, e.g. a `TCPSourceConfig`.
 
     Example:
         >>> import wallaroo

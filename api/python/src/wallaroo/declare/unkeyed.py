@@ -1,4 +1,4 @@
-"""Keys for messages that reach a state step without one, as releases of Wallaroo 0.6 gave them."""
+"""Keys for messages that reach a state step without a key, as in releases of Wallaroo 0.6."""
 
 import uuid
 from collections.abc import Collection, Mapping
@@ -12,7 +12,7 @@ CHOICES = (REFUSE, ONE_KEY, RANDOM_KEY)
 
 
 class RandomKey:
-    """Gives each message a key of its own.
+    """Gives each message a random key that no other message has.
 
     Example:
         >>> RandomKey().extract_key("a") != RandomKey().extract_key("a")
@@ -26,16 +26,16 @@ class RandomKey:
         return RANDOM_KEY
 
     def extract_key(self, data: Any) -> bytes:
-        """Return a new key, whatever the message is."""
+        """Return a new random key for any message."""
         return uuid.uuid4().bytes
 
 
 def with_keys(pipeline: Pipeline, keyless: Mapping[PipelineNode, Collection[PipelineNode]], choice: str) -> Pipeline:
-    """Return a pipeline in which the given inputs of nodes get a key first.
+    """Return a copy of a pipeline in which messages without keys get a key before they reach a state step.
 
     Args:
         pipeline: The pipeline as it was declared.
-        keyless: By node, those of its inputs whose messages have no key.
+        keyless: The inputs of each state step whose messages have no key.
         choice: `ONE_KEY` or `RANDOM_KEY`.
     """
     copies: dict[PipelineNode, PipelineNode] = {}
