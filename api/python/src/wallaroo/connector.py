@@ -1,4 +1,4 @@
-"""Connectors: programs of their own that bring messages to an application, or take its output."""
+"""Connectors: separate programs that bring messages to an application, or take its output."""
 
 from typing import Any
 
@@ -15,27 +15,27 @@ MAX_CREDITS, REFILL_CREDITS = 100_000, 50_000
 
 
 class SourceConnectorConfig(TCPSourceConfig):
-    """A listener for a connector.
+    """A source that listens for a connector.
 
-    Without a cookie the connector sends frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6): it is not informed
-    what was processed. With one it speaks the connector protocol: each message is acknowledged once it is
+    Without a cookie the connector sends frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6) and gets no
+    acknowledgements. With a cookie it speaks the connector protocol: each message is acknowledged when it has been
     processed, and a connector that connects again learns where to continue.
 
-    Two orders of parameters are taken: `(host, port, decoder)`, and `(name, encoder, decoder, port, ...)`.
+    There are two orders of parameters: `(host, port, decoder)`, and `(name, encoder, decoder, port, ...)`.
 
     Args:
         name: Name of the connector.
-        encoder: What connectors use to send a message.
-        decoder: What the application uses to read it.
+        encoder: Used by connectors to send a message.
+        decoder: Used by the application to read the message.
         port: Port as text or number.
         host: Host name or address to listen at.
-        cookie: Word that the connector must say; None: it does not speak the connector protocol.
-        max_credits: How many messages it may send before it gets new credits.
-        refill_credits: Credits are refilled when fewer than so many are left.
-        on_error: What happens when the decoder fails, as for `ApplicationBuilder`; None: what the application says.
+        cookie: Shared word that the connector must send. None means that it does not speak the connector protocol.
+        max_credits: How many messages the connector may send before it gets new credits.
+        refill_credits: The connector gets new credits when it has fewer credits than this number.
+        on_error: Policy if the decoder fails, as for `ApplicationBuilder`; None takes the application's policy.
 
     Raises:
-        TypeError: The parameters are in neither order.
+        TypeError: The arguments fit neither order of parameters.
 
     Example:
         >>> from wallaroo.experimental import octet_message_decoder, octet_message_encoder
@@ -76,25 +76,25 @@ class SourceConnectorConfig(TCPSourceConfig):
 
 
 class SinkConnectorConfig(TCPSinkConfig):
-    """A connector that takes output; it listens, and the application connects to it.
+    """A sink that sends to a connector: the connector listens, and the application connects to it.
 
-    Without a cookie it takes frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6): what its TCP has acknowledged
-    counts as delivered. With one it speaks the connector protocol, and takes messages in transactions, each exactly
-    once: see `TransactionalSinkConnector`.
+    Without a cookie the connector gets frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6); bytes that its TCP
+    has acknowledged count as delivered. With a cookie it speaks the connector protocol, and gets each message exactly
+    once, in transactions: see `TransactionalSinkConnector`.
 
-    Two orders of parameters are taken: `(host, port, encoder)`, and `(name, encoder, decoder, port, ...)`.
+    There are two orders of parameters: `(host, port, encoder)`, and `(name, encoder, decoder, port, ...)`.
 
     Args:
         name: Name of the connector.
-        encoder: What the application uses to send a message.
-        decoder: What connectors use to read it.
+        encoder: Used by the application to send a message.
+        decoder: Used by connectors to read the message.
         port: Port as text or number.
         host: Host name or address of the connector.
-        cookie: Word that the application says; None: the connector does not speak the connector protocol.
-        on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
+        cookie: Shared word that the application sends. None means that the connector does not speak the protocol.
+        on_error: Policy if the encoder fails, as for `ApplicationBuilder`; None takes the application's policy.
 
     Raises:
-        TypeError: The parameters are in neither order.
+        TypeError: The arguments fit neither order of parameters.
 
     Example:
         >>> from wallaroo.experimental import stream_message_decoder, stream_message_encoder
@@ -137,5 +137,5 @@ def _with_cookie(
 
 
 def hint_of(connectors: Any) -> str:
-    """Return the connectors that there are, for an error's text."""
+    """Return the names of the existing connectors, for the text of an error."""
     return f"; there are {', '.join(sorted(connectors))}" if connectors else "; there are none"

@@ -44,7 +44,7 @@ def call_finding(
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return None  # written in C, without a signature: only a call shows a fault
+        return None  # written in C, without a signature: only a call shows faults
     taken = len(signature.parameters)
     named = ", ".join(each.name for each in signature.parameters.values() if each.kind is each.KEYWORD_ONLY)
     try:

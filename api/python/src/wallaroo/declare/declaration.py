@@ -28,7 +28,7 @@ class Declaration:
     connectors: dict[str, Any] = field(default_factory=dict)
 
     def note(self, path: str, value: object, location: Location | None = None) -> None:
-        """Record the user's code of a part. A `WholeRecord`, which the SDK supplies, counts as declared at `location`."""
+        """Record the user's code of a part. A `WholeRecord` of the SDK counts as declared at `location`."""
         target = value if isinstance(value, (type, BaseWrapped)) else type(value)
         at = location if location is not None and isinstance(value, WholeRecord) else declared_at(value)
         self.components.append(Component(path, shown_name(target), Location(*at)))

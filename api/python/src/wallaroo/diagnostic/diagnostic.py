@@ -1,6 +1,6 @@
 """Diagnostics: findings about a program or a topology, each with a stable code and a remedy.
 
-The texts stand in the error catalogue (`errors.json`), which all languages share.
+The error catalogue (`errors.json`), which all languages share, contains the texts.
 """
 
 import difflib
@@ -30,7 +30,7 @@ class Family(Enum):
 
 
 class Kind(Enum):
-    """The kind of an error on which a program decides; the catalogue has it as `kind`. No program compares codes."""
+    """The kind of an error (`kind` in the catalogue). Programs compare kinds, and never codes, to decide what to do."""
 
     OTHER = ""
     ABSENT = "absent"
@@ -52,18 +52,18 @@ class Kind(Enum):
 
 @cache
 def catalogue() -> Mapping[str, Mapping[str, str]]:
-    """Return the error catalogue: code to `name`, `kind`, `message` and `fix`."""
-    text = pkgutil.get_data(__package__, "errors.json")  # `importlib.resources` imports where a program's files count
+    """Return the error catalogue: the `name`, `kind`, `message` and `fix` of each code."""
+    text = pkgutil.get_data(__package__, "errors.json")  # `importlib.resources` imports modules that a program may shadow
     return {entry["code"]: entry for entry in json.loads(text or "")["errors"]}
 
 
 def kind_of(code: str) -> Kind:
-    """Return the kind of a code; that of a later release is `OTHER`."""
+    """Return the kind of a code; `OTHER` for a code of a later release."""
     return Kind(catalogue().get(code, {}).get("kind", ""))
 
 
 def shown(value: object) -> str:
-    """Return a value as a message shows it: its repr without an address in memory, cut at 80 characters."""
+    """Return a value as messages show it: its repr without memory addresses, cut at 80 characters."""
     kind = _DEFERRED.get(type(value))
     text = f"{kind} of {getattr(value, '__qualname__', '')}" if kind else repr(value)
     text = text if isinstance(value, (str, bytes)) else re.sub(" at 0x[0-9a-f]+", "", text)
@@ -74,9 +74,9 @@ def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Return the known name that was probably meant, or an empty text.
 
     Args:
-        name: As it was written.
+        name: The name as it was written.
         known: Names that could be meant.
-        cutoff: How alike they must be, from 0 to 1; a guess that nobody asked for wants more.
+        cutoff: Least similarity of the two names, from 0 to 1. A guess without a reported error should use more.
     """
     return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=cutoff)), "")
 
@@ -111,7 +111,7 @@ class Diagnostic:
     def of(
         cls, code: str, *, pointer: str = "", file: str = "", line: int = 0, traceback: str = "", **values: object
     ) -> "Diagnostic":
-        """Make the diagnostic of a code of the catalogue, its texts filled in with `values`."""
+        """Make a diagnostic from the catalogue: the texts of the code, filled in with `values`."""
         entry = catalogue()[code]
         return cls(
             code, entry["message"].format(**values), entry["fix"].format(**values), pointer, file, line, traceback
@@ -119,7 +119,7 @@ class Diagnostic:
 
     @property
     def kind(self) -> Kind:
-        """Its kind, on which a program may decide."""
+        """Kind of the error; programs may decide by it."""
         return kind_of(self.code)
 
     @property
@@ -157,5 +157,5 @@ class DiagnosticError(Exception):
 
     @property
     def kind(self) -> Kind:
-        """The kind of its first diagnostic."""
+        """Kind of the first diagnostic."""
         return self.diagnostics[0].kind if self.diagnostics else Kind.OTHER

@@ -8,12 +8,12 @@ from wallaroo.diagnostic.location import Location
 
 
 class WallarooParameterError(DiagnosticError):
-    """A declaration has faults; `diagnostics` lists every one of them.
+    """A declaration has faults; `diagnostics` lists all of them.
 
     Args:
-        diagnostics: The findings, or one.
+        diagnostics: The findings, or a single one.
 
-    Source: Wallaroo 0.1, where the first fault raised it.
+    Source: Wallaroo 0.1, which raised it at the first fault.
     """
 
     def __init__(self, diagnostics: Iterable[Diagnostic] | Diagnostic) -> None:
@@ -21,6 +21,6 @@ class WallarooParameterError(DiagnosticError):
 
     @classmethod
     def of(cls, at: Location | None = None, **values: Any) -> "WallarooParameterError":
-        """Make the error of a parameter (T207) at a place; `values` as its text in the catalogue has them."""
+        """Make the error of a wrong parameter (T207) at a location; `values` fill in its text of the catalogue."""
         place = at.shown()._asdict() if at else {}
         return cls(Diagnostic.of("T207", **place, **values))

@@ -1,8 +1,8 @@
-"""Named kill points: `WALLAROO_FAULT=POINT:COUNT,...` lets a process die when it comes to a point the COUNTth time.
+"""Named kill points: `WALLAROO_FAULT=POINT:COUNT,...` kills a process when it reaches a point for the COUNTth time.
 
-They stand in the code that production runs. A count is of one process. So that the process which takes its place is
-not killed again and again, a directory `WALLAROO_FAULT_DIR` remembers what was done: each entry of the variable then
-kills one process, once.
+The points are part of the production code. Each process counts for itself. The process that replaces a killed one would
+be killed, too; to prevent this, a directory `WALLAROO_FAULT_DIR` records the kills, and each entry of the variable then
+kills only one process.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def parse(text: str) -> dict[str, set[int]]:
-    """Read the variable; points that this process never reaches, and entries without a count, have no effect.
+    """Parse the variable's value into counts by point; ignore entries without a count.
 
     Example:
         >>> parse("gateway.after_append:3,worker.after_reply:1")
@@ -28,10 +28,10 @@ def parse(text: str) -> dict[str, set[int]]:
 
 
 class Fault:
-    """The faults that a process was asked to die of.
+    """The kill points that the environment requests for a process.
 
     Args:
-        environment: With or without `WALLAROO_FAULT` and `WALLAROO_FAULT_DIR`.
+        environment: Environment variables; `WALLAROO_FAULT` and `WALLAROO_FAULT_DIR` may be missing.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -40,7 +40,7 @@ class Fault:
         self._counts: Counter[str] = Counter()
 
     def reach(self, point: str) -> None:
-        """Die when the time has come."""
+        """Count a visit of a point, and kill this process if the count is one of the requested ones."""
         self._counts[point] += 1
         count = self._counts[point]
         if count in self.points.get(point, ()) and self._is_first(f"{point}:{count}"):

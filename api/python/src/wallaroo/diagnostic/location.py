@@ -1,4 +1,4 @@
-"""The place of user code: declarations, callers, and tracebacks without frames that are not the user's."""
+"""The place of user code: declarations, callers, and tracebacks that contain only frames of the user."""
 
 import builtins
 import inspect
@@ -25,7 +25,7 @@ class Location(NamedTuple):
     line: int = 0
 
     def shown(self) -> "Location":
-        """Return the location as people read it: relative to the working directory when it lies below."""
+        """Return the location for people: the file relative to the working directory if it is below it."""
         return Location(relative(self.file, os.getcwd()), self.line) if self.file else self
 
 
@@ -55,7 +55,7 @@ def declared_at(component: object) -> Location:
 
 
 def _class_line(cls: type) -> int:
-    # The module is parsed to find the class; what Python warns of in it was already shown when it was imported.
+    # The module is parsed to find the class. Python has shown its warnings already when it was imported.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return inspect.findsource(cls)[1] + 1
@@ -81,7 +81,7 @@ def called_from() -> Location:
 
 
 def raised_at(error: BaseException) -> Location:
-    """Return the innermost place in user code that an exception passed, where it can be outside Python's library."""
+    """Return the innermost place in user code that an exception passed, if possible not in Python's library."""
     if isinstance(error, SyntaxError) and error.filename:
         return Location(os.path.abspath(error.filename), error.lineno or 0)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_ours(frame.filename)]
@@ -112,9 +112,9 @@ def one_line(error: BaseException) -> str:
 
 
 def hint_of(error: BaseException) -> str:
-    """Return `; did you mean NAME?` for a name or attribute that is not known but much like one that is; else nothing.
+    """Return `; did you mean NAME?` for an unknown name or attribute that is similar to a known one, else "".
 
-    Python says so only on its own console, and there only from 3.12 on for exceptions that others print.
+    Python adds such hints only on its own console, and to exceptions printed by other code only since 3.12.
     """
     name = getattr(error, "name", None)
     if not name or error.__traceback__ is None:

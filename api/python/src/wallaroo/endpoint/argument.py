@@ -1,4 +1,4 @@
-"""The application's arguments, for readers that are not passed them."""
+"""The application's arguments, for code that does not get them as a parameter."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ _arguments: ContextVar[tuple[str, ...]] = ContextVar("_arguments", default=())
 
 @contextmanager
 def given(args: Sequence[str]) -> Iterator[None]:
-    """Let the setup that runs within have these arguments."""
+    """Set the arguments of the application's setup that runs in this context."""
     token = _arguments.set(tuple(args))
     try:
         yield
@@ -18,5 +18,5 @@ def given(args: Sequence[str]) -> Iterator[None]:
 
 
 def current() -> tuple[str, ...]:
-    """Return the arguments of the setup that runs; empty outside of one."""
+    """Return the arguments of the setup that runs now; empty if no setup runs."""
     return _arguments.get()

@@ -13,12 +13,12 @@ MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 
 
 class SourceConfig(ABC):
-    """Where messages come from.
+    """Base class of all source configs.
 
     Attributes:
-        name: Name of the source; None: the pipeline's.
-        on_error: What happens when its user code fails on a message; None: what the application says.
-        location: Where the program made it.
+        name: Name of the source; None takes the pipeline's name.
+        on_error: Policy if its user code fails on a message; None takes the application's policy.
+        location: Place in the program that made the config.
     """
 
     decorator = "decoder(header_length, length_fmt)"
@@ -37,20 +37,20 @@ class SourceConfig(ABC):
         """Return the source; None after a finding.
 
         Args:
-            place: Takes findings.
-            path: The source's path.
-            name: Its name.
-            decoder: The object of `given`: a decoder or a generator.
+            place: Place to which findings are added.
+            path: Path of the source.
+            name: Name of the source.
+            decoder: The object for `given`: a decoder or a generator.
         """
 
 
 class SinkConfig(ABC):
-    """Where messages go.
+    """Base class of all sink configs.
 
     Attributes:
-        name: Name of the sink; None: the application's.
-        on_error: What happens when its encoder fails on a message; None: what the application says.
-        location: Where the program made it.
+        name: Name of the sink; None takes the pipeline's name.
+        on_error: Policy if its encoder fails on a message; None takes the application's policy.
+        location: Place in the program that made the config.
     """
 
     name: str | None = None
@@ -61,10 +61,10 @@ class SinkConfig(ABC):
 
     @abstractmethod
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind, and the document's fields; records findings."""
+        """Return the kind and its fields of the topology document; record findings."""
 
     def declare(self, place: Place, path: str, name: str, inputs: tuple[str, ...], encoder: Any) -> Sink | None:
-        """Return the sink; None after a finding. `encoder` is the object of its user code."""
+        """Return the sink; None after a finding. `encoder` is the object made from the config's encoder."""
         kind, fields = self.fields(place)
         encode = component.method(place, "encoder", encoder, ("encode",), ("data",))
         return None if encode is None else Sink(path, name, kind, fields, inputs, encode)

@@ -1,4 +1,4 @@
-"""Sources whose messages user code makes."""
+"""Sources whose messages are made by user code."""
 
 from typing import Any
 
@@ -9,15 +9,15 @@ from wallaroo.endpoint.config import SourceConfig
 
 
 class GenSourceConfig(SourceConfig):
-    """Messages that a generator makes, each from the one before.
+    """A source whose messages come from a generator, which makes each message from the previous one.
 
-    Both `(gen)` and, with a name first, `(name, gen)` are taken. A message that was made is kept: after a restart the
-    generator goes on from the last one. So `apply` must depend on its argument alone.
+    Positional arguments are `(gen)` or `(name, gen)`. All messages are saved; after a restart the generator continues
+    from the last one. So the result of `apply` must depend on its argument alone.
 
     Args:
-        name: Name of the source; the pipeline's by default.
-        gen: Object (or class) with `initial_value()` and `apply(previous)`; None ends the messages.
-        on_error: What happens when it fails, as for `ApplicationBuilder`; None: what the application says.
+        name: Name of the source; None takes the pipeline's name.
+        gen: Object (or class) with `initial_value()` and `apply(previous)`. A result of None ends the messages.
+        on_error: Policy if the generator fails, as for `ApplicationBuilder`; None takes the application's policy.
 
     Example:
         >>> class Numbers:

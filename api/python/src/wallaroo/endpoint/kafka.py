@@ -1,4 +1,4 @@
-"""Kafka sources and sinks: in the program (Wallaroo 0.1 to 0.4), or by options (0.5 and 0.6)."""
+"""Kafka sources and sinks: configured in the program (Wallaroo 0.1 to 0.4), or by command line options (0.5, 0.6)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,24 +19,25 @@ Broker = tuple[str, str | int]
 
 
 class KafkaSourceConfig(SourceConfig):
-    """A Kafka topic that is read. Messages carry the keys and times of the records.
+    """A source that reads a Kafka topic. Messages have the keys and times of their records.
 
     Args:
         topic: Name of the topic.
-        brokers: Hosts and ports from which the client learns of all brokers.
+        brokers: (host, port) of some brokers, from which the client learns the others.
         log_level: Has no effect.
-        decoder: Object (or class) with `decode(bs)`, which gets a record's value, or with content "record" a
-            `KafkaRecord`; None then: messages are these records.
-        start: Where reading begins: "start", "end", an offset, or "-n": n before the end.
+        decoder: Object (or class) with `decode(bs)`, which gets a record's value. With content "record" it gets a
+            `KafkaRecord`, and None means that messages are these records.
+        start: Where reading begins: "start", "end", an offset, or "-n": n records before the end.
         options: Settings of Kafka's client and of Spark's source, e.g. {"kafka.security.protocol": "SSL"}.
-        name: Name of the source; the pipeline's by default.
-        on_error: What happens when the decoder fails, as for `ApplicationBuilder`; None: what the application says.
-        content: "record" for whole records with key, headers and so on, tombstones included, those of aborted
-            transactions not; None: their values.
+        name: Name of the source; None takes the pipeline's name.
+        on_error: Policy if the decoder fails, as for `ApplicationBuilder`; None takes the application's policy.
+        content: "record" for whole records with key, headers and so on, including tombstones; None for their values.
+            Records of aborted transactions are never read.
         table: Whether the topic is a table, the latest record of each key: its records precede the other messages of
             a micro-batch, and the first micro-batch reads all of it. It needs content "record" and start "start".
-        create: How the topic is created before a run if it does not exist: {"like": TOPIC}, with as many partitions as
-            that one, or {"partitions": NUMBER}; "replicas" and "options" may be there. None: it must exist.
+        create: How the topic is created before a run if it does not exist: {"like": TOPIC}, with the number of
+            partitions of another topic, or {"partitions": NUMBER}; "replicas" and "options" are optional. None means
+            that the topic must exist.
 
     Example:
         >>> import wallaroo
@@ -96,27 +97,26 @@ class KafkaSourceConfig(SourceConfig):
 
 
 class KafkaSinkConfig(SinkConfig):
-    """A Kafka topic that is written.
+    """A sink that writes a Kafka topic.
 
     Args:
         topic: Name of the topic.
-        brokers: Hosts and ports from which the client learns of all brokers.
+        brokers: (host, port) of some brokers, from which the client learns the others.
         log_level: Has no effect.
         max_produce_buffer_ms: How long the client may wait for more messages, in milliseconds.
         max_message_size: Largest request in bytes.
-        encoder: Object (or class) with `encode(data)`; it returns `(value, key)` or `(value, key, partition_id)`, key
-            and partition being None where Kafka may choose, or the value alone. With content "record" it returns a
-            `KafkaRecord`, or None for nothing; None in its place then: messages are such records.
-        options: Settings of confluent_kafka, which `wallaroo run` needs, with "kafka." in front of their names.
-        exactly_once: Whether readers of committed records (`isolation.level=read_committed`) see each record exactly
-            once, whatever dies: they are then written in transactions. Else none is lost, and some may come again
-            after a kill.
-        on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
-        content: "record" for whole records with headers, time, and tombstones; None: values.
+        encoder: Object (or class) with `encode(data)`. It returns the value, `(value, key)` or `(value, key,
+            partition_id)`; a partition of None lets Kafka choose. With content "record" it returns a `KafkaRecord`, or
+            None to send nothing, and an encoder of None means that messages are these records.
+        options: Settings of confluent_kafka, with "kafka." in front of their names; `wallaroo run` needs this package.
+        exactly_once: True writes in transactions: readers with `isolation.level=read_committed` see each record
+            exactly once, even after crashes. False loses no record, but may write some of them again after a crash.
+        on_error: Policy if the encoder fails, as for `ApplicationBuilder`; None takes the application's policy.
+        content: "record" for whole records with headers, time, and tombstones; None for values.
         create: As for `KafkaSourceConfig`.
 
     Attributes:
-        said: Topic, brokers and options, as they go to Kafka's client.
+        said: Topic, brokers and options for Kafka's client.
 
     Example:
         >>> import wallaroo
@@ -152,7 +152,7 @@ class KafkaSinkConfig(SinkConfig):
         self.said.exactly_once = exactly_once
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind, and the document's fields."""
+        """Return the kind and its fields of the topology document."""
         fields = _fields(place, self.said) or {}
         check_options(place, fields.get("options", {}), is_source=False)
         check_create(place, fields.get("topic", ""), self.create)
@@ -163,20 +163,20 @@ class KafkaSinkConfig(SinkConfig):
 
 
 class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
-    """A Kafka topic that is read; the application's arguments say which.
+    """A source that reads a Kafka topic, configured by the application's arguments.
 
-    `--NAME_topic` and `--NAME_brokers HOST:PORT,...` must be there. `--NAME_partitions 0,1:END`,
+    `--NAME_topic` and `--NAME_brokers HOST:PORT,...` are required. Optional are `--NAME_partitions 0,1:END`,
     `--NAME_offset_default` (START, END, an offset, or -n: n before the end; START by default), `--NAME_fetch_interval`,
-    `_min_fetch_bytes`, `_max_fetch_bytes`, `_partition_fetch_max_bytes`, all five also with `consumer_` in front, and
-    `--NAME_consumer_check_crc` may be.
+    `_min_fetch_bytes`, `_max_fetch_bytes`, `_partition_fetch_max_bytes`, these five also as `--NAME_consumer_...`, and
+    `--NAME_consumer_check_crc`.
 
     Args:
         decoder: Object (or class) with `decode(bs)`, which gets a record's value.
-        name: What the options begin with.
+        name: NAME in the names of the options.
         on_error: As for `KafkaSourceConfig`.
 
     Attributes:
-        said: What the options say; faults are reported when the application is built (T240).
+        said: The parsed options. Their faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
@@ -196,15 +196,15 @@ class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
 
 
 class CustomKafkaSourceCLIParser(KafkaSourceConfig):
-    """A Kafka topic that is read; `args` say which, by the options `--kafka_source_topic` and so on.
+    """A source that reads a Kafka topic, configured by the options `--kafka_source_topic` and so on in `args`.
 
     Args:
-        args: What `application_setup` got.
+        args: The arguments of `application_setup`.
         decoder: Object (or class) with `decode(bs)`, which gets a record's value.
         on_error: As for `KafkaSourceConfig`.
 
     Attributes:
-        said: What the options say; faults are reported when the application is built (T240).
+        said: The parsed options. Their faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
@@ -222,19 +222,19 @@ class CustomKafkaSourceCLIParser(KafkaSourceConfig):
 
 
 class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
-    """A Kafka topic that is written; the application's arguments say which.
+    """A sink that writes a Kafka topic, configured by the application's arguments.
 
-    `--NAME_topic` and `--NAME_brokers HOST:PORT,...` must be there. `--NAME_produce_timeout_ms`,
+    `--NAME_topic` and `--NAME_brokers HOST:PORT,...` are required. Optional are `--NAME_produce_timeout_ms`,
     `_max_produce_buffer_ms`, `_max_produce_message_size` (or `_max_message_size`), `_max_inflight_requests`,
-    `_produce_acks` and `_producer_compression` may be, and `--NAME_exactly_once`, which has no value.
+    `_produce_acks`, `_producer_compression`, and `--NAME_exactly_once`, which has no value.
 
     Args:
         encoder: As for `KafkaSinkConfig`.
-        name: What the options begin with.
+        name: NAME in the names of the options.
         on_error: As for `KafkaSinkConfig`.
 
     Attributes:
-        said: What the options say; faults are reported when the application is built (T240).
+        said: The parsed options. Their faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
@@ -254,15 +254,15 @@ class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
 
 
 class CustomKafkaSinkCLIParser(KafkaSinkConfig):
-    """A Kafka topic that is written; `args` say which, by the options `--kafka_sink_topic` and so on.
+    """A sink that writes a Kafka topic, configured by the options `--kafka_sink_topic` and so on in `args`.
 
     Args:
-        args: What `application_setup` got.
+        args: The arguments of `application_setup`.
         encoder: As for `KafkaSinkConfig`.
         on_error: As for `KafkaSinkConfig`.
 
     Attributes:
-        said: What the options say; faults are reported when the application is built (T240).
+        said: The parsed options. Their faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
@@ -280,7 +280,7 @@ class CustomKafkaSinkCLIParser(KafkaSinkConfig):
 
 
 def _fields(place: Place, chosen: TopicOptions) -> dict[str, Any] | None:
-    """Return topic, brokers and options as the document has them; None after a finding of the options."""
+    """Return topic, brokers and options for the topology document; None if the options have faults."""
     if chosen.findings:
         for finding in chosen.findings:
             place.findings.append(check.at(finding, place.pointer))

@@ -1,4 +1,4 @@
-"""Checks of Kafka topics as a program declares them: parameters and options that nothing reads are refused."""
+"""Checks of a declared Kafka topic: refuses parameters and options that have no effect."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.place import Place
 
 PREFIX = "kafka."
-# Options of Spark's source that have another name than Kafka's client has; Spark reads them in any case.
+# Options of Spark's source that are not settings of Kafka's client. Spark ignores the case of their names.
 _WHOLE = ("failOnDataLoss", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix")
 _LIMITING = (
     "maxOffsetsPerTrigger",
@@ -16,13 +16,13 @@ _LIMITING = (
     "minOffsetsPerTrigger",
     "minPartitions",
 )
-_PARAMETERS = {"bootstrap.servers": "brokers", "topic": "topic"}  # which have what Kafka and Spark take as options
+_PARAMETERS = {"bootstrap.servers": "brokers", "topic": "topic"}  # parameters that replace options of Kafka and Spark
 _OF_SOURCES = {"subscribe": "topic", "startingoffsets": "start"}
 SPARK_OPTIONS = (*_WHOLE, "kafkaConsumer.pollTimeoutMs", *_LIMITING)
 
 
 def check_options(place: Place, options: Mapping[str, str], *, is_source: bool) -> None:
-    """Record T207 for options of a source or sink that nothing reads."""
+    """Record T207 for options of a source or sink that have no effect."""
     spark = {name.lower() for name in SPARK_OPTIONS} if is_source else set()
     parameters = _PARAMETERS | (_OF_SOURCES if is_source else {})
     for name in options:
@@ -38,7 +38,7 @@ def check_options(place: Place, options: Mapping[str, str], *, is_source: bool) 
 
 
 def check_table(place: Place, content: Any, start: Any, options: Mapping[str, str]) -> None:
-    """Record T207 for a table that is not read whole, in order and as records."""
+    """Record T207 for a table that would not be read completely, in order and as records."""
     if content is None:
         place.wrong("table", "True", "False: a table has whole records", fix='pass content="record" with it')
     if start != "start":
@@ -50,7 +50,7 @@ def check_table(place: Place, content: Any, start: Any, options: Mapping[str, st
 
 
 def check_create(place: Place, topic: str, create: Any) -> None:
-    """Record T207 for a topic that would be created like itself."""
+    """Record T207 if a topic names itself as the topic that it is created like."""
     if isinstance(create, Mapping) and topic and create.get("like") == topic:
         expected = 'the name of another topic in "like"'
         place.wrong("create", shown(dict(create)), expected, fix=f"pass {expected}")

@@ -1,4 +1,4 @@
-"""The options that Wallaroo's programs take on the command line for their Kafka topics."""
+"""Command line options for Kafka topics, as in Wallaroo."""
 
 import re
 import warnings
@@ -15,7 +15,7 @@ _OFFSET = r"(START|END|0|-?[1-9][0-9]*)"
 
 
 class _Kind(NamedTuple):
-    """The form of an option's values."""
+    """The syntax of an option's values."""
 
     expected: str
     example: str
@@ -33,7 +33,7 @@ _PARTS = _Kind("NUMBER or NUMBER:OFFSET, ...", "0,1:END", rf"[0-9]{{1,9}}(:{_OFF
 
 _FETCH_WAIT, LINGER, MESSAGE_SIZE = "kafka.fetch.max.wait.ms", "kafka.linger.ms", "kafka.max.request.size"
 _COMMON = {"topic": (_TEXT, ""), "brokers": (_HOSTS, ""), "log_level": (_LEVEL, "")}
-# Option: what its values look like, and the setting of Kafka's client that it stands for.
+# Name of the option: syntax of its values, and the corresponding setting of Kafka's client.
 _FETCHING = {
     "fetch_interval": (_NUMBER, _FETCH_WAIT),
     "min_fetch_bytes": (_NUMBER, "kafka.fetch.min.bytes"),
@@ -64,11 +64,11 @@ class TopicOptions:
     """The topic that the options describe.
 
     Attributes:
-        start: Where reading begins, as in the document.
-        partitions: The partitions that are read, as in the document; empty: all.
+        start: Where reading begins, as in the topology document.
+        partitions: Partitions to read, as in the topology document; empty for all.
         options: Settings of Kafka's client.
         exactly_once: Whether a sink writes in transactions.
-        findings: What was wrong.
+        findings: Faults of the options.
     """
 
     topic: str = ""
@@ -104,10 +104,10 @@ def kafka_parse_source_options(args: Sequence[str]) -> tuple[str, list[tuple[str
     """Return topic, brokers and log level of the options `--kafka_source_topic`, `_brokers` and `_log_level`.
 
     Args:
-        args: What `application_setup` got; other options are left alone.
+        args: The arguments of `application_setup`; other options in it are ignored.
 
     Raises:
-        WallarooParameterError: Topic or brokers are missing, or a value is not usable (T240).
+        WallarooParameterError: T240 if topic or brokers are missing, or a value is not valid.
 
     Example:
         >>> kafka_parse_source_options(["--kafka_source_topic", "in", "--kafka_source_brokers", "127.0.0.1"])
@@ -125,10 +125,10 @@ def kafka_parse_sink_options(args: Sequence[str]) -> tuple[str, list[tuple[str, 
     The options are `--kafka_sink_topic`, `_brokers`, `_log_level`, `_max_produce_buffer_ms` and `_max_message_size`.
 
     Args:
-        args: What `application_setup` got; other options are left alone.
+        args: The arguments of `application_setup`; other options in it are ignored.
 
     Raises:
-        WallarooParameterError: Topic or brokers are missing, or a value is not usable (T240).
+        WallarooParameterError: T240 if topic or brokers are missing, or a value is not valid.
 
     Example:
         >>> kafka_parse_sink_options(["--kafka_sink_topic", "out", "--kafka_sink_brokers", "h:1234"])
@@ -168,7 +168,7 @@ def _read(
             continue
         values[option] = value
         if setting:
-            # An interval is nanoseconds in Wallaroo, milliseconds in Kafka.
+            # Wallaroo has this interval in nanoseconds, Kafka in milliseconds.
             topic.options[setting] = str(int(value) // 1_000_000) if setting == _FETCH_WAIT else value
     if "log_level" in values:
         warnings.warn(f"--{name}_log_level has no effect: Spark's log settings count", stacklevel=2)

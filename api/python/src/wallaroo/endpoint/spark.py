@@ -1,4 +1,4 @@
-"""Sources and sinks of Spark, by the name of their format: files, rate, Delta, JDBC and all others."""
+"""Sources and sinks of Spark, named by their format: files, rate, Delta, JDBC and all others."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,21 +14,21 @@ DATAFRAME, EVERYTHING = "dataframe", "*"
 
 
 class SparkSourceConfig(SourceConfig):
-    """Any streaming source of Spark; each row is a message.
+    """A source that reads any streaming source of Spark; each row is a message.
 
     Args:
         format: Name of the format, e.g. "text", "json", "rate", "delta".
-        options: Options of the format; values become text.
-        decoder: Object (or class) with `decode(bs)`; it gets what `value` gives, text as UTF-8. Or `Rows`, which needs
-            neither `value` nor `schema`.
-        value: SQL expression over the columns of a row that gives the message, BINARY or STRING; `*`: all columns of
-            `schema`, as one JSON object.
-        key: SQL expression that gives the message's key; None: messages have no key.
-        timestamp: SQL expression that gives the message's time, a TIMESTAMP, or milliseconds since 1970 as an integer;
-            None: its time is that of its arrival.
-        schema: Schema of the rows as DDL, where the format needs one.
-        name: Name of the source; the pipeline's by default.
-        on_error: What happens when the decoder fails, as for `ApplicationBuilder`; None: what the application says.
+        options: Options of the format; values are converted to text.
+        decoder: Object (or class) with `decode(bs)`. It gets the result of `value`, with text as UTF-8. Or `Rows`,
+            which needs neither `value` nor `schema`.
+        value: SQL expression over the columns of a row for the message, BINARY or STRING; "*" makes one JSON object of
+            all columns of `schema`.
+        key: SQL expression for the message's key; None for messages without keys.
+        timestamp: SQL expression for the message's time: a TIMESTAMP, or an integer in milliseconds since 1970. None
+            takes the time of arrival.
+        schema: Schema of the rows as DDL, if the format needs a schema.
+        name: Name of the source; None takes the pipeline's name.
+        on_error: Policy if the decoder fails, as for `ApplicationBuilder`; None takes the application's policy.
 
     Example:
         >>> import wallaroo
@@ -78,17 +78,17 @@ class SparkSourceConfig(SourceConfig):
 
 
 class SparkSinkConfig(SinkConfig):
-    """Any sink of Spark; each message becomes a row.
+    """A sink that writes to any sink of Spark; each message is a row.
 
-    A micro-batch that is repeated after a failure is written again, unless the format itself knows batches.
+    A micro-batch that is repeated after a failure is written again, unless the format recognizes repeated batches.
 
     Args:
         format: Name of the format, e.g. "parquet", "json", "delta".
-        options: Options of the format; values become text.
+        options: Options of the format; values are converted to text.
         encoder: Object (or class) with `encode(data)`; it returns bytes or str, or a pair of value and key. Or `Rows`.
-        value: What is written, as a select list over the columns `value` and `key`, both BINARY; with `Rows` over its
-            columns, by default all.
-        on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
+        value: SQL select list of the columns to write, over the columns `value` and `key`, both BINARY. With `Rows` it
+            is over the columns of the rows, and by default all of them.
+        on_error: Policy if the encoder fails, as for `ApplicationBuilder`; None takes the application's policy.
 
     Example:
         >>> import wallaroo
@@ -116,7 +116,7 @@ class SparkSinkConfig(SinkConfig):
         self.format, self.options, self.value = format, options, value
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind, and the document's fields."""
+        """Return the kind and its fields of the topology document."""
         return "spark", {
             "format": _text(place, "format", self.format),
             "options": option_texts(place, self.options),
@@ -173,7 +173,7 @@ class DataFrameSinkConfig(SparkSinkConfig):
 
 
 def option_texts(place: Place, options: Any) -> dict[str, str]:
-    """Return options sorted by name, values as text; records T207 for values that are no options."""
+    """Return options sorted by name, with values as text; record T207 if `options` is not a dict of options."""
     if not isinstance(options, Mapping) or not all(isinstance(name, str) and name for name in options):
         place.wrong("options", shown(options), "a dict of options", fix='pass a dict, e.g. {"path": "/data/in"}')
         return {}

@@ -1,4 +1,4 @@
-"""TCP sources and sinks, and the options that give their addresses."""
+"""TCP sources and sinks, and the command line options with their addresses."""
 
 import argparse
 import inspect
@@ -22,20 +22,20 @@ _TIME = ("event_time",)
 
 
 class TCPSourceConfig(SourceConfig):
-    """A listener to which senders connect.
+    """A source that listens on a TCP port, to which any number of senders connect.
 
-    Two orders of parameters are taken: `(host, port, decoder)` and, with a name first, `(name, host, port, decoder)`.
+    There are two orders of parameters: `(host, port, decoder)`, and `(name, host, port, decoder)`.
 
     Args:
-        name: Name of the source; the pipeline's by default.
+        name: Name of the source; None takes the pipeline's name.
         host: Host name or address to listen at.
         port: Port as text or number; 0 lets the system choose.
         decoder: Object (or class) with `header_length()`, `payload_length(bs)` and `decode(bs)`; or with `decode(bs)`
-            and an attribute `framing = "newline"`, as `line_decoder` makes it. With `event_time(bs)` windows go by the
-            milliseconds since 1970 that it returns; where it fails the message is a dead letter (C505).
-        parallelism: Has no effect: a listener takes any number of connections. Nor have `valid`, `max_size` and
-            `max_received_count`.
-        on_error: What happens when it fails on a message, as for `ApplicationBuilder`; None: what the application says.
+            and an attribute `framing = "newline"`, as `line_decoder` makes it. Optional is `event_time(bs)`, which
+            returns the message's time in milliseconds since 1970; if it fails, the message is a dead letter (C505).
+        parallelism: Has no effect, because a listener accepts any number of connections. `valid`, `max_size` and
+            `max_received_count` have no effect either.
+        on_error: Policy if the decoder fails, as for `ApplicationBuilder`; None takes the application's policy.
 
     Example:
         >>> import wallaroo
@@ -112,13 +112,13 @@ class TCPSourceConfig(SourceConfig):
 
 
 class TCPSinkConfig(SinkConfig):
-    """A receiver to which output is sent.
+    """A sink that connects to a TCP address and sends the output there.
 
     Args:
         host: Host name or address to connect to.
         port: Port as text or number.
         encoder: Object (or class) with `encode(data)`.
-        on_error: What happens when it fails on a message, as for `ApplicationBuilder`; None: what the application says.
+        on_error: Policy if the encoder fails, as for `ApplicationBuilder`; None takes the application's policy.
 
     Example:
         >>> import wallaroo
@@ -136,7 +136,7 @@ class TCPSinkConfig(SinkConfig):
         self.host, self.port = host, port
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind, and the address."""
+        """Return the kind and the address."""
         host, port = check.address(place, "sink", self.host, self.port, self.location)
         return "tcp", {"host": host, "port": port}
 
@@ -145,7 +145,7 @@ class Address(tuple[str, str]):
     """Host and port of `[NAME@]HOST:PORT`, as text.
 
     Attributes:
-        name: The name in front of them, empty without one.
+        name: The name before `@`; empty if there is no name.
     """
 
     name: str
@@ -158,13 +158,13 @@ class Address(tuple[str, str]):
 
 
 def tcp_parse_input_addrs(args: Sequence[str]) -> list[Address]:
-    """Return the addresses of `-i/--in [NAME@]HOST:PORT,...` as (host, port) pairs of text, each with its `name`.
+    """Return the addresses of `-i/--in [NAME@]HOST:PORT,...` as (host, port) pairs of text with an attribute `name`.
 
     Args:
-        args: What `application_setup` got; other options are left alone.
+        args: The arguments of `application_setup`; other options in it are ignored.
 
     Raises:
-        WallarooParameterError: The option is missing, or is no list of addresses (T211).
+        WallarooParameterError: T211 if the option is missing, or is not a list of addresses.
 
     Example:
         >>> tcp_parse_input_addrs(["wallaroo", "--in", "127.0.0.1:7010,127.0.0.1:7011"])
@@ -181,10 +181,10 @@ def tcp_parse_output_addrs(args: Sequence[str]) -> list[Address]:
     """Return the addresses of `-o/--out HOST:PORT,...` as (host, port) pairs of text.
 
     Args:
-        args: What `application_setup` got; other options are left alone.
+        args: The arguments of `application_setup`; other options in it are ignored.
 
     Raises:
-        WallarooParameterError: The option is missing, or is no list of addresses (T211).
+        WallarooParameterError: T211 if the option is missing, or is not a list of addresses.
 
     Example:
         >>> tcp_parse_output_addrs(["wallaroo", "--out", "127.0.0.1:7002"])
@@ -196,10 +196,10 @@ def tcp_parse_output_addrs(args: Sequence[str]) -> list[Address]:
 
 
 def split_address(text: str) -> tuple[str, str]:
-    """Return host and port of `[NAME@]HOST:PORT`; an IPv6 host is written in brackets.
+    """Return host and port of `[NAME@]HOST:PORT`. An IPv6 host must be in brackets.
 
     Raises:
-        ValueError: There is no port.
+        ValueError: The text has no port.
     """
     host, colon, port = text.rpartition("@")[2].rpartition(":")
     if not colon:

@@ -1,4 +1,4 @@
-"""JSON as codec `json` writes it: one text for each value, in every language."""
+"""Canonical JSON of the codec `json`: each value has exactly one text, the same in every language."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from json.encoder import encode_basestring as quoted
 from operator import itemgetter
 from typing import Any
 
-# What the library writes otherwise: floats, and keys that are numbers. Texts that look like these only cost time.
+# Parts that the library writes in another form: floats, and keys that are numbers. A false match only costs time.
 _DIFFERS = re.compile(r'[0-9][.e]|[0-9]":')
 
 
@@ -16,8 +16,8 @@ def write_json(value: Any) -> str:
     r"""Return the canonical text of a value.
 
     Raises:
-        TypeError: Something in it has no form in JSON, or an object has keys of several types.
-        ValueError: A number is infinite or not a number, or a value holds itself.
+        TypeError: A part of the value cannot be written in JSON, or a dict has keys of several types.
+        ValueError: A float is infinite or NaN, or a value contains itself.
 
     Example:
         >>> write_json({"b": 1.0, "a": [1e21, 0.1, 2**53 + 1]})
@@ -28,13 +28,13 @@ def write_json(value: Any) -> str:
 
 
 def read_json(text: str) -> Any:
-    """Return the value of a text.
+    """Return the value of a JSON text.
 
     Raises:
-        ValueError: It is not JSON, a number is too large for a float, or a text has a lone surrogate.
+        ValueError: The text is not JSON, a number is too large for a float, or a string has a lone surrogate.
     """
     value = json.loads(text, parse_constant=_no_number, parse_float=_float)
-    if "\\u" in text:  # only an escape can stand for half a character
+    if "\\u" in text:  # only an escape can be a lone surrogate
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
@@ -59,12 +59,12 @@ def number_text(number: float) -> str:
     if point <= -6 or point > 21:
         rest = f".{digits[1:]}" if len(digits) > 1 else ""
         return f"{sign}{digits[0]}{rest}e{point - 1:+d}"
-    # An exponent that Python writes leaves no digit on the other side of the point.
+    # Python writes an exponent only for numbers whose digits are all on one side of the point.
     return sign + ("0." + "0" * -point + digits if point <= 0 else digits.ljust(point, "0"))
 
 
 def _written(value: Any) -> str:
-    # The library has written the value before, so that it is of known types and does not hold itself.
+    # The library has written the value before, so its types are known and it does not contain itself.
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, float):

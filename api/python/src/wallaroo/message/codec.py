@@ -19,9 +19,9 @@ class Codec:
     r"""A pair of functions between messages of one type and bytes.
 
     Attributes:
-        name: As the topology writes it.
-        encode: From a message to bytes; TypeError or ValueError when the message is of another type.
-        decode: From bytes to a message; ValueError when the bytes are none of this codec's.
+        name: Name of the codec in the topology.
+        encode: Converts a message to bytes; raises TypeError or ValueError for a message of another type.
+        decode: Converts bytes to a message; raises ValueError for bytes that this codec does not write.
 
     Example:
         >>> CODECS["json"].encode({"b": 1, "a": [True]})
@@ -116,7 +116,7 @@ CODECS = {
 
 
 def codec_of(name: str) -> Codec | None:
-    r"""Return the codec of a name; of a protobuf message once its generated module has been imported.
+    r"""Return the codec of a name, or None. Protobuf codecs exist once the message's generated module is imported.
 
     Example:
         >>> codec_of("string").encode("é")
@@ -132,7 +132,7 @@ def codec_of(name: str) -> Codec | None:
 
 
 def expected_codec(name: object) -> tuple[str, str]:
-    """Return the replacement for a name that no codec has, and how to correct it."""
+    """Return, for a name that no codec has, the expected names and how to correct it."""
     match = isinstance(name, str) and _PROTOBUF.fullmatch(name)
     if match:
         return "a message whose generated module is imported", f"import what protoc generated for {match[1]}"
@@ -141,7 +141,7 @@ def expected_codec(name: object) -> tuple[str, str]:
 
 
 def _message_codec(name: str, full_name: str) -> Codec | None:
-    # A program that has no messages of protobuf needs no protobuf.
+    # Programs without protobuf messages do not need the package protobuf.
     try:
         from google.protobuf import descriptor_pool, message, message_factory
     except ImportError:

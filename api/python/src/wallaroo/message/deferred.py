@@ -1,4 +1,4 @@
-"""The messages that a call of a worker waits for before it counts: user code has deferred their commit."""
+"""Messages whose commit user code has deferred: a worker's call ends only after user code has confirmed them."""
 
 import threading
 from collections.abc import Callable
@@ -14,7 +14,7 @@ class _Deferred:
         self.what, self.error, self.is_over = what, "", threading.Event()
 
     def done(self, error: object = None) -> None:
-        """Let the message count, or with an error refuse it; only the first call counts."""
+        """Confirm the message, or with an error refuse it. Only the first call has an effect."""
         with _lock:
             if not self.is_over.is_set():
                 self.error = "" if error is None else str(error) or type(error).__name__
@@ -22,10 +22,10 @@ class _Deferred:
 
 
 def begin(what: str) -> Callable[..., None]:
-    """Return a function without whose call the worker's call does not end.
+    """Defer the commit of a message: the worker's call does not end before the returned function is called.
 
     Args:
-        what: What cannot happen if it gets an error, e.g. "could not commit message with key 'Ann'".
+        what: Text of the error if the function is called with one, e.g. "could not commit message with key 'Ann'".
     """
     deferred = _Deferred(what)
     with _lock:
@@ -39,20 +39,20 @@ def count() -> int:
 
 
 def forget(first: int) -> None:
-    """Wait for none but the first ones: the messages of the others have failed, and nobody may call their functions.
+    """Keep only the first deferrals. The messages of the others have failed, so nobody may ever call their functions.
 
     Args:
-        first: What `count` returned before the message that failed.
+        first: Result of `count` before the message that failed.
     """
     with _lock:
         del _pending[first:]
 
 
 def settle() -> None:
-    """Wait until all functions of `begin` have been called, and forget them.
+    """Wait until all functions that `begin` returned have been called, and forget them.
 
     Raises:
-        DiagnosticError: C528, one of them was called with an error.
+        DiagnosticError: C528 if one of them was called with an error.
     """
     if not _pending:
         return

@@ -1,7 +1,7 @@
 """Frames: the bytes of many messages as one value.
 
-Readers and writers of the layout that `topology-schema/SPECIFICATION.md`, section 2, describes. Everything
-here works on whole columns; nothing loops over messages in Python where the standard library can do it.
+Readers and writers of the layout that `topology-schema/SPECIFICATION.md`, section 2, describes. All functions work on
+whole columns: loops over messages are left to the standard library where possible.
 """
 
 import struct
@@ -23,7 +23,7 @@ PLAIN, FRAMED = 0, 1
 DEAD_LETTER_PORT = 65535
 TICK_PORT = 65534
 VISIT_PORT = 65533
-CONTROL_PORTS = frozenset({TICK_PORT, VISIT_PORT})  # of frames that go to all buckets of a stage
+CONTROL_PORTS = frozenset({TICK_PORT, VISIT_PORT})  # ports of frames that go to all buckets of a stage
 
 _U32 = struct.Struct("<I")
 _TYPECODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
@@ -51,7 +51,7 @@ class Frame:
     """A frame whose columns have been read.
 
     Attributes:
-        header: What the header says.
+        header: The frame's header.
         keys: The distinct keys, in order of first use.
         key_indexes: For each message the position of its key in `keys`; empty without keys.
         sequences: For each message the difference to `header.sequence`; empty without the column.
@@ -110,7 +110,7 @@ def absent_bitmap(count: int, absent: Iterable[int]) -> bytes:
 
 
 def write_frame(header: FrameHeader, body: Sequence[bytes]) -> bytes:
-    """Write a frame from its header and the parts of its body; computes length and checksum.
+    """Write a frame from its header and the parts of its body, with computed length and checksum.
 
     Raises:
         FrameError: The body is longer than a frame may be.
@@ -141,7 +141,7 @@ def encode_frame(
     headers: Sequence[bytes] = (),
     absent: Sequence[int] = (),
 ) -> bytes:
-    """Write a frame of `values`; empty columns are left out, except that `keys` may be empty with no messages.
+    """Write a frame of `values`. Empty columns are left out.
 
     Example:
         >>> frame = encode_frame([b"a", b"bc"], port=3, sequence=10)
@@ -170,7 +170,7 @@ def encode_body(
     headers: Sequence[bytes] = (),
     absent: Sequence[int] = (),
 ) -> tuple[int, list[bytes]]:
-    """Write the columns of a frame; returns its flags and the parts of its body."""
+    """Write the columns of a frame, and return its flags and the parts of its body."""
     flags = (
         (KEYS if keys else 0)
         | (SEQUENCES if sequences else 0)
@@ -193,7 +193,7 @@ def encode_body(
 
 
 def read_header(data: bytes | memoryview, offset: int = 0) -> FrameHeader:
-    """Read the header at `offset`; the checksum is not looked at.
+    """Read the header at `offset` without a check of the checksum.
 
     Raises:
         FrameError: These bytes do not begin a frame.
@@ -235,7 +235,7 @@ def check_frame(data: bytes | memoryview, offset: int = 0) -> FrameHeader:
 
 
 def split_frames(data: bytes) -> Iterator[tuple[FrameHeader, int, int]]:
-    """Yield header, start and end of each of the frames that stand one after the other in `data`, verified.
+    """Verify the frames in `data`, which follow each other, and yield header, start and end of each.
 
     Raises:
         FrameError: A frame is cut or damaged.
@@ -249,7 +249,7 @@ def split_frames(data: bytes) -> Iterator[tuple[FrameHeader, int, int]]:
 
 
 class _Body:
-    """Takes the sections of a body from front to back, never past its end."""
+    """Reads the sections of a body from front to back, never past its end."""
 
     def __init__(self, data: bytes, start: int, end: int) -> None:
         self.data, self.at, self.end = data, start, end
@@ -290,7 +290,7 @@ def read_frame(data: bytes, offset: int = 0) -> Frame:
 
 
 def read_sequences(header: FrameHeader, data: bytes, start: int) -> Sequence[int]:
-    """Return the differences of the messages' sequences to that of the header, and read no other column.
+    """Return for each message the difference of its sequence to the header's sequence. Other columns are skipped.
 
     Raises:
         FrameError: The columns contradict each other.

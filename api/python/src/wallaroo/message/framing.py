@@ -1,4 +1,4 @@
-"""How a decoder's headers relate to payload lengths, found by asking it."""
+"""Finds the framing of a decoder: calls it with probe headers to learn how they encode payload lengths."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ NEWLINE = "newline"
 
 
 def probe_headers(width: int) -> Iterator[bytes]:
-    """Yield the headers that a decoder is asked about."""
+    """Yield the headers with which a decoder is probed."""
     yield bytes(width)
     yield b"\xff" * width
     for position in range(width):
@@ -24,7 +24,7 @@ def probe(header_length: int, payload_length: Callable[[bytes], Any]) -> dict[st
     """Return the framing of a decoder as the topology document writes it.
 
     Args:
-        header_length: Bytes of a header.
+        header_length: Number of bytes of a header.
         payload_length: The decoder's function from header to length.
 
     Example:
@@ -44,7 +44,7 @@ def probe(header_length: int, payload_length: Callable[[bytes], Any]) -> dict[st
 
 
 def length_of(framing: dict[str, Any]) -> Callable[[bytes], int] | None:
-    """Return the function from header to length that a fixed framing stands for; None for `worker` and `newline`."""
+    """Return the function from header to payload length of a fixed framing; None for `worker` and `newline`."""
     kind = framing["kind"]
     if kind in ("worker", NEWLINE):
         return None
@@ -60,7 +60,7 @@ def header_bytes(framing: dict[str, Any]) -> int:
 
 
 def _answer(payload_length: Callable[[bytes], Any], header: bytes) -> int | None:
-    # A decoder may refuse lengths that it never expects; then only it knows the framing.
+    # A decoder may refuse lengths that it never expects. In this case the worker has to find the lengths.
     try:
         answer = payload_length(header)
     except Exception:

@@ -1,4 +1,4 @@
-"""The agreement of worker and runtime before the first call: a version of the protocol, and capabilities."""
+"""Worker and runtime agree on a protocol version and on capabilities before the first call."""
 
 PROTOCOL_VERSION = 1
 PROTOCOLS = (1, PROTOCOL_VERSION)  # the lowest and the highest version that this release speaks
@@ -7,7 +7,7 @@ WINDOWS, CROSSING, PROTOBUF = "windows", "crossing", "protobuf"
 GENERATE, SPLIT_FRAMES = "generate", "split_frames"
 IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS, RELEASE = "in_flight", "check_persist", "outputs", "visits", "release"
 SHOW_STATE, TIMERS, SESSIONS, WATERMARKS = "show_state", "timers", "sessions", "watermarks"
-# What a worker may leave out; SPECIFICATION.md, section 9, has what each one means.
+# The optional features of a worker; SPECIFICATION.md, section 9, defines them.
 CAPABILITIES = (
     WINDOWS, CROSSING, PROTOBUF, GENERATE, SPLIT_FRAMES, IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS, TIMERS, RELEASE,
     SHOW_STATE, SESSIONS, WATERMARKS,
@@ -15,7 +15,7 @@ CAPABILITIES = (
 
 
 def common_version(ours: tuple[int, int], theirs: tuple[int, int]) -> int:
-    """Return the highest version in both ranges; 0: there is none.
+    """Return the highest version that is in both ranges, or 0 if there is none.
 
     Example:
         >>> common_version((1, 3), (2, 5)), common_version((1, 3), (4, 5))
@@ -26,7 +26,7 @@ def common_version(ours: tuple[int, int], theirs: tuple[int, int]) -> int:
 
 
 def shown_versions(versions: tuple[int, int]) -> str:
-    """Return a range of versions as a message shows it.
+    """Return the text of a range of versions for messages.
 
     Example:
         >>> shown_versions((1, 3)), shown_versions((2, 2))

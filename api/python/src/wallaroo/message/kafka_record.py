@@ -1,4 +1,4 @@
-"""Records of Kafka as messages, and how topics for them are created."""
+"""Kafka records as messages, and the settings with which their topics are created."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.place import Place
 
 RECORD = "record"
-# How many bytes a broker takes in one record with its defaults (message.max.bytes).
+# The largest record that a broker with default settings accepts, in bytes (message.max.bytes).
 MAX_RECORD_BYTES = 1_048_588
 _BATCH_BYTES, _MOST_BYTES_BESIDES = 61, 100
 _MOST_PARTITIONS, _MOST_REPLICAS = 10_000, 1000
@@ -16,17 +16,17 @@ _MOST_PARTITIONS, _MOST_REPLICAS = 10_000, 1000
 
 @dataclass(frozen=True, slots=True)
 class KafkaRecord:
-    """A record of Kafka: input of decoders and output of encoders where a config has `content="record"`.
+    """A Kafka record: input of decoders and output of encoders if the config has `content="record"`.
 
     Attributes:
-        topic: Where it was read; sinks ignore it.
-        key: None: it has none, which is not an empty one.
-        value: None: it has none (a tombstone).
-        headers: Pairs of name and value in order; names may repeat, a value may be None.
-        timestamp_ms: In milliseconds since 1970; also below 0; of a sink 0 and -1, which Kafka has for none: Kafka
-            says.
-        partition: Where it was read; of a sink None: the partitioner says.
-        offset: Where it was read; sinks ignore it.
+        topic: Topic that it was read from; sinks ignore this field.
+        key: Key of the record; None if it has no key, which differs from an empty key.
+        value: Value of the record; None if it has no value (a tombstone).
+        headers: Pairs of name and value, in order. Names may repeat, and a value may be None.
+        timestamp_ms: Time in milliseconds since 1970, may be negative. 0 and -1 mean that the record has no time; a
+            sink then lets Kafka set it.
+        partition: Partition that it was read from, or that a sink writes to; None lets the partitioner choose.
+        offset: Offset that it was read at; sinks ignore this field.
 
     Example:
         >>> KafkaRecord(key=b"AAPL", value=b"42").headers
@@ -43,7 +43,7 @@ class KafkaRecord:
 
 
 def has_time(timestamp_ms: int) -> bool:
-    """Return whether a record's time is one: Kafka has -1 for none, and a record that is made 0.
+    """Return whether a record has a time: Kafka writes -1 for no time, and a new `KafkaRecord` has 0.
 
     Example:
         >>> has_time(-5), has_time(-1), has_time(0)
@@ -55,15 +55,15 @@ def has_time(timestamp_ms: int) -> bool:
 def too_large(
     limit: int, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] = ()
 ) -> int:
-    """Return the number of bytes of a record when it is above the limit, else 0.
+    """Return the number of bytes of a record if it is above the limit, else 0.
 
-    They are as brokers count them: the record alone in its batch, and not compressed.
+    The size is computed as brokers do: for a batch of only this record, without compression.
 
     Args:
-        limit: How many it may have: `max.message.bytes` of its topic.
-        key: Of the record, like the others.
-        value: See there.
-        headers: See there.
+        limit: Largest size in bytes, `max.message.bytes` of the topic.
+        key: Key of the record.
+        value: Value of the record.
+        headers: Headers of the record.
 
     Example:
         >>> too_large(1000, b"Ann", bytes(930)), too_large(1000, b"Ann", bytes(920))
@@ -78,17 +78,17 @@ def too_large(
 
 
 def _piece_bytes(data: bytes | None) -> int:
-    """Return the number of bytes of data with their length; None is a length of -1."""
+    """Return the size of data and its length prefix; None is written as the length -1."""
     return 1 if data is None else _varint_bytes(len(data)) + len(data)
 
 
 def _varint_bytes(number: int) -> int:
-    """Return the number of bytes of a non-negative number: seven bits in each, one bit for the sign."""
+    """Return the size of a non-negative number as a varint: seven bits per byte, and one bit for the sign."""
     return max(1, -(-(number.bit_length() + 1) // 7)) if number else 1
 
 
 class WholeRecord:
-    """Decoder and encoder of configs that name none: the message is the record."""
+    """Decoder and encoder of configs without a decoder or encoder: the message is the record."""
 
     def decode(self, record: KafkaRecord) -> KafkaRecord:
         """Return the record."""
@@ -100,12 +100,12 @@ class WholeRecord:
 
 
 def edge(component: Any, content: Any) -> Any:
-    """Return a decoder or encoder as the program gave it, or that of whole records."""
+    """Return the program's decoder or encoder, or a `WholeRecord` if it is None and `content` is set."""
     return WholeRecord() if component is None and content is not None else component
 
 
 def content_of(place: Place, content: Any) -> dict[str, Any]:
-    """Return the document's entry of a content; records T207 for other values."""
+    """Return the entry `content` of the topology document; record T207 for an invalid value."""
     if content not in (None, RECORD):
         fix = 'pass content="record" for whole records, or leave it out for values'
         place.wrong("content", shown(content), '"record" or None', fix=fix)
@@ -113,14 +113,14 @@ def content_of(place: Place, content: Any) -> dict[str, Any]:
 
 
 def table_of(place: Place, table: Any) -> dict[str, Any]:
-    """Return the document's entry of a table; records T207 unless it is a bool."""
+    """Return the entry `table` of the topology document; record T207 if the value is not a bool."""
     if not isinstance(table, bool):
         place.wrong("table", shown(table), "True or False", fix="pass table=True")
     return {"table": True} if table else {}
 
 
 def create_of(place: Place, create: Any) -> dict[str, Any]:
-    """Return the document's entry of how to create a topic; records T207 for impossible settings."""
+    """Return the entry `create` of the topology document; record T207 for invalid settings of a new topic."""
     if create is None:
         return {}
     if (reason := _fault(create)) is not None:
@@ -141,7 +141,7 @@ def _text(value: Any) -> str:
 
 
 def _fault(create: Any) -> str | None:
-    """Return the fault in the settings of a new topic; None: there is none."""
+    """Return the fault in the settings of a new topic, or None."""
     if not isinstance(create, Mapping):
         return shown(create)
     unknown = [name for name in create if name not in ("like", "partitions", "replicas", "options")]

@@ -1,4 +1,4 @@
-"""Keys: the results that a partition function may return, their bytes, and the bucket that they fall into."""
+"""Keys: the values that a partition function may return, their bytes, and their buckets."""
 
 import base64
 import dataclasses
@@ -8,7 +8,7 @@ import struct
 import zlib
 from typing import Any, cast
 
-# Begins the bytes of a key that is neither text, bytes nor a number of 64 bits. No UTF-8 text begins with it.
+# Prefix of keys that are neither text, nor bytes, nor a number of 64 bits. No UTF-8 text begins with it.
 STRUCTURED = b"\xffkey:"
 SPREAD = 0x9E3779B1
 MASK = 0xFFFFFFFF
@@ -18,14 +18,14 @@ _CONTROL = frozenset([*range(0x20), *range(0x7F, 0xA0)])
 def key_bytes(key: object) -> bytes:
     r"""Return a key's bytes: text as UTF-8, a number of 0 to 2**64-1 as 8 bytes big-endian, bytes as they are.
 
-    Keys of the same bytes are one key, with one state: `"a"` and `b"a"`, as a key of Kafka and that of a text are.
+    Keys with the same bytes are the same key, with one state. So `"a"` equals `b"a"`, e.g. the key of a Kafka record.
 
-    In Wallaroo 0.1 to 0.4 any object with a hash was a key. Here these are: other numbers, tuples, frozen sets, members
-    of enumerations and frozen dataclasses. Equal keys have equal bytes.
+    In Wallaroo 0.1 to 0.4 a key could be any object with a hash. Here it can also be another number, a tuple, a frozen
+    set, a member of an enumeration or a frozen dataclass. Equal keys have equal bytes.
 
     Raises:
-        TypeError: The key is of another type, or None, which a function without `return` gives.
-        ValueError: It is not a number, or text with lone surrogates.
+        TypeError: The key has another type, or is None, the result of a function without `return`.
+        ValueError: The key is NaN, or text with lone surrogates.
 
     Example:
         >>> key_bytes("AAPL"), key_bytes(7), key_bytes(("AAPL", 7)) == key_bytes(("AAPL", 7.0))
@@ -45,13 +45,14 @@ def key_bytes(key: object) -> bytes:
 
 
 def state_key(key: object) -> bytes:
-    r"""Return the bytes under which a key has its state: those of `key_bytes`, but for bytes that are another key's.
+    r"""Return the bytes under which the state of a key is stored.
 
-    `(1,)` has `b"\xffkey:t4:i1:1"`: a sender that chooses the bytes of a key shall not choose the state of a tuple.
+    They are the result of `key_bytes`, except for bytes keys that begin with the prefix of structured keys. Without the
+    exception a sender that chooses `b"\xffkey:t4:i1:1"` as its key would reach the state of the tuple `(1,)`.
 
     Raises:
-        TypeError: As `key_bytes`.
-        ValueError: As `key_bytes`.
+        TypeError: As for `key_bytes`.
+        ValueError: As for `key_bytes`.
 
     Example:
         >>> state_key((1,)), state_key(b"\xffkey:t4:i1:1") == state_key((1,)), state_key(b"a")
@@ -63,7 +64,7 @@ def state_key(key: object) -> bytes:
 
 
 def _structured(key: object) -> bytes:
-    """Return the bytes of a key or of a part of one: a letter for its kind, its length, its content."""
+    """Return the bytes of a key or of a part of a key: a letter for the type, the length, and the content."""
     if isinstance(key, float) and key.is_integer():
         key = int(key)
     if key is None:
@@ -99,7 +100,7 @@ def _is_frozen(key: object) -> bool:
 
 
 def readable(key: bytes) -> str | bytes:
-    """Return a key as user code gets it: text where it is UTF-8, else the bytes."""
+    """Return a key as user code gets it: text if the bytes are UTF-8, else the bytes."""
     try:
         return key.decode()
     except UnicodeDecodeError:
@@ -126,7 +127,7 @@ def key_json(key: object) -> Any:
 
 
 def bucket_of(key: bytes, bucket_count: int) -> int:
-    """Return the bucket of a key: multiplicative spread of its CRC-32.
+    """Return the bucket of a key, from its CRC-32 and a multiplicative hash.
 
     Example:
         >>> 0 <= bucket_of(b"a", 8) < 8

@@ -1,4 +1,4 @@
-"""The messages that a test sends to an application in memory, and gets from it; also exported by `wallaroo.testing`."""
+"""Messages that a test sends to an application in memory, and receives from it; `wallaroo.testing` exports them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +9,9 @@ class Message:
     """A message with the properties that its value does not hold.
 
     Attributes:
-        value: A payload as bytes, or an object of the program's.
-        key: For sources whose messages have keys: Kafka, connectors, Spark.
-        time_ms: When it was made, in milliseconds since 1970; None: as late as the application's clock says.
+        value: A payload as bytes, or an object of the program.
+        key: Key, for sources whose messages have keys: Kafka, connectors, Spark.
+        time_ms: Time of the message in milliseconds since 1970; None takes the present time of the application's clock.
 
     Example:
         >>> Message(b"42", key=b"AAPL").key
@@ -28,9 +28,9 @@ class Record:
     """A message at a sink of Kafka or Spark: the result of its encoder.
 
     Attributes:
-        value: Its bytes; None: there are none.
-        key: Its key; None: it has none.
-        partition: The partition that the encoder chose; None: it chose none.
+        value: Bytes of the message; None for a record without a value.
+        key: Key of the record; None for a record without a key.
+        partition: Partition that the encoder chose; None if it left the choice to the sink.
 
     Example:
         >>> Record(b"42", key=b"AAPL").partition is None
@@ -48,13 +48,13 @@ class DeadLetter:
 
     Attributes:
         step: Name of the source, step or sink.
-        code: Of the failure, as in the runtime's messages.
-        error: What it says, on one line.
-        message: Input of the step: of a source the payload, else the message; of other languages its bytes.
-        key: The message's key, at steps with state; else None.
+        code: Error code of the failure.
+        error: Text of the error, on one line.
+        message: Input of the step: a source's payload, a message, or the bytes of a message of another language.
+        key: Key of the message at a step with state, else None.
         source: Name of the source that the message came from.
-        sequence: Position of that source's message among all that were sent, from 0.
-        traceback: Of user code.
+        sequence: Number of the source's message, counted from 0 over all messages that were sent.
+        traceback: Traceback of the user code.
 
     Example:
         >>> DeadLetter("halve", "C501", "TypeError: no number", "x", None, "in", 0, "").step

@@ -1,4 +1,4 @@
-"""Topics of Kafka in memory: a test's engine keeps them in place of a broker."""
+"""Kafka topics in memory, which the engine of a test uses instead of a broker."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class MemoryTopics:
         self._tables: dict[str, dict[bytes, bytes]] = defaultdict(dict)
 
     def append(self, record: KafkaRecord, now_ms: int) -> KafkaRecord:
-        """Write a record; returns it as it is read, with offset, partition and time."""
+        """Append a record, and return it as readers get it, with offset, partition and time."""
         records, table = self._records[record.topic], self._tables[record.topic]
         time = record.timestamp_ms if has_time(record.timestamp_ms) else now_ms
         kept = replace(record, timestamp_ms=time, partition=record.partition or 0, offset=len(records))
@@ -54,13 +54,13 @@ _current: list[MemoryTopics] = []
 
 
 def current() -> MemoryTopics | None:
-    """Return the topics of the engine whose messages are processed now; None: the topics are Kafka's."""
+    """Return the topics of the engine whose messages are processed now; None if Kafka has the topics."""
     return _current[-1] if _current else None
 
 
 @contextmanager
 def using(topics: MemoryTopics) -> Iterator[None]:
-    """Let user code that runs within see these topics."""
+    """Let user code see these topics while the context is open."""
     _current.append(topics)
     try:
         yield

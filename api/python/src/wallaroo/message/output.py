@@ -1,4 +1,4 @@
-"""Named outputs: messages that a computation emits besides its results, for a branch of their own."""
+"""Named outputs: messages that a computation emits besides its results, for separate branches of the pipeline."""
 
 import contextlib
 import functools
@@ -32,8 +32,8 @@ class Output:
     """A message for a named output; made by `output`.
 
     Attributes:
-        name: Of the output.
-        value: The message; None: there is none.
+        name: Name of the output.
+        value: The message; None emits nothing.
     """
 
     name: str
@@ -46,13 +46,14 @@ class Output:
 def output(name: str, value: Any) -> Output:
     """Make a message for a named output of the computation that returns it.
 
-    A computation declares its outputs, e.g. `@wallaroo.computation("check", outputs=("alerts",))`, and returns or
-    yields such messages where it returns or yields others. A pipeline goes on from `pipeline.output("alerts")`, or
-    `ApplicationBuilder.from_output`. When the computation fails on a message, nothing that it emitted for it goes on.
+    A computation declares its outputs, e.g. `@wallaroo.computation("check", outputs=("alerts",))`. It returns or yields
+    these messages like its other messages. A pipeline continues from an output with `pipeline.output("alerts")` or
+    `ApplicationBuilder.from_output`. If the computation fails on a message, its outputs for that message are dropped.
 
     Args:
-        name: Of an output that the computation declares; a message for another one is a dead letter (C527).
-        value: The message; None: there is none.
+        name: Name of an output that the computation declares. With another name the input message is a dead letter
+            (C527).
+        value: The message; None emits nothing.
 
     Example:
         >>> import wallaroo
@@ -68,26 +69,26 @@ def output(name: str, value: Any) -> Output:
 
 
 def refuse_outputs(*, is_refused: bool) -> None:
-    """Set whether the code that this thread runs next declares no output at all, so that `output` fails at once."""
+    """Set whether `output` fails at once in this thread, because the code that runs next declares no outputs."""
     _running.is_refused = is_refused
 
 
 def is_promise(result: Any) -> bool:
-    """Return whether a result is none yet: an awaitable, a future, an iterator, a context manager or a function."""
+    """Return whether a result is only a promise: an awaitable, future, iterator, context manager or function."""
     kind = type(result)
     if kind is Output:
         return is_promise(result.value)
     if issubclass(kind, _PROMISES) or hasattr(kind, "__await__") or hasattr(kind, "add_done_callback"):
         return True
     if hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools"):
-        return True  # such as of map, zip, filter and iter
+        return True  # e.g. results of map, zip, filter and iter
     if len(FIT) < MAX_FIT:
         FIT.add(kind)
     return False
 
 
 def collected(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that gives the list of a generator function's values; other functions as they are."""
+    """Wrap a generator function into one that returns a list of its values; return other functions unchanged."""
     if not inspect.isgeneratorfunction(run) and not inspect.isgeneratorfunction(type(run).__call__):
         return run
     return lambda *arguments: list(run(*arguments))

@@ -1,4 +1,4 @@
-"""The default codec of messages and states: pickle. An application module's own pair takes its place."""
+"""The default codec of messages and states: pickle. An application module may define its own pair of functions."""
 
 import pickle
 from collections.abc import Callable
@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 
 def serialize(value: Any) -> bytes:
-    """Pickle a message or a state; the default for a module without a `serialize` of its own.
+    """Pickle a message or a state. It is used for application modules that do not define `serialize`.
 
     Args:
         value: The message or state.
 
     Returns:
-        Its pickle, protocol 5.
+        The pickle of the value, with protocol 5.
 
     Raises:
-        Exception: What `pickle` or the value's own methods raise, where it cannot be pickled.
+        Exception: The value cannot be pickled; `pickle` or a method of the value raises the error.
 
     Example:
         >>> import zlib
@@ -29,13 +29,13 @@ def serialize(value: Any) -> bytes:
 
 
 def deserialize(data: bytes) -> Any:
-    """Return the object that `serialize` was given.
+    """Return a copy of the object that `serialize` has pickled.
 
     Args:
-        data: What `serialize` returned; nothing that a stranger can write, since a pickle may run any code.
+        data: Result of `serialize`. Never pass data from untrusted senders, because a pickle may run any code.
 
     Raises:
-        Exception: What `pickle` or the value's own methods raise, where it cannot be read.
+        Exception: The pickle cannot be read; `pickle` or a method of the value raises the error.
 
     Example:
         >>> deserialize(serialize({"symbol": "AAPL", "amount": 5}))
@@ -47,7 +47,7 @@ def deserialize(data: bytes) -> Any:
 
 
 class Serializer(NamedTuple):
-    """A pair of functions, and whether the user wrote them."""
+    """A pair of functions that write and read messages, and whether the user wrote them."""
 
     dump: Callable[[Any], bytes] = serialize
     load: Callable[[bytes], Any] = deserialize

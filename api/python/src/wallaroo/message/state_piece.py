@@ -1,6 +1,7 @@
-"""Large states in state logs: one serialized state as pieces, each in an entry of its own.
+"""Large states in state logs: a serialized state is cut into pieces, one per entry of the log.
 
-SPECIFICATION.md, section 4, describes the layout: the header `piece` of a value says which piece of how many it is.
+SPECIFICATION.md, section 4, describes the layout. The header `piece` of a value has the number of the piece and the
+number of pieces.
 """
 
 import struct
@@ -14,7 +15,7 @@ _NAME = b"piece"
 
 
 def write_pieces(value: bytes, *, key: bytes, port: int, encoding: int) -> Iterator[bytes]:
-    """Yield the log entries of one state: one entry where it fits into a piece.
+    """Yield the log entries of one state; a state that fits into a piece has one entry.
 
     Example:
         >>> entries = list(write_pieces(bytes(9_000_000), key=b"k", port=1, encoding=16))
@@ -39,10 +40,10 @@ class Joiner:
         self._first: tuple[object, ...] = ()
 
     def take(self, entry: bytes) -> Frame | None:
-        """Return the frame of an entry, that of a whole state after its last piece; None after the others.
+        """Return the frame of an entry. For pieces return None, and after the last piece the frame of the whole state.
 
         Raises:
-            FrameError: The entry is damaged, or not the piece that is due.
+            FrameError: The entry is damaged, or it is not the expected piece.
         """
         frame = read_frame(entry)
         if not frame.headers or frame.headers == [b""]:
@@ -62,7 +63,7 @@ class Joiner:
         return frame
 
     def end(self) -> None:
-        """Note that no piece follows now.
+        """Check that the last state is complete, before another entry or at the end of the log.
 
         Raises:
             FrameError: Pieces of a state are missing.
@@ -73,7 +74,7 @@ class Joiner:
 
 
 def _numbers(frame: Frame) -> tuple[int, int]:
-    """Return the number of the piece that a frame holds, and the number of pieces."""
+    """Return the number of a frame's piece, and the number of pieces of its state."""
     if frame.header.count == 1 and len(frame.keys) == 1 and not frame.absent and len(frame.headers[0]) == _HEADER.size:
         size, name, value_size, number, count = _HEADER.unpack(frame.headers[0])
         if (size, name, value_size) == (len(_NAME), _NAME, 8) and number < count > 1:

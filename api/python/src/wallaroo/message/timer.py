@@ -1,4 +1,4 @@
-"""Timers: a state computation sets them for the key of its message; a function of it runs when they are due."""
+"""Timers: a state computation sets them for the key of its message; its callback runs when they are due."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta, timezone
@@ -14,7 +14,7 @@ def ms_of(time: datetime) -> int:
 
 
 class WrongTimerError(Exception):
-    """User code set a timer that cannot be. Code: C529."""
+    """User code set a timer with an unknown name or an invalid time. Code: C529."""
 
     def __init__(self, name: object, reason: str, fix: str) -> None:
         super().__init__(f"timer {name!r} {reason}; {fix}")
@@ -22,16 +22,16 @@ class WrongTimerError(Exception):
 
 
 class Timers:
-    """Sets and deletes timers of the key whose message or timer runs now: a parameter `timers` gets one.
+    """Sets and deletes timers of the current key; computations and callbacks get it as the parameter `timers`.
 
-    Each name is one timer of a key. What a function does to timers counts when it succeeds.
+    A key has at most one timer of each name. The changes take effect when the function succeeds.
 
     Args:
-        now_ms: Time of the message; of a timer that is run, when it was due. In milliseconds since 1970.
+        now_ms: Time of the message, or the due time of the timer whose callback runs, in milliseconds since 1970.
         declared: Names of the computation's timers.
 
     Attributes:
-        changes: When each timer that was set is due, None of those that were deleted; for tests.
+        changes: Due time of each timer that was set, and None for each that was deleted; for tests.
 
     Example:
         >>> timers = Timers(1000, ["close", "warn"])
@@ -48,15 +48,15 @@ class Timers:
         self.changes: dict[str, int | None] = {}
 
     def set(self, name: str, *, after: timedelta | None = None, at: datetime | float | None = None) -> None:
-        """Set a timer of the key, in place of an earlier one of the name.
+        """Set a timer of the key; it replaces an earlier timer of the same name. Pass either `after` or `at`.
 
         Args:
-            name: Of a timer that the computation declares.
-            after: From `now_ms` on; or
-            at: when: a datetime, in UTC where it has no time zone, or milliseconds since 1970.
+            name: Name of a timer that the computation declares.
+            after: Time from `now_ms` until the timer is due, 0 or more.
+            at: Due time: milliseconds since 1970, or a datetime, which is in UTC if it has no time zone.
 
         Raises:
-            WrongTimerError: There is no such timer, or no such time; the message is a dead letter (C529) then.
+            WrongTimerError: The name is not declared, or the time is not valid. The message is a dead letter (C529).
         """
         self._check(name)
         if isinstance(after, timedelta) and at is None and after >= timedelta(0):
@@ -74,10 +74,10 @@ class Timers:
         self.changes[name] = due
 
     def delete(self, name: str) -> None:
-        """See that the key has no timer of a name.
+        """Delete the timer of a name, if the key has one.
 
         Raises:
-            WrongTimerError: The computation declares no such timer (C529).
+            WrongTimerError: The computation declares no timer of this name (C529).
         """
         self._check(name)
         self.changes[name] = None

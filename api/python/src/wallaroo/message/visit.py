@@ -6,10 +6,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """A visitor returns it in place of its result when the key is no longer to have a state.
+    """The result of a visitor, or of a timer's callback, that deletes the state of its key.
 
     Attributes:
-        result: The message that goes on, None for none; of a computation with many results the list of them.
+        result: The output message, or None; for a computation with any number of outputs a list of them.
 
     Example:
         >>> import wallaroo
