@@ -31,8 +31,8 @@ class KafkaSourceConfig(SourceConfig):
         options: Settings of Kafka's client and of Spark's source, e.g. {"kafka.security.protocol": "SSL"}.
         name: Name of the source; None takes the pipeline's name.
         on_error: Policy if the decoder fails, as for `ApplicationBuilder`; None takes the application's policy.
-        content: "record" for whole records with key, headers and so on, including tombstones; None for their values.
-            Records of aborted transactions are never read.
+        content: "record" for whole records with key, headers and so on, including tombstones, but without records of
+            aborted transactions; None for only their values.
         table: Whether the topic is a table, the latest record of each key: its records precede the other messages of
             a micro-batch, and the first micro-batch reads all of it. It needs content "record" and start "start".
         create: How the topic is created before a run if it does not exist: {"like": TOPIC}, with the number of

@@ -1,4 +1,4 @@
-"""Makes an application of groups: topics as sources and sinks, one step per group."""
+"""Builds an application from groups: topics are its sources and sinks, and each group is a step."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -39,28 +39,28 @@ def application(
     replicas: int = 1,
     options: Mapping[str, str] | None = None,
 ) -> model.Application:
-    """Return the application of groups, for `application_setup`.
+    """Build the application of groups, for `application_setup`.
 
     Each group is a pipeline: a Kafka source per input, loop and joined table, a step with the group's callbacks and
-    state, and a Kafka sink per output, table and loop, which writes in transactions. Topics of tables and loops are
-    created.
+    state, and a Kafka sink per output, table and loop. The sinks write in transactions. Topics of tables and loops are
+    created if they do not exist.
 
     Args:
         brokers: HOST:PORT of some brokers.
-        groups: What `define_group` returned; at least one.
-        name: Of the application; empty: the names of the groups.
-        on_error: What happens when a callback fails: "fail", the application stops, as Goka's processors;
-            "dead_letter", the message is put aside.
-        start: Where inputs are read when the application runs for the first time: "end" as Goka, "start", or as for
+        groups: Results of `define_group`; at least one.
+        name: Name of the application; empty takes the names of the groups.
+        on_error: Policy if a callback fails: "fail" stops the application, as Goka's processors; "dead_letter" puts
+            the message aside.
+        start: Where inputs are read in the first run of the application: "end" as Goka, "start", or as for
             `KafkaSourceConfig`. Joined tables are always read from their start.
-        partitioner: Of all that is written: "fnv1a", Goka's; "murmur2", that of Kafka's Java clients.
-        replicas: How many copies there are of the topics that are created.
-        options: Settings of Kafka's client for all sources and sinks; those by which brokers are reached have
-            librdkafka's names, e.g. {"kafka.security.protocol": "SSL", "kafka.ssl.ca.location": "/etc/ca.pem"};
-            "kafka.max.request.size" is how many bytes a record may have that a callback writes, 1048588 by default.
+        partitioner: Partitioner of all written records: "fnv1a" is Goka's, "murmur2" that of Kafka's Java clients.
+        replicas: Replication factor of the topics that are created.
+        options: Settings of Kafka's client for all sources and sinks. Settings for the connection to the brokers have
+            librdkafka's names, e.g. {"kafka.security.protocol": "SSL", "kafka.ssl.ca.location": "/etc/ca.pem"}.
+            "kafka.max.request.size" is the largest size in bytes of a record of a callback, 1048588 by default.
 
     Raises:
-        WallarooParameterError: An argument is wrong; it lists every one of them.
+        WallarooParameterError: Some arguments are wrong; the error lists all of them.
 
     Example:
         >>> from wallaroo import goka
@@ -90,15 +90,7 @@ def application(
 
 
 class _Groups(Declaration):
-    """One call of `application`: findings and parts of the groups.
-
-    Args:
-        brokers: As for `application`, like the others.
-        start: Of inputs.
-        partitioner: Of sinks.
-        replicas: Of topics that are created.
-        options: Of all clients.
-    """
+    """One call of `application`, with its findings and the parts of its groups. Arguments are those of the call."""
 
     def __init__(
         self, brokers: Any, start: str, partitioner: str, replicas: int, options: Mapping[str, str] | None
@@ -115,7 +107,7 @@ class _Groups(Declaration):
         self._brokers = [_host_and_port(each) for each in self._names]
 
     def check_arguments(self, place: Place, brokers: Any, groups: Sequence[Any]) -> None:
-        """Record T207 for arguments that no group can have."""
+        """Record T207 for invalid arguments."""
         if isinstance(brokers, str):
             place.wrong("brokers", shown(brokers), "a list of HOST:PORT")
         wrong = [each for each in groups if not isinstance(each, GroupGraph)]
@@ -136,17 +128,17 @@ class _Groups(Declaration):
             at = Place(f"goka.{edge.kind}", pointer, edge.location, self.findings)
             self.sink(pipeline, at, self._sink(edge, graph), edge.topic, (by_name[edge.topic],))
         if not by_name:
-            # An application has a sink; what writes nothing ends in Spark's for nothing.
+            # An application must have a sink. A group without outputs gets Spark's sink `noop`.
             nothing = SparkSinkConfig("noop", {}, NothingEncoder())
             self.sink(pipeline, place, nothing, graph.group, (pipeline.steps[0].path,))
 
     def note(self, path: str, value: object, location: Location | None = None) -> None:
-        """Note the user's code of a part: of a group the first callback."""
+        """Record the user's code of a part. For a group it is the first callback."""
         if isinstance(value, GroupGraph):
             value = value.input_streams[0].callback
             self.components.append(Component(path, shown_name(value), Location(*declared_at(value))))
         else:
-            # All else is of this package, and declared where the program names a topic or a group.
+            # Other parts are classes of this package. They count as declared where the program names a topic or group.
             target = value if isinstance(value, type) else type(value)
             self.components.append(Component(path, shown_name(target), location or Location()))
 
@@ -161,7 +153,7 @@ class _Groups(Declaration):
 
     def _source(self, edge: Edge, graph: GroupGraph) -> KafkaSourceConfig:
         is_table, is_loop = edge in graph.joint_tables, edge is graph.loop_stream
-        # What another run has left in a loop belongs to its messages; a table is all that was ever written.
+        # Old messages of a loop belong to the inputs of another run. A table consists of all records ever written.
         start = "start" if is_table else "end" if is_loop else self._start
         create = self._create(graph, {}) if is_loop else None
         config = KafkaSourceConfig(
@@ -183,7 +175,7 @@ class _Groups(Declaration):
         return config
 
     def _create(self, graph: GroupGraph, options: Mapping[str, str]) -> dict[str, Any]:
-        """Return how a topic of a group's own is created: with as many partitions as its first input has."""
+        """Return the settings to create a table or loop: it has the number of partitions of the first input."""
         creation: dict[str, Any] = {"like": graph.input_streams[0].topic, "replicas": self._replicas}
         return creation | ({"options": dict(options)} if options else {})
 
@@ -192,7 +184,7 @@ class _Groups(Declaration):
         tables = [edge.topic for edge in graph.lookup_tables]
         options = connecting_settings(self._options)
         lookups = Lookups(self._names, tables, self._partitioner, options) if tables else None
-        most = str(self._options.get(MESSAGE_SIZE, ""))  # what is no number, the client refuses
+        most = str(self._options.get(MESSAGE_SIZE, ""))  # the client refuses a value that is not a number
         run = GroupComputation(graph, lookups, int(most) if most.isdecimal() else MAX_RECORD_BYTES)
         names = tuple(edge.topic for edge in _written(graph))
         inputs = tuple(source.path for source in pipeline.sources)

@@ -1,4 +1,4 @@
-"""Reaches Kafka with confluent_kafka, which only emitters, views and lookups need."""
+"""Connects to Kafka with confluent_kafka, which only emitters, views and lookups need."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,19 +12,19 @@ BROKERS = "WALLAROO_BROKERS"
 
 
 def reached(brokers: Iterable[str]) -> list[str]:
-    """Return the brokers of a group: those that the environment names, else the program's."""
+    """Return the brokers of the environment variable WALLAROO_BROKERS, or the program's if it is not set."""
     named = os.environ.get(BROKERS, "")
     return named.split(",") if named else list(brokers)
 
 
 def kafka_client(what: str) -> Any:
-    """Return the package.
+    """Return the package confluent_kafka.
 
     Args:
-        what: Needs it, for the error.
+        what: Name of the class that needs the package, for the error.
 
     Raises:
-        DiagnosticError: R728, it is not installed.
+        DiagnosticError: R728 if the package is not installed.
     """
     try:
         import confluent_kafka
@@ -38,13 +38,13 @@ def kafka_client(what: str) -> Any:
 def client_settings(
     brokers: Sequence[str], defaults: Mapping[str, Any], options: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return the settings of a client: the program's before ours."""
-    # Its log on stderr repeats what its errors say.
+    """Return the settings of a client; `options` of the program replace `defaults`."""
+    # The client's log on stderr only repeats its errors.
     return {"bootstrap.servers": ",".join(brokers), "log_level": 0, **defaults, **(options or {})}
 
 
 def connecting_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the options of sources and sinks by which a client reaches the brokers, as librdkafka names them.
+    """Return the options of sources and sinks that concern the connection to the brokers, under librdkafka's names.
 
     Example:
         >>> connecting_settings({"kafka.security.protocol": "SSL", "kafka.max.request.size": "9000"})

@@ -1,4 +1,4 @@
-"""Codecs: how keys' values and messages are written in topics, with the bytes of Goka's codecs."""
+"""Codecs for the values of topics. They write the same bytes as Goka's codecs."""
 
 import json
 import re
@@ -10,7 +10,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 @runtime_checkable
 class Codec(Protocol):
-    """Writes and reads the values of a topic; programs may have their own.
+    """Writes and reads the values of a topic; programs may define their own codecs.
 
     Example:
         >>> class Shout:
@@ -29,7 +29,7 @@ class Codec(Protocol):
         """Return the bytes of a value; an exception fails the message."""
 
     def decode(self, data: Any) -> Any:
-        """Return the value of bytes; None where `nil_handling` is "decode" and a message has none."""
+        """Return the value of bytes. With `nil_handling="decode"` `data` is None for a message without a value."""
 
 
 class Bytes:
@@ -46,7 +46,7 @@ class Bytes:
         """Return the bytes.
 
         Raises:
-            TypeError: The value is none.
+            TypeError: The value is not bytes.
         """
         if not isinstance(value, (bytes, bytearray, memoryview)):
             msg = "DefaultCodec: value to encode is not of type []byte"
@@ -59,7 +59,7 @@ class Bytes:
 
 
 class String:
-    r"""Text as UTF-8. Bytes that are no UTF-8 become surrogates, which are written as these bytes again.
+    r"""Text as UTF-8. Invalid UTF-8 is read as surrogates, which are written as the same bytes again.
 
     Example:
         >>> String().encode("né"), String().decode(String().encode("né"))
@@ -72,8 +72,8 @@ class String:
         """Return the bytes of a text.
 
         Raises:
-            TypeError: The value is no text.
-            UnicodeEncodeError: It has a surrogate that stands for no byte.
+            TypeError: The value is not a str.
+            UnicodeEncodeError: The text has a surrogate that does not represent a byte.
         """
         if not isinstance(value, str):
             msg = f"String: value to encode is not of type string but {type(value).__name__}"
@@ -99,7 +99,7 @@ class Int64:
         """Return the digits.
 
         Raises:
-            TypeError: The value is no such integer.
+            TypeError: The value is not an int, or does not fit into 64 bits.
         """
         if type(value) is not int or not _LEAST <= value <= _MOST:
             msg = "Int64: value to encode is not of type int64"
@@ -110,12 +110,12 @@ class Int64:
         """Return the integer.
 
         Raises:
-            ValueError: The bytes are none.
+            ValueError: The bytes are not the digits of a 64-bit integer.
         """
         text = String().decode(data)
         if _INTEGER.fullmatch(text) is None:
             raise _not_parsed(0, text, "invalid syntax")
-        # More digits than any has: Python refuses to read thousands of them.
+        # A number with 20 digits or more is out of range. Python's int() refuses texts with thousands of digits.
         value = int(text) if len(text.lstrip("+-0")) < 20 else (_LEAST if text.startswith("-") else _MOST) * 2
         if not _LEAST <= value <= _MOST:
             raise _not_parsed(min(max(value, _LEAST), _MOST), text, "value out of range")
@@ -123,7 +123,7 @@ class Int64:
 
 
 class Json:
-    """Any value of JSON, without blanks; programs in Go read it with a codec of their own over `encoding/json`.
+    """JSON without whitespace. Programs in Go read it with a custom codec that uses `encoding/json`.
 
     Example:
         >>> Json().encode({"user": "né", "clicks": [1, 2]}).decode()
@@ -136,8 +136,8 @@ class Json:
         """Return the JSON of a value.
 
         Raises:
-            TypeError: JSON has no such type.
-            ValueError: It has no such number.
+            TypeError: The value has a type that JSON does not have.
+            ValueError: The value contains a number that JSON does not have, e.g. NaN.
         """
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
@@ -145,7 +145,7 @@ class Json:
         """Return the value; None for None.
 
         Raises:
-            ValueError: The bytes are no JSON.
+            ValueError: The bytes are not JSON.
         """
         return None if data is None else json.loads(data)
 

@@ -1,4 +1,4 @@
-"""The computation that a worker runs for a group: each record of its topics, on the state of its key."""
+"""The computation that a worker runs for a group: it processes each record with the state of the record's key."""
 
 import time
 from typing import Any
@@ -23,7 +23,7 @@ class JoinedRecord(KafkaRecord):
 
 
 class JoinDecoder:
-    """Marks the records of a joined table."""
+    """Converts the records of a joined table to `JoinedRecord`, to distinguish them from inputs."""
 
     def decode(self, record: KafkaRecord) -> JoinedRecord:
         """Return the record."""
@@ -39,7 +39,7 @@ class JoinDecoder:
 
 
 class NothingEncoder:
-    """Encodes the results of a group that writes no topic: there are none."""
+    """The encoder of a group without outputs. It is never called with a result."""
 
     def encode(self, record: object) -> None:
         """Return None."""
@@ -50,8 +50,8 @@ class GroupComputation:
 
     Args:
         graph: The group.
-        lookups: The tables for `ctx.lookup`; None: the group has none.
-        max_record_bytes: Of what callbacks write.
+        lookups: The tables for `ctx.lookup`; None if the group has no lookups.
+        max_record_bytes: Largest size of a record that a callback writes.
     """
 
     def __init__(self, graph: GroupGraph, lookups: Lookups | None, max_record_bytes: int = MAX_RECORD_BYTES) -> None:
@@ -61,14 +61,14 @@ class GroupComputation:
         self._update = graph.update_callback or default_update
 
     def with_state(self, record: KafkaRecord, state: GroupState) -> tuple[list[Output], bool]:
-        """Run a record on the state of its key; returns the records it wrote, and whether the state has changed."""
+        """Process a record with the state of its key. Return the written records, and whether the state has changed."""
         if isinstance(record, JoinedRecord):
             return [], self._join(record, state)
         context = self._run(record, state)
         return ([], False) if context is None else (context.outputs, context.is_changed)
 
     def shown(self, state: GroupState) -> dict[str, Any]:
-        """Return a state in readable form: the values that the codecs of the edges read from its bytes, or these."""
+        """Return a state in readable form: the values that the edges' codecs decode, or bytes if a codec fails."""
         table = self._graph.group_table
         joined = {edge.topic: edge.codec for edge in self._graph.joint_tables}
         return {
@@ -77,12 +77,12 @@ class GroupComputation:
         }
 
     def without_state(self, record: KafkaRecord) -> list[Output]:
-        """Run a record of a group that keeps nothing; returns the records it wrote."""
+        """Process a record of a group without state, and return the written records."""
         context = self._run(record, None)
         return [] if context is None else context.outputs
 
     def visit(self, name: str, metadata: bytes, key: str | bytes, state: GroupState) -> tuple[list[Output], bool]:
-        """Run a visitor on a key; results as of `with_state`. Keys that have joined values alone are not visited."""
+        """Run a visitor for a key, with results as for `with_state`. Keys with only joined values are not visited."""
         if state.value is None:
             return [], False
         raw = key if isinstance(key, bytes) else key.encode()
@@ -91,7 +91,7 @@ class GroupComputation:
         return context.outputs, context.is_changed
 
     def _run(self, record: KafkaRecord, state: GroupState | None) -> Context | None:
-        """Return the context after the callback; None: the record has no value, and that ends it."""
+        """Return the context after the callback; None if the record has no value and the group ignores such records."""
         edge = self._edges[record.topic]
         if record.value is None and self._graph.nil_handling == IGNORE:
             return None
@@ -129,7 +129,7 @@ class GroupComputation:
             raise CodecError(msg) from error
 
     def _join(self, record: KafkaRecord, state: GroupState) -> bool:
-        """Let a record of a joined table update the state; returns whether that has changed it."""
+        """Update the state with a record of a joined table, and return whether it has changed."""
         context = Context(self._graph, record)
         before = state.joined.get(record.topic)
         values = {} if before is None else {context.key: before}
@@ -144,7 +144,7 @@ class GroupComputation:
 
 
 def _finished(context: Context, result: object, what: str) -> None:
-    """Fail a message for which a function has only promised to run."""
+    """Fail the message if the user's function returned only a promise, e.g. a coroutine."""
     if result is not None and is_promise(result):
         context.fail(f"{what} returned {diagnostic.shown(result)}, which nobody runs; call `asyncio.run(...)` in it")
 
@@ -153,4 +153,4 @@ def _decoded(codec: Any, data: bytes | None) -> Any:
     try:
         return data if codec is None or data is None else codec.decode(data)
     except Exception:
-        return data  # of another version of the program
+        return data  # probably written by another version of the program

@@ -1,4 +1,4 @@
-"""The context of a callback besides its message: the value of its key, and ways to write."""
+"""The context of a callback: data of its message, the value of the key, and methods to write records."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -22,27 +22,27 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def shown(key: str | bytes) -> str:
-    """Return a key as errors show it: bytes that are not UTF-8 in hexadecimal."""
+    """Return a key for the text of an error. Bytes that are not UTF-8 are shown in hexadecimal."""
     data = key.encode("utf-8", "surrogateescape") if isinstance(key, str) else key
     return data.decode("utf-8", "backslashreplace")
 
 
 class Context:
-    """A message's topic, key and headers, the value of its key, and ways to write; callbacks get it.
+    """The context that callbacks get: topic, key and headers of the message, the key's value, and methods to write.
 
-    It is valid until the callback returns, and for its thread only. What it refuses, and `fail`, raise an exception
-    that ends the callback; nothing that the callback did for the message counts then, even if it catches that
-    exception.
+    The context is valid until the callback returns, and only in its thread. A refused call, and `fail`, raise an
+    exception that ends the callback. In this case the message fails and all effects of the callback are dropped, even
+    if the callback catches the exception.
 
     Args:
         graph: The group.
-        record: The message's.
-        state: Of its key; None: the group keeps none.
+        record: The record of the message.
+        state: State of the message's key; None if the group has no state.
         lookups: The tables for `lookup`.
-        max_record_bytes: A larger record is not written, and fails the message: Kafka would never take it.
+        max_record_bytes: Largest size of a written record. A larger one fails the message, as Kafka would refuse it.
 
     Attributes:
-        outputs: The records that have been written.
+        outputs: The records that the callback has written.
         is_changed: Whether the value of the key has been set or deleted.
 
     Example:
@@ -80,12 +80,12 @@ class Context:
 
     @property
     def topic(self) -> str:
-        """Topic of the message; of a visit the visitor's name."""
+        """Topic of the message, or name of the visitor."""
         return self._record.topic
 
     @property
     def key(self) -> str:
-        """Key of the message; empty where it has none."""
+        """Key of the message; empty if the message has no key."""
         return (self._record.key or b"").decode("utf-8", "surrogateescape")
 
     @property
@@ -105,19 +105,19 @@ class Context:
 
     @property
     def headers(self) -> dict[str, bytes | None]:
-        """Headers of the message; of several with one name the last."""
+        """Headers of the message. If several have the same name, the last one counts."""
         if self._headers is None:
             self._headers = dict(self._record.headers)
         return self._headers
 
     @property
     def timestamp(self) -> datetime | None:
-        """Time of the message in UTC; None where it has none."""
+        """Time of the message in UTC; None if it has no time."""
         at = self._record.timestamp_ms
         return _EPOCH + timedelta(milliseconds=at) if has_time(at) else None
 
     def value(self) -> Any:
-        """Return the value of the key in the group table; None: it has none. Changes to it count after `set_value`."""
+        """Return the key's value in the group table, or None. A changed value is stored only by `set_value`."""
         state = self._own_state()
         if state.value is None:
             return None
@@ -129,8 +129,8 @@ class Context:
         """Set the value of the key in the group table.
 
         Args:
-            value: What the table's codec writes; None fails the message, use `delete`.
-            headers: Of the record in the table's topic.
+            value: A value for the table's codec. None fails the message; use `delete` instead.
+            headers: Headers of the record in the table's topic.
         """
         state, table = self._own_state(), self._graph.group_table
         assert table is not None
@@ -141,10 +141,10 @@ class Context:
         self._write(table.topic, self._record.key or b"", data, headers or {})
 
     def delete(self, *, headers: Headers | None = None) -> None:
-        """Take the key out of the group table.
+        """Delete the key from the group table.
 
         Args:
-            headers: Of the record in the table's topic.
+            headers: Headers of the record in the table's topic.
         """
         state, table = self._own_state(), self._graph.group_table
         assert table is not None
@@ -152,7 +152,7 @@ class Context:
         self._write(table.topic, self._record.key or b"", None, headers or {})
 
     def join(self, table: str) -> Any:
-        """Return the key's value in a joined table; None: it has none."""
+        """Return the key's value in a joined table, or None if the table does not have the key."""
         joined = next((edge for edge in self._graph.joint_tables if edge.topic == table), None)
         if joined is None or self._state is None:
             self.fail(f"table {table} not subscribed")
@@ -161,7 +161,7 @@ class Context:
         return None if data is None else self._decoded(joined.codec, data, what)
 
     def lookup(self, table: str, key: str) -> Any:
-        """Return the value of any key in a table; None: it has none."""
+        """Return the value of any key in a lookup table, or None if the table does not have the key."""
         looked_up = next((edge for edge in self._graph.lookup_tables if edge.topic == table), None)
         if looked_up is None or self._lookups is None:
             self.fail(f"topic {table} not subscribed")
@@ -173,10 +173,10 @@ class Context:
         """Write a record to a topic that the group declares with `output`.
 
         Args:
-            topic: Its name.
+            topic: Name of the topic.
             key: Any key.
-            value: What the topic's codec writes; None: a record without a value.
-            headers: Of the record, besides the group's `default_headers`.
+            value: A value for the topic's codec; None writes a record without a value.
+            headers: Headers of the record, in addition to the group's `default_headers`.
         """
         if topic == "":
             self.fail("cannot emit to empty topic")
@@ -197,7 +197,7 @@ class Context:
 
         Args:
             key: Any key.
-            value: What the loop's codec writes, None included.
+            value: A value for the loop's codec, which also gets None.
             headers: As for `emit`.
         """
         loop = self._graph.loop_stream
@@ -211,7 +211,7 @@ class Context:
         """End the callback: the message fails, and by default the application stops.
 
         Args:
-            error: Why.
+            error: The reason.
 
         Raises:
             CallbackError: Always.
@@ -220,19 +220,19 @@ class Context:
         raise self._failure from (error if isinstance(error, BaseException) else None)
 
     def defer_commit(self) -> Callable[..., None]:
-        """Keep the message from being committed until the function that this returns is called, from any thread.
+        """Defer the commit of the message until the returned function is called, from any thread.
 
         Returns:
-            `done(error=None)`, which must be called; with an error, the application stops and nothing is committed.
-            A worker waits for it after the messages that it got in one call, so it may not wait for further messages.
+            `done(error=None)`, which must be called. If it is called with an error, the application stops and nothing
+            is committed. It must not depend on later messages, as the worker waits for it before it gets more of them.
         """
         return deferred.begin(f"could not commit message with key '{shown(self.key)}'")
 
     def finish(self) -> None:
-        """Let nothing more be written.
+        """End the use of the context: nothing can be written from now on.
 
         Raises:
-            CallbackError: That of `fail`, if the callback caught it.
+            CallbackError: The error of `fail`, if the callback caught it.
         """
         self._is_over = True
         if self._failure is not None:

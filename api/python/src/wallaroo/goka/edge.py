@@ -14,14 +14,14 @@ Callback = Callable[[Any, Any], object]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A topic of a group, and its use by the group; the functions of this module make it.
+    """A topic of a group, and its use by the group; made by the functions of this module.
 
     Attributes:
-        kind: Name of the function that made it.
-        topic: Name of the topic; of a visitor its own; empty for `persist` and `loop` until the group is defined.
-        codec: Of the topic's values; None for a visitor.
-        callback: Called with a context and each message; None where there is none.
-        location: Where the program made it.
+        kind: Name of the function that made the edge.
+        topic: Name of the topic, or of the visitor. For `persist` and `loop` it is empty until the group is defined.
+        codec: Codec of the topic's values; None for a visitor.
+        callback: Called with a context and each message; None for edges without a callback.
+        location: Place in the program that made the edge.
 
     Example:
         >>> from wallaroo import goka
@@ -40,12 +40,12 @@ class Edge:
 
 
 def input(topic: str, codec: Any, callback: Callback) -> Edge:
-    """Read a topic: `callback(ctx, message)` runs for each of its messages, those of one key in their order.
+    """Read a topic: `callback(ctx, message)` runs for each message. Messages of a key are processed in their order.
 
     Args:
         topic: Name of the topic.
-        codec: Reads its values, e.g. `String()`.
-        callback: Gets a `Context` and the message. What it raises fails the message.
+        codec: Codec that decodes its values, e.g. `String()`.
+        callback: Gets a `Context` and the message. An exception fails the message.
 
     Example:
         >>> from wallaroo import goka
@@ -63,7 +63,7 @@ def inputs(topics: Sequence[str], codec: Any, callback: Callback) -> list[Edge]:
     """Read several topics with one codec and callback.
 
     Args:
-        topics: Their names.
+        topics: Names of the topics.
         codec: As for `input`.
         callback: As for `input`.
 
@@ -84,7 +84,7 @@ def loop(codec: Any, callback: Callback) -> Edge:
     """Read the messages that the group itself sends with `ctx.loopback`, through the topic GROUP-loop.
 
     Args:
-        codec: Reads and writes its values.
+        codec: Codec of its values.
         callback: As for `input`.
 
     Example:
@@ -103,13 +103,13 @@ def loop(codec: Any, callback: Callback) -> Edge:
 
 
 def join(topic: str, codec: Any) -> Edge:
-    """Have the value of another table under the same key: `ctx.join(topic)`.
+    """Join another table: callbacks read its value for the key of their message with `ctx.join(topic)`.
 
-    The table may have any number of partitions: it is repartitioned by the keys of its records.
+    The table may have any number of partitions, because its records are repartitioned by key.
 
     Args:
         topic: Name of the table's topic, e.g. `group_table("users")`.
-        codec: Reads its values.
+        codec: Codec that decodes its values.
 
     Example:
         >>> from wallaroo import goka
@@ -125,11 +125,11 @@ def join(topic: str, codec: Any) -> Edge:
 
 
 def lookup(topic: str, codec: Any) -> Edge:
-    """Have a whole table in each worker process: `ctx.lookup(topic, key)` reads it under any key.
+    """Keep a whole table in each worker process: callbacks read the value of any key with `ctx.lookup(topic, key)`.
 
     Args:
         topic: Name of the table's topic.
-        codec: Reads its values.
+        codec: Codec that decodes its values.
 
     Example:
         >>> from wallaroo import goka
@@ -145,7 +145,7 @@ def persist(codec: Any) -> Edge:
     """Keep a value per key, the group table: `ctx.value()`, `ctx.set_value`. Updates go to the topic GROUP-table.
 
     Args:
-        codec: Reads and writes its values.
+        codec: Codec of its values.
 
     Example:
         >>> from wallaroo import goka
@@ -158,11 +158,11 @@ def persist(codec: Any) -> Edge:
 
 
 def output(topic: str, codec: Any) -> Edge:
-    """Let callbacks write a topic: `ctx.emit(topic, key, value)`.
+    """Let callbacks write to a topic: `ctx.emit(topic, key, value)`.
 
     Args:
         topic: Name of the topic.
-        codec: Writes its values.
+        codec: Codec that encodes its values.
 
     Example:
         >>> from wallaroo import goka
@@ -175,11 +175,11 @@ def output(topic: str, codec: Any) -> Edge:
 
 
 def visitor(name: str, callback: Callback) -> Edge:
-    """Let `callback(ctx, metadata)` run for every key of the group table when somebody asks for it.
+    """Run `callback(ctx, metadata)` for every key of the group table each time a visit is requested.
 
     Args:
-        name: Of the visitor.
-        callback: Gets a `Context` whose topic is the visitor's name, and what the visit was asked for with.
+        name: Name of the visitor.
+        callback: Gets a `Context` whose topic is the visitor's name, and the metadata of the request, as bytes.
 
     Example:
         >>> from wallaroo import goka
@@ -196,7 +196,7 @@ def group_table(group: str, suffix: str = TABLE_SUFFIX) -> str:
 
     Args:
         group: Name of the group.
-        suffix: What its `table_suffix` is.
+        suffix: The group's `table_suffix`.
 
     Example:
         >>> from wallaroo import goka

@@ -1,4 +1,4 @@
-"""Writes keyed messages to a topic, from any program."""
+"""Writes messages with keys to a topic, from any program."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ FINISH_S, POLL_S = 60.0, 0.05
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """Where Kafka has put a record.
+    """The position of a record that Kafka has stored.
 
     Attributes:
-        partition: Its partition.
-        offset: Its offset.
+        partition: Partition of the record.
+        offset: Offset of the record.
 
     Example:
         >>> Delivered(3, 17).offset
@@ -38,15 +38,14 @@ class Emitter:
 
     Args:
         brokers: HOST:PORT of some brokers.
-        topic: Name of the topic, which must exist unless the brokers create what is written to.
-        codec: Writes the messages, e.g. `String()`.
-        partitioner: "fnv1a", as Goka and groups write; "murmur2", as Kafka's Java clients.
-        default_headers: Of every message.
-        options: Settings of Kafka's client; "message.max.bytes" is how many bytes a record may have, 1048588 by
-            default.
+        topic: Name of the topic. It must exist, unless the brokers create topics automatically.
+        codec: Codec that encodes the messages, e.g. `String()`.
+        partitioner: "fnv1a" as Goka and groups, "murmur2" as Kafka's Java clients.
+        default_headers: Headers of every message.
+        options: Settings of Kafka's client. "message.max.bytes" is the largest size of a record, 1048588 by default.
 
     Raises:
-        DiagnosticError: R728, confluent_kafka is not installed.
+        DiagnosticError: R728 if confluent_kafka is not installed.
 
     Example:
         >>> from wallaroo import goka
@@ -82,13 +81,13 @@ Int64: value to encode is not of type int64
         """Write a message.
 
         Args:
-            key: Its key.
-            message: What the codec writes; None: a record without a value, which deletes the key from a table.
-            headers: Of the record.
+            key: Key of the message.
+            message: A value for the codec. None writes a record without a value, which deletes the key from a table.
+            headers: Headers of the record, in addition to `default_headers`.
 
         Returns:
-            A promise: its result is there when Kafka has the record. An error of Kafka's is its exception, as is
-            `EmitterClosedError` after `finish`.
+            A future that has a result as soon as Kafka has stored the record. If Kafka fails, the error is its
+            exception; after `finish` the exception is `EmitterClosedError`.
 
         Raises:
             CodecError: The codec cannot write the message.
@@ -108,20 +107,20 @@ Int64: value to encode is not of type int64
         return promise
 
     def emit_sync(self, key: str, message: Any, *, headers: Headers | None = None) -> Delivered:
-        """Write a message, and wait until Kafka has it; arguments as for `emit`.
+        """Write a message, and wait until Kafka has stored it; arguments as for `emit`.
 
         Raises:
             CodecError: The codec cannot write the message.
             EmitterClosedError: The emitter has finished.
-            Exception: An error of Kafka's.
+            Exception: Kafka reports an error.
         """
         return self.emit(key, message, headers=headers).result()
 
     def finish(self, timeout_s: float = FINISH_S) -> None:
-        """Take no more messages, and wait until Kafka has all that were emitted. A second call does nothing.
+        """Refuse further messages, and wait until Kafka has stored all emitted ones. A second call does nothing.
 
         Args:
-            timeout_s: How long at most; promises that are open then stay so.
+            timeout_s: Longest wait in seconds. Futures that have no result after this time may never get one.
         """
         with self._lock:
             if self._is_closed.is_set():
@@ -149,9 +148,9 @@ Int64: value to encode is not of type int64
             try:
                 self._producer.produce(self.topic, value, key, headers=headers, on_delivery=delivered)
                 return
-            except BufferError:  # as many messages as fit are waiting for Kafka
+            except BufferError:  # the queue of messages that wait for Kafka is full
                 self._producer.poll(POLL_S)
-            except self._client.KafkaException as error:  # the client does not take it, such as one that is too large
+            except self._client.KafkaException as error:  # the client refuses the message, e.g. because of its size
                 promise.set_exception(error)
                 return
 

@@ -1,8 +1,8 @@
-"""The errors of callbacks."""
+"""The errors of callbacks, emitters and views."""
 
 
 class CallbackError(Exception):
-    """A callback used its context in a way that Goka does not allow, or called `ctx.fail`. The texts are Goka's."""
+    """A callback used its context in a way that Goka does not allow, or called `ctx.fail`. Texts are as in Goka."""
 
 
 class CodecError(CallbackError):

@@ -1,4 +1,4 @@
-"""Group graphs: the inputs, the data and the outputs of a group, with Goka's checks."""
+"""Group graphs: the inputs, tables and outputs of a group, with Goka's checks."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,18 +22,18 @@ Headers = Mapping[str, bytes | None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupGraph:
-    """A group with its edges; `define_group` makes it.
+    """A group with its edges; made by `define_group`.
 
     Attributes:
-        group: Its name.
-        all_edges: Its edges in the order of the program. To alter a graph, define a group of some of them.
-        nil_handling: What happens with messages without a value.
-        context_wrapper: Makes of each context what the callbacks get.
-        default_headers: Of all that callbacks emit and loop back.
+        group: Name of the group.
+        all_edges: Edges in the order of the program. To change a graph, define a new group with some of them.
+        nil_handling: Policy for messages without a value.
+        context_wrapper: Converts each context to the object that callbacks get.
+        default_headers: Headers of all records that callbacks emit and loop back.
         update_callback: Writes the records of joined tables into the state.
         table_topic: Name of the table's topic, if there is a table.
         loop_topic: Name of the loop's topic, if there is a loop.
-        location: Where the program defined it.
+        location: Place in the program that defined the group.
 
     Example:
         >>> from wallaroo import goka
@@ -84,12 +84,12 @@ class GroupGraph:
 
     @property
     def loop_stream(self) -> Edge | None:
-        """The edge of `loop`, with the name of its topic; None: there is none."""
+        """The edge of `loop`, with the name of its topic, or None."""
         return next(iter(self._of(kinds.LOOP)), None)
 
     @property
     def group_table(self) -> Edge | None:
-        """The edge of `persist`, with the name of its topic; None: there is none."""
+        """The edge of `persist`, with the name of its topic, or None."""
         return next(iter(self._of(kinds.TABLE)), None)
 
     def _of(self, kind: str) -> tuple[Edge, ...]:
@@ -109,19 +109,19 @@ def define_group(
     """Define a group.
 
     Args:
-        group: Its name; its topics' and state's names begin with it.
-        edges: What `input`, `inputs`, `loop`, `join`, `lookup`, `persist`, `output` and `visitor` return.
-        nil_handling: What happens with messages without a value: "ignore", they are dropped; "process", the callback
-            gets None; "decode", the codec gets None.
-        context_wrapper: Makes of each `Context` what the callbacks get, e.g. an object that also counts calls.
-        default_headers: Of all records that the callbacks emit and loop back; not of the table's.
-        update_callback: `f(update, storage, key, value)` in place of the default, which writes a joined table's record
-            into the state, or removes what has no value there. See `Update` and `Storage`.
-        table_suffix: Ends the name of the table's topic.
-        loop_suffix: Ends the name of the loop's topic.
+        group: Name of the group. The names of its table, its loop and its state begin with this name.
+        edges: Results of `input`, `inputs`, `loop`, `join`, `lookup`, `persist`, `output` and `visitor`.
+        nil_handling: Policy for messages without a value: "ignore" drops them, "process" passes None to the callback,
+            "decode" passes None to the codec.
+        context_wrapper: Converts each `Context` to the object that callbacks get, e.g. one that also counts calls.
+        default_headers: Headers of all records that callbacks emit and loop back, but not of the table's records.
+        update_callback: `f(update, storage, key, value)` that stores the records of joined tables in the state. The
+            default stores a record's value, or removes the key if the record has no value. See `Update` and `Storage`.
+        table_suffix: End of the name of the table's topic.
+        loop_suffix: End of the name of the loop's topic.
 
     Raises:
-        WallarooParameterError: The graph has faults (T274, T202, T207); it lists every one of them.
+        WallarooParameterError: The graph has faults (T274, T202, T207); the error lists all of them.
 
     Example:
         >>> from wallaroo import goka
@@ -166,7 +166,7 @@ _UPDATE = ("update", "storage", "key", "value")
 def _named(
     group: Any, edges: Iterable[Any], topics: Mapping[str, str], at: Location, findings: list[Diagnostic]
 ) -> list[Edge]:
-    """Return all edges, those of the table and the loop with their topics; records T207 for other values."""
+    """Return all edges, with the topics of table and loop filled in; record T207 for values that are not edges."""
     if not isinstance(group, str) or not group:
         findings.append(_wrong("define_group", "group", group, "a name", at))
     named: list[Edge] = []
@@ -214,7 +214,7 @@ def _faults(
 
 
 def _types(edges: Iterable[Edge]) -> Iterator[Diagnostic]:
-    """Yield T207 and T202 for parameters of edges."""
+    """Yield T207 and T202 for invalid parameters of edges."""
     for edge in edges:
         if not isinstance(edge.topic, str) or (not edge.topic and edge.kind != kinds.INPUT):
             parameter = "name" if edge.kind == kinds.VISITOR else "topic"

@@ -11,12 +11,12 @@ START_S = 600.0
 
 
 class Lookups:
-    """The tables that a group looks up, read by views that begin with the first message of a process.
+    """The lookup tables of a group. Views read them; they start with the first message of a process.
 
     Args:
         brokers: HOST:PORT of some brokers.
         tables: Names of the tables' topics.
-        partitioner: Of the tables.
+        partitioner: Partitioner of the tables.
         options: Settings of Kafka's client.
     """
 
@@ -30,7 +30,7 @@ class Lookups:
         self._lock, self._is_running = threading.Lock(), False
 
     def get(self, table: str, key: str) -> bytes | None:
-        """Return the value of a key in a table; None: it has none.
+        """Return the value of a key in a table, or None if the table does not have the key.
 
         Raises:
             ViewError: The table cannot be read.
@@ -43,7 +43,7 @@ class Lookups:
         return None if data is None else bytes(data)
 
     def start(self) -> None:
-        """Read the tables to their ends, unless that has been done; they are followed from then on.
+        """Read the tables to their ends, and then follow their updates. Later calls do nothing.
 
         Raises:
             ViewError: A table cannot be read.
@@ -52,7 +52,7 @@ class Lookups:
             return
         with self._lock:
             if not self._is_running:
-                # Views need confluent_kafka: those that declare a group, and tests in memory, do without it.
+                # Only views need confluent_kafka; the declaration of a group and tests in memory work without it.
                 self._views = {table: self._view(table) for table in self._tables}
                 for view in self._views.values():
                     view.start()

@@ -1,4 +1,4 @@
-"""The partition of a key, as Goka's producers and Kafka's own choose it."""
+"""The partition of a key, as the producers of Goka and of Kafka choose it."""
 
 from wallaroo.message.key import key_bytes
 
@@ -11,12 +11,12 @@ def partition_of(key: str | bytes, count: int, partitioner: str = FNV1A) -> int:
     """Return the partition into which emitters, outputs and tables put a key.
 
     Args:
-        key: Of a record; the empty one is like any other.
-        count: How many partitions the topic has.
-        partitioner: "fnv1a", Goka's; "murmur2", that of Kafka's Java clients.
+        key: Key of a record; may be empty.
+        count: Number of partitions of the topic.
+        partitioner: "fnv1a" is Goka's, "murmur2" that of Kafka's Java clients.
 
     Raises:
-        ValueError: There is no such partitioner, or no partition.
+        ValueError: `partitioner` has another value, or `count` is less than 1.
 
     Example:
         >>> partition_of("Alice", 8), partition_of("Bob", 8), partition_of("Bob", 8, "murmur2")

@@ -1,14 +1,14 @@
-"""The state of a key of a group: its value, and the values of the joined tables under the same key."""
+"""The state of a group for a key: its value in the group table, and its values in the joined tables."""
 
 from typing import Any
 
 
 class GroupState:
-    """The data of a group for a key, as bytes; those of `GroupState` in `record.proto`, as programs in Go write it.
+    """The state of a group for a key. It is stored as a `GroupState` of `record.proto`, as by programs in Go.
 
     Attributes:
-        value: Of the group table; None: there is none.
-        joined: Of the joined tables that have the key, by topic.
+        value: Encoded value in the group table; None if the table does not have the key.
+        joined: Encoded values in the joined tables that have the key, by topic.
 
     Example:
         >>> state = GroupState(b"7", {"users-table": b"Ann"})
@@ -23,20 +23,20 @@ class GroupState:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it holds nothing, so that the key needs no state."""
+        """Whether there is no value, so that the key needs no state."""
         return self.value is None and not self.joined
 
     def to_bytes(self) -> bytes:
-        """Return its bytes, which are the same for equal states."""
+        """Return the state as bytes; equal states have equal bytes."""
         written = _message(value=self.value, joined=self.joined)
         return bytes(written.SerializeToString(deterministic=True))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "GroupState":
-        """Return the state of its bytes.
+        """Return the state of bytes that `to_bytes` has written.
 
         Raises:
-            google.protobuf.message.DecodeError: They are none.
+            google.protobuf.message.DecodeError: The bytes are not a state.
         """
         message = _message()
         message.ParseFromString(data)
@@ -55,7 +55,7 @@ class GroupState:
 
 
 def _message(**fields: Any) -> Any:
-    # A front-end declares groups without protobuf; only workers read and write states.
+    # The declaration of groups works without protobuf; only workers read and write states.
     from wallaroo.worker._proto import record_pb2
 
     return record_pb2.GroupState(**fields)

@@ -1,4 +1,4 @@
-"""How records of joined tables get into the state of their key, and those of viewed tables into a view."""
+"""Updates: they write records of joined tables into the state of their key, and records of other tables into a view."""
 
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ class Update:
     """The origin of a table's record, for an update callback.
 
     Attributes:
-        topic: The table's topic.
-        partition: Of the record.
-        offset: Of the record.
-        headers: Of the record.
-        timestamp: Of the record in UTC; None: it has none.
+        topic: Topic of the table.
+        partition: Partition of the record.
+        offset: Offset of the record.
+        headers: Headers of the record.
+        timestamp: Time of the record in UTC; None if it has no time.
 
     Example:
         >>> Update("users-table", 0, 17, {}, None).offset
@@ -35,11 +35,11 @@ class Update:
 
 
 class Storage:
-    """The values of a table, to which an update callback writes. In a join it has the record's key alone.
+    """The values of a table, to which an update callback writes. In a join only the record's key can be used.
 
     Args:
-        values: By key.
-        only: The key that may be used; None: any.
+        values: Encoded values by key.
+        only: The only key that may be used; None allows all keys.
 
     Example:
         >>> storage = Storage({"Ann": b"7"})
@@ -58,7 +58,7 @@ class Storage:
         return self._checked(key) in self._values
 
     def get(self, key: str) -> bytes | None:
-        """Return a key's value; None: it has none."""
+        """Return a key's value, or None."""
         return self._values.get(self._checked(key))
 
     def set(self, key: str, value: bytes) -> None:
@@ -80,13 +80,13 @@ UpdateCallback = Callable[[Update, Storage, str, bytes | None], object]
 
 
 def default_update(update: Update, storage: Storage, key: str, value: bytes | None) -> None:
-    """Write a record's value under its key, or remove that of a record without one.
+    """Store a record's value under its key; a record without a value removes the key.
 
     Args:
         update: Not used.
-        storage: What is written.
-        key: Of the record.
-        value: Of the record.
+        storage: The values of the table.
+        key: Key of the record.
+        value: Value of the record.
 
     Example:
         >>> values = {}

@@ -1,4 +1,4 @@
-"""Follows a table, and serves its values."""
+"""Views: they follow a table and serve its values."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ NOT_READY = "View is either not running, not correctly initialized or stopped ag
 
 
 class ViewState(IntEnum):
-    """The progress of a view: the lowest of its partitions.
+    """The progress of a view. The slowest partition determines it.
 
     Example:
         >>> ViewState.RUNNING > ViewState.CATCH_UP
@@ -37,19 +37,19 @@ class ViewState(IntEnum):
 class View:
     """Keeps the values of a table, or of any topic, in memory, and follows its updates; threads may share it.
 
-    Updates that a transaction writes are seen when it is committed. When the brokers are away, the view serves what it
-    has and continues when they are back.
+    Updates of a transaction are visible when it is committed. While no broker can be reached, the view serves the
+    values that it has; it continues when the brokers are back.
 
     Args:
         brokers: HOST:PORT of some brokers.
         table: Name of the topic, e.g. `group_table("my-group")`.
-        codec: Reads the values.
-        callback: `f(update, storage, key, value)`, as for `define_group`; None: values are kept as they are.
-        partitioner: Of the table: "fnv1a" or "murmur2".
+        codec: Codec that decodes the values.
+        callback: `f(update, storage, key, value)`, as for `define_group`; None stores values without a change.
+        partitioner: Partitioner of the table, "fnv1a" or "murmur2".
         options: Settings of Kafka's client.
 
     Raises:
-        DiagnosticError: R728, confluent_kafka is not installed.
+        DiagnosticError: R728 if confluent_kafka is not installed.
 
     Example:
         >>> from wallaroo import goka
@@ -103,21 +103,21 @@ class View:
             self._move(ViewState.IDLE)
 
     def start(self) -> None:
-        """Run in a thread of its own; `stop` ends it. A view that runs already goes on."""
+        """Call `run` in a new thread, until `stop`. If the view runs already, do nothing."""
         if self._thread is None:
             self._error = ""
             self._thread = threading.Thread(target=self._run_in_thread, name=f"view of {self.topic}", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """End `run`, also in the thread of `start`."""
+        """End `run`, and wait for the thread of `start`."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
 
     def get(self, key: str) -> Any:
-        """Return a key's value; None: it has none.
+        """Return a key's value, or None if the table does not have the key.
 
         Raises:
             ViewError: The view does not run, or its codec cannot read the value.
@@ -138,11 +138,11 @@ class View:
         return key in self._partition(key)
 
     def iterate(self, start: str = "", limit: str | None = None) -> Iterator[tuple[str, Any]]:
-        """Yield keys and values in the order of the keys, as they are now.
+        """Yield the present keys and values, sorted by key.
 
         Args:
-            start: The first key; with no `limit` keys must begin with it.
-            limit: The first key after the range; None: there is none.
+            start: First key of the range. Without `limit` it is a prefix: all keys that begin with it are in the range.
+            limit: The first key after the range; None for a prefix.
 
         Raises:
             ViewError: The view does not run.
@@ -154,7 +154,7 @@ class View:
             yield key, self._codec.decode(data)
 
     def evict(self, key: str) -> None:
-        """Forget a key until its next update.
+        """Remove a key from the view until its next update.
 
         Raises:
             ViewError: The view does not run.
@@ -177,7 +177,7 @@ class View:
         """Wait until the table has been read to its end.
 
         Args:
-            timeout_s: How long at most; None: for ever.
+            timeout_s: Longest wait in seconds; None waits for ever.
 
         Raises:
             ViewError: The view has failed, or the time is over.
@@ -191,10 +191,10 @@ class View:
         """Call a function with each new state, in the view's thread.
 
         Args:
-            observer: The function; it must not wait for the view.
+            observer: The function. It must not wait for the view.
 
         Returns:
-            A function that ends it.
+            A function that ends the observation.
         """
         self._observers.append(observer)
         return lambda: self._observers.remove(observer)
