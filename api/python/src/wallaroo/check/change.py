@@ -11,7 +11,7 @@ from typing import Any, Literal
 from wallaroo.check.source_tree import source_tree
 from wallaroo.component.signature import target_of
 
-# How something outlives a call: a variable is bound, or a container of the module filled, and maybe read.
+# How a value outlives a call: a variable is bound, or a container of the module is filled, and possibly read.
 Outside = Literal["bound", "filled", "read"]
 CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 _CHANGES = frozenset((
@@ -19,7 +19,7 @@ _CHANGES = frozenset((
     "intersection_update", "pop", "popitem", "popleft", "remove", "reverse", "setdefault", "sort", "update",
 ))  # fmt: skip
 _GIVING = frozenset(("pop", "popitem", "popleft", "setdefault"))
-# Functions of the standard library that change their first argument; of the user's own it is not known.
+# Functions of the standard library that change their first argument. The user's functions are not analyzed.
 _FILLERS = frozenset((
     "heapify", "heappop", "heappush", "heappushpop", "heapreplace", "insort", "insort_left", "insort_right", "shuffle",
 ))  # fmt: skip
@@ -32,9 +32,9 @@ class SourceChange:
     """A place of the source that binds a target, or changes its content.
 
     Attributes:
-        target: What is bound or filled.
-        value: What is assigned, where the source shows it.
-        statement: What does it.
+        target: Expression that is bound or filled.
+        value: Expression that is assigned; None if the source does not show it.
+        statement: Statement or call that makes the change.
     """
 
     target: ast.expr
@@ -43,17 +43,17 @@ class SourceChange:
 
     @property
     def is_content(self) -> bool:
-        """Whether the content of the target changes, and the target stays."""
+        """Whether the content of the target changes, and the target is not bound again."""
         return isinstance(self.statement, ast.Call) and not isinstance(self.statement.func, ast.Name)
 
     def gives(self, nodes: Iterable[ast.AST]) -> bool:
-        """Return whether it is a call as `d.setdefault(k, v)` whose result is used; `nodes` are those around it."""
+        """Return whether it is a call such as `d.setdefault(k, v)` whose result is used by one of `nodes`."""
         method = getattr(getattr(self.statement, "func", None), "attr", "")
         alone = (isinstance(node, ast.Expr) and node.value is self.statement for node in nodes)
         return self.is_content and method in _GIVING and not any(alone)
 
     def chain(self) -> tuple[ast.expr, list[str]]:
-        """Return the root of the target, and the attributes on the way from there."""
+        """Return the root of the target, and the attributes on the path from the root to the target."""
         root, names = self.target, list[str]()
         while isinstance(root, (ast.Attribute, ast.Subscript)):
             names += [root.attr] if isinstance(root, ast.Attribute) else []
@@ -62,13 +62,13 @@ class SourceChange:
 
     @property
     def changed(self) -> list[str]:
-        """The attributes whose objects change: all of the way, but one that is bound again."""
+        """The attributes whose objects change: all on the path, except a last one that is bound again."""
         is_bound = isinstance(self.target, ast.Attribute) and not self.is_content
         return self.chain()[1][: -1 if is_bound and not isinstance(self.statement, ast.AugAssign) else None]
 
 
 def changes(tree: ast.AST) -> Iterator[SourceChange]:
-    """Yield each change of a part of the source, `setattr` with a literal name among them."""
+    """Yield each change in a part of the source, including `setattr` with a literal name."""
     known: dict[int, tuple[ast.expr | None, ast.AST]] = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -87,11 +87,11 @@ def changes(tree: ast.AST) -> Iterator[SourceChange]:
 
 
 def changed_attributes(functions: Iterable[Callable[..., Any]], *, of_first: bool = False) -> set[str]:
-    """Return the names of attributes whose objects functions change: by themselves, by an alias or by `heappush`.
+    """Return names of attributes whose objects are changed by functions: directly, by an alias or e.g. by `heappush`.
 
     Args:
-        functions: Of the user.
-        of_first: Whether only attributes of their first parameter count.
+        functions: Functions of the user.
+        of_first: Whether only attributes of the first parameter count.
     """
     names = set[str]()
     for scope in (scope for function in functions for scope in scopes(function)):
@@ -119,18 +119,18 @@ def changed_attributes(functions: Iterable[Callable[..., Any]], *, of_first: boo
 
 
 def functions_of(cls: type) -> Iterator[tuple[Callable[..., Any], bool]]:
-    """Yield the functions that a class has, and whether each gets the class in place of an object."""
+    """Yield the functions of a class, and whether each of them is a class method."""
     for value in vars(cls).values():
         parts = (value, getattr(value, "__func__", None), *(getattr(value, of, None) for of in ("fget", "fset")))
         yield from ((part, isinstance(value, classmethod)) for part in parts if inspect.isfunction(part))
 
 
 def scopes(function: Callable[..., Any]) -> list[Any]:
-    """Return the source of a function: of one that is a lambda those of its statement; empty: there is none."""
+    """Return the syntax trees of a function, or of all lambdas in a lambda's statement; empty without a source."""
     try:
         waiting: list[ast.AST] = [source_tree(inspect.unwrap(target_of(function)))]
     except (OSError, TypeError, SyntaxError):
-        return []  # such as of a class made at run time
+        return []  # e.g. of a class made at run time
     functions = list[ast.AST]()
     while waiting:
         node = waiting.pop()
@@ -142,12 +142,12 @@ def scopes(function: Callable[..., Any]) -> list[Any]:
 
 
 def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False) -> Iterator[tuple[str, Outside]]:
-    """Yield the values that a function keeps in variables of modules, closures and classes, and the way it keeps them.
+    """Yield the variables of modules, closures and classes in which a function keeps values, and how it keeps them.
 
     Args:
-        function: Of the user.
-        own: The class of the object that it gets.
-        gets_class: Whether its first parameter is that class.
+        function: Function of the user.
+        own: Class of the object that the function gets.
+        gets_class: Whether the first parameter of the function is this class.
     """
     function = inspect.unwrap(target_of(function))
     free_names = set(getattr(getattr(function, "__code__", None), "co_freevars", ()))
@@ -180,7 +180,7 @@ def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False
 
 
 def is_meant(cls: type, name: str) -> bool:
-    """Return whether a class says of an attribute that each process may keep its own."""
+    """Return whether a class annotates an attribute with ClassVar: each process may have its own value."""
     return any("ClassVar" in str(vars(each).get("__annotations__", {}).get(name)) for each in cls.__mro__)
 
 
@@ -190,7 +190,7 @@ def _root(change: SourceChange) -> str:
 
 
 def variables(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the variables that a function sees of its module and of the functions around it."""
+    """Return the variables of its module and of the enclosing functions that a function can see."""
     values = dict(getattr(function, "__globals__", {}))
     code = getattr(function, "__code__", None)
     for name, cell in zip(code.co_freevars if code else (), getattr(function, "__closure__", None) or (), strict=False):
@@ -200,7 +200,7 @@ def variables(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the parameters that have a container as default, which all calls of a process share."""
+    """Return the parameters with a container as default value. All calls of a process share the container."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -209,7 +209,7 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _paired(target: ast.expr, value: ast.expr | None) -> list[tuple[ast.expr, ast.expr | None]]:
-    """Return the parts of a target, each with its value where the source shows that."""
+    """Return the parts of an assignment's target, each with its value if the source shows it."""
     parts: list[ast.expr] | None = getattr(target, "elts", None)
     if parts is None:
         return [(target, value)]

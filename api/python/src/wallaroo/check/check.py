@@ -19,12 +19,12 @@ TOPIC_NAMES = "1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'"
 
 
 def is_topic(name: str) -> bool:
-    """Return whether Kafka takes the name for a topic."""
+    """Return whether Kafka accepts the name for a topic."""
     return bool(re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name)) and name not in (".", "..")
 
 
 def name(place: Place, what: str, value: Any) -> str:
-    """Return a name that is usable; records T210 and returns a stand-in when it is not."""
+    """Return a name as text; record T210 if it is not valid."""
     reason = ""
     if not isinstance(value, str):
         reason = f"it is {type(value).__name__}, not str"
@@ -40,22 +40,22 @@ def name(place: Place, what: str, value: Any) -> str:
 
 
 def at(finding: Diagnostic, pointer: str) -> Diagnostic:
-    """Return a finding that was made before its part had a place, with its pointer."""
+    """Return a copy of a finding with a pointer, for findings made before their part had a place."""
     return replace(finding, pointer=pointer)
 
 
 def is_start(value: object) -> bool:
-    """Return whether a value says where the reading of a topic begins."""
+    """Return whether a value is a valid start of a topic's reader: "start", "end", an offset or "-n"."""
     return isinstance(value, str) and re.fullmatch(r"start|end|-[1-9][0-9]*|0|[1-9][0-9]*", value) is not None
 
 
 def policy(place: Place, value: Any) -> str:
-    """Return the name of the policy `on_error`, empty for None; records T207 for any other value."""
+    """Return the policy `on_error`, or an empty text for None; record T207 for an unknown policy."""
     return choice(place, "on_error", value, POLICIES)
 
 
 def choice(place: Place, parameter: str, value: Any, known: Sequence[str]) -> str:
-    """Return one of the known texts, empty for None; records T207 when it is none of them."""
+    """Return a value that is one of the known texts, or an empty text for None; record T207 for other values."""
     if value is None or value in known:
         return value or ""
     names = " or ".join(f'"{name}"' for name in known)
@@ -64,7 +64,7 @@ def choice(place: Place, parameter: str, value: Any, known: Sequence[str]) -> st
 
 
 def address(place: Place, what: str, host: Any, port: Any, location: Location) -> tuple[str, int]:
-    """Return host and port number; records T211 when they are not usable."""
+    """Return host and port number; record T211 if they are not valid."""
     reason = ""
     number = -1
     if not isinstance(host, str) or not 1 <= len(host) <= 253:
@@ -83,7 +83,7 @@ def address(place: Place, what: str, host: Any, port: Any, location: Location) -
 
 
 def keys(place: Place, state: str, values: Any) -> tuple[Any, ...]:
-    """Return the declared keys; records T203 and T207."""
+    """Return the declared keys; record T203 for a repeated key and T207 for an invalid one."""
     if isinstance(values, (str, bytes, dict)) or not isinstance(values, Iterable):
         place.wrong("partition_keys", shown(values), "a list of keys", fix='pass a list, e.g. ["a", "b"]')
         return ()
@@ -120,7 +120,7 @@ def application(name: str, pipelines: list[Pipeline], *, has_sink: bool) -> list
 
 
 def settle_times(pipelines: list[Pipeline]) -> None:
-    """Say which time counts for the timed steps: that of the data where every source before all of a state gives it."""
+    """Set the time of timed steps: event time if all sources upstream of a state's steps provide it, else ingest."""
     gives = {source.path: source.gives_time for line in pipelines for source in line.sources}
     of_data: dict[str, bool] = {}
     timed: list[tuple[Step, str]] = []
@@ -134,7 +134,7 @@ def settle_times(pipelines: list[Pipeline]) -> None:
 
 
 def open_end(pointer: str, at: Location, name: str, last: str) -> Diagnostic:
-    """Return the finding that a pipeline ends in nothing."""
+    """Return T204 for a pipeline without an end."""
     return _finding("T204", pointer, at, what="pipeline", name=name, end=f'end after "{last}"')
 
 

@@ -1,4 +1,4 @@
-"""Finds states that cannot be changed in place, and functions that assign to their state, which has no effect."""
+"""Finds immutable states, and functions that assign a new value to their state parameter, which has no effect."""
 
 import dataclasses
 import dis
@@ -22,7 +22,7 @@ _IN_PLACE = ("__iadd__", "__ior__", "__iand__", "__isub__", "__imul__")
 
 
 class NotInPlaceError(Exception):
-    """User code made a new state or accumulator instead of changing the one it got. Code: C522."""
+    """User code made a new state or accumulator instead of changing its argument. Code: C522."""
 
     def __init__(self, did: str, value: Any) -> None:
         if inspect.iscoroutine(value):
@@ -31,7 +31,7 @@ class NotInPlaceError(Exception):
 
 
 def is_fixed(value: Any) -> bool:
-    """Return whether nothing can change a value, or a part of it, in place.
+    """Return whether a value and all its parts are immutable.
 
     Example:
         >>> is_fixed(0), is_fixed(("a", 1)), is_fixed([]), is_fixed(("a", []))
@@ -50,12 +50,14 @@ def is_fixed(value: Any) -> bool:
 
 
 def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[..., Any]:
-    """Return a function that fails where it has lost a state that it assigned; one that assigns none as it is.
+    """Return a function that fails if the user's function assigns a new state to its parameter, which would be lost.
+
+    A function without such assignments is returned unchanged.
 
     Args:
-        run: The user's function, or what wraps it.
-        position: Of its state among its parameters.
-        state: One as it gets it.
+        run: The user's function, or a wrapper of it.
+        position: Position of the state among its parameters.
+        state: An example of a state.
     """
     watched = {code: name for code, name in _wrapped(run, position) if any(_bindings(code, name, state))}
     if not watched:
@@ -76,11 +78,11 @@ def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[...,
             elif event == "return" and frame in frames:
                 bound = frame.f_locals.get(name, state)
                 is_own = frame.f_code is own
-                # The caller of a wrapped function may still put into the state what that returns.
+                # The caller of a wrapped function may still store the returned value in the state.
                 if bound is not state and _is_lost(bound, state) and (is_own or not _has(returned, bound)):
                     lost.append((name, bound, is_own, returned))
 
-        # Only a frame knows what its names are bound to in the end. Few functions come here.
+        # Only the frame shows the last value of a name. Few functions need this slow check.
         before = sys.getprofile()
         sys.setprofile(note)
         try:
@@ -100,7 +102,7 @@ def check_returned(returned: Any, accumulator: Any) -> None:
     """Check the value that `update` returned: only a new accumulator has an effect, as in Wallaroo.
 
     Raises:
-        NotInPlaceError: It is a new accumulator, whose content would be lost, or none yet.
+        NotInPlaceError: The value is a new accumulator, whose content would be lost, or only a promise.
     """
     did = "update returned what has not run" if is_promise(returned) else ""
     if returned is not accumulator and (type(returned) is type(accumulator) or is_fixed(accumulator)):
@@ -110,12 +112,12 @@ def check_returned(returned: Any, accumulator: Any) -> None:
 
 
 def is_state(persist: Any, state: Any) -> bool:
-    """Return whether a function has returned a state in the place of `persist`."""
+    """Return whether a function has returned a state instead of `persist`."""
     return persist is state or type(persist) is type(state)
 
 
 def is_new_state(result: tuple[Any, ...], state: Any) -> bool:
-    """Return whether a result is a message and a state that differs from the one given: copies may be messages."""
+    """Return whether a result is a pair of message and changed state. An equal copy of the state may be a message."""
     if len(result) != 2 or type(result[1]) is not type(state) or result[1] is state:
         return False
     if type(state).__module__ in sys.stdlib_module_names:
@@ -127,24 +129,24 @@ def is_new_state(result: tuple[Any, ...], state: Any) -> bool:
 
 
 def state_returned(state: Any, where: str = "in the place of persist, True or False") -> NotInPlaceError:
-    """Return the error of a state in the place where a function returns `persist`."""
+    """Return the error for a function that has returned a state in a wrong place."""
     return NotInPlaceError(f"returned a {'state' if 'place' in where else 'new state'} {where}", state)
 
 
 def _innermost(function: Any) -> Any:
-    """Return the function that runs in the end, where `functools` names it."""
+    """Return the function that finally runs, as far as `functools` shows it."""
     while (inner := inspect.unwrap(target_of(function))) is not function:
         function = inner
     return function
 
 
 def _wrapped(run: Callable[..., Any], position: int) -> Iterator[tuple[CodeType, str]]:
-    """Yield the functions that may get the state, each with its parameter: the user's, and those that it may wrap.
+    """Yield code and state parameter of the functions that may get the state: the user's, and functions that it wraps.
 
-    A decorator has the function in a closure, an object in an attribute; a lambda may name one of its module.
+    A decorator has the wrapped function in a closure, an object has it in an attribute, a lambda in its module.
     """
     waiting, seen = [run], set[int]()
-    for each in waiting:  # grows meanwhile
+    for each in waiting:  # the loop appends to this list
         function = _innermost(each)
         code, names = getattr(function, "__code__", None), _parameters(each)
         if code is None or id(each) in seen:
@@ -177,7 +179,7 @@ def _parameters(run: Callable[..., Any]) -> list[str]:
 
 
 def _bindings(code: CodeType, name: str, state: Any) -> Iterator[bool]:
-    """Yield for each place that binds a name whether the state may be lost there."""
+    """Yield, for each place that binds a name, whether this may lose the state."""
     before = ""
     for each in dis.get_instructions(code):
         names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
@@ -192,7 +194,7 @@ def _bindings(code: CodeType, name: str, state: Any) -> Iterator[bool]:
 
 
 def _is_lost(bound: Any, before: Any) -> bool:
-    """Return whether a value is another state; a name may also be used again for something else, or a part."""
+    """Return whether a value is a new state, rather than an unrelated value or a part of the state."""
     if not isinstance(bound, type(before)) and not isinstance(before, type(bound)):
         return False
     parts = [*getattr(before, "__dict__", {}).values()]

@@ -1,7 +1,8 @@
-"""Finds out whether the object of a stateless computation keeps something from one message to the next.
+"""Finds out whether the object of a stateless computation keeps data from one message to the next.
 
-Wallaroo 0.1 ran a step of `to` as one object in the whole cluster: an object that counts in itself saw every message.
-Here steps run in several processes. Such an object becomes the state of a state computation: one, saved, in order.
+Wallaroo 0.1 ran a step of `to` as one object in the whole cluster: an object that counts messages saw all of them.
+Here steps run in several processes. Such an object becomes the single state of a state computation: it is saved, and
+sees all messages in order.
 """
 
 import ast
@@ -24,8 +25,8 @@ class Kept:
     """The attributes that an object keeps between calls.
 
     Attributes:
-        where: A text for people; empty: nothing is kept.
-        is_inside: Whether all of it is in the object, which can be saved.
+        where: Names an attribute or variable, for messages; empty if the object keeps nothing.
+        is_inside: Whether all kept data is in the object, and the object can be saved.
     """
 
     where: str = ""
@@ -33,7 +34,7 @@ class Kept:
 
 
 def kept_by(computation: Any) -> Kept:
-    """Return the attributes that the object of a computation keeps, as far as its source shows them.
+    """Return the data that the object of a computation keeps, as far as its source shows this.
 
     Example:
         >>> class Scale:
@@ -50,7 +51,7 @@ def kept_by(computation: Any) -> Kept:
     """
     classes = [each for each in type(computation).__mro__ if each is not object]
     assigned = sorted((pair for cls in classes for pair in assignments(cls)), key=lambda pair: pair[1])
-    for where, is_inside in assigned:  # what is outside of the object comes first: it decides
+    for where, is_inside in assigned:  # data outside of the object comes first, and decides
         return Kept(where, is_inside and _is_saved(computation))
     for name, value in vars(computation).items() if hasattr(computation, "__dict__") else ():
         if not _is_constant(value):
@@ -59,12 +60,12 @@ def kept_by(computation: Any) -> Kept:
 
 
 def state_builder(computation: Any, builder: Any) -> Callable[[], Any]:
-    """Return the builder of the object: the class that the program gave, or a copy of its object."""
+    """Return a function that makes the object: the program's class, or a function that copies the program's object."""
     return builder if isinstance(builder, type) else lambda: copy.deepcopy(computation)
 
 
 def free_name(step: str, taken: Collection[str]) -> str:
-    """Return a name for the state that an object is.
+    """Return an unused name for the state of a step whose object is the state.
 
     Example:
         >>> free_name("count", ["object of count"])
@@ -79,22 +80,22 @@ def free_name(step: str, taken: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStep:
-    """A state computation whose state is the object that has the method.
+    """A state computation whose state is the user's object; it calls a method of this object.
 
     Attributes:
-        where: What the object keeps, for people.
+        where: Names the data that the object keeps, for messages.
     """
 
     method: str
     where: str
 
     def __call__(self, data: Any, state: Any) -> tuple[Any, bool]:
-        """Run the method on a message."""
+        """Call the method with a message."""
         return collected(getattr(state, self.method))(data), True
 
 
 def assignments(cls: type) -> Iterator[tuple[str, bool]]:
-    """Yield the attributes that methods of a class assign to, and whether they are in the object."""
+    """Yield the attributes and variables that methods of a class assign, and whether they are in the object."""
     for function, gets_class in functions_of(cls):
         if function.__name__ == "__init__":
             continue
@@ -105,7 +106,7 @@ def assignments(cls: type) -> Iterator[tuple[str, bool]]:
 
 
 def _assigned(scope: Any, cls: type) -> Iterator[str]:
-    """Yield attributes that a method assigns to in its object, unless its class declares them local to a process."""
+    """Yield attributes of its object that a method assigns, except those that the class annotates with ClassVar."""
     own = scope.args.args[0].arg if scope.args.args else ""
     for change in changes(scope):
         root, names = change.chain()

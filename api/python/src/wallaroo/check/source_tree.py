@@ -13,12 +13,12 @@ _TREES: WeakKeyDictionary[type, ast.Module] = WeakKeyDictionary()
 
 
 def source_tree(owner: Any) -> ast.Module:
-    """Return the source of a class or function, parsed; the compiler has shown its warnings already.
+    """Return the parsed source of a class or function, without the compiler's warnings, which were shown before.
 
     Raises:
-        OSError: There is no source, such as for a class made at run time.
-        TypeError: It was not written in Python.
-        SyntaxError: The source is not that of the object.
+        OSError: There is no source, e.g. for a class made at run time.
+        TypeError: The class or function was not written in Python.
+        SyntaxError: The source does not belong to the object.
 
     Example:
         >>> type(source_tree(source_tree).body[0]).__name__
@@ -32,7 +32,7 @@ def source_tree(owner: Any) -> ast.Module:
 
 
 def _class_tree(cls: type) -> ast.ClassDef:
-    """Return a class of its module's source: `inspect` parses the whole module for each class."""
+    """Return the syntax tree of a class. `inspect` would parse the whole module for each class."""
     file = inspect.getsourcefile(cls)
     module = inspect.getmodule(cls, file)
     source = "".join(linecache.getlines(file, vars(module) if module else None)) if file else ""

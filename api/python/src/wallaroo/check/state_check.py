@@ -1,4 +1,4 @@
-"""Looks at the states that a program makes: they must change in place, and each key must have one of its own."""
+"""Checks the states that a program makes: they must be mutable, and keys must not share objects."""
 
 import copy
 import inspect
@@ -20,26 +20,26 @@ from wallaroo.message.output import is_promise
 
 _REASON = "is one for all keys of a process, and is not saved with the state"
 _MEANT = "if each process may keep its own"
-_MOST = 10_000  # objects of a state that are looked at
+_MOST = 10_000  # how many objects of a state are checked
 _OBJECT = "an object that can change, e.g. of a class, a dict or a list"
 
 
 def check_state(place: Place, call: ComponentMethod, state: State) -> None:
-    """Find states that cannot work; let the functions of a call fail where they lose one.
+    """Find states that cannot work, and wrap the functions of a call, so that they fail when they lose a state.
 
-    A new state is made for it, as for each key.
+    The check makes two states.
 
     Args:
-        place: Takes findings.
+        place: Place to which findings are added.
         call: The computation; its functions are replaced.
-        state: Its state.
+        state: State of the computation.
     """
     if isinstance(call.run, ObjectStep):
         return
     try:
         first, other = state.build(), state.build()
     except Exception:
-        return  # only a worker can make it: then each message of it reports this
+        return  # perhaps only a worker can make it; if not, each of its messages reports the error
     if is_promise(first) or is_fixed(first):
         _refuse(place, call, state, first)
         return
@@ -60,7 +60,7 @@ def check_state(place: Place, call: ComponentMethod, state: State) -> None:
         break
     owner = getattr(state.build if call.kind == "window" else call.run, "__self__", None)
     if owner is None and call.kind != "window" and not hasattr(call.run, "__code__"):
-        owner = call.run  # an object that is called
+        owner = call.run  # a callable object
     kept = "accumulator" if call.kind == "window" else "state"
     for where in _kept_by(owner) if owner is not None else ():
         remedy = f"keep it in the {kept}; or in a class attribute annotated ClassVar, {_MEANT}"
@@ -75,7 +75,7 @@ def check_state(place: Place, call: ComponentMethod, state: State) -> None:
 
 
 def _is_lost(state: Any) -> bool:
-    """Return whether the pickled form that a class declares leaves out all attributes of its objects."""
+    """Return whether the class has its own pickled form, and this form loses all attributes of the state."""
     own = ("__getstate__", "__reduce__", "__reduce_ex__")
     if not any(name in vars(each) for name in own for each in type(state).__mro__ if _is_of_user(each)):
         return False
@@ -86,12 +86,12 @@ def _is_lost(state: Any) -> bool:
         probe.__dict__.update(before | changed)
         read = pickle.loads(pickle.dumps(probe))  # noqa: S301 - written here
     except Exception:
-        return False  # the worker reports it
+        return False  # the worker will report the error
     return bool(changed) and all(getattr(read, name, None) != value for name, value in changed.items())
 
 
 def _guarded_by_name(run: Callable[..., Any], functions: str, position: int, first: Any) -> Callable[..., Any]:
-    """Return the visitor, or the function of a timer; a decorated computation has a function for each name."""
+    """Return a guarded visitor or timer callback. A decorated computation has a function for each name."""
     by_name = getattr(getattr(run, "__self__", None), functions, None)
     if not isinstance(by_name, dict):
         return guarded(run, position, first)
@@ -113,7 +113,7 @@ def _refuse(place: Place, call: ComponentMethod, state: State, first: Any) -> No
 
 
 def _shared(state: State, first: Any, other: Any, function: Callable[..., Any]) -> Iterator[str]:
-    """Yield the objects that states share and surely change; other shared objects are copied, as by a restart."""
+    """Yield the objects that states share and that user code certainly changes. Other shared objects are copied."""
     cls = type(first)
     if hasattr(first, "__dict__") and first.__dict__ is other.__dict__:
         yield "self.__dict__"
@@ -138,17 +138,17 @@ def _shared(state: State, first: Any, other: Any, function: Callable[..., Any]) 
 
 
 def _separated(state: State) -> Iterator[str]:
-    """Make each state a copy that shares nothing; yields the objects that states share all the same."""
+    """Make each state a deep copy, so that states share no objects; yield objects that are still shared."""
     build = state.build
     state.build = lambda: copy.deepcopy(build())
     try:
         yield from (where for where, _ in _common(state.build(), state.build()))
     except Exception:
-        state.build = build  # it cannot be copied, nor saved: the worker reports it
+        state.build = build  # the state cannot be copied, so it cannot be saved: the worker reports the error
 
 
 def _kept_by(owner: Any) -> Iterator[str]:
-    """Yield the attributes that the object of a computation or aggregation keeps from one call to the next."""
+    """Yield the attributes in which the object of a computation or aggregation keeps data between calls."""
     classes = [each for each in type(owner).__mro__ if _is_of_user(each)]
     yield from (where for each in classes for where, _ in assignments(each))
     methods = [method for each in classes for method, _ in functions_of(each) if method.__name__ != "__init__"]
@@ -164,7 +164,7 @@ def _is_of_user(cls: type) -> bool:
 
 
 def _is_kept(value: Any, is_changed: bool) -> bool:
-    """Return whether states change an object: others are tables that they read."""
+    """Return whether states change an object. Objects that are not changed are constants."""
     if isinstance(value, CONTAINERS):
         return is_changed or not value
     if isinstance(value, Iterator):
@@ -181,7 +181,7 @@ def _can_change(value: Any) -> bool:
 
 
 def _common(first: Any, other: Any) -> list[tuple[str, Any]]:
-    """Return the objects that can change and are part of two states, by where one has them."""
+    """Return the mutable objects that are part of both states, each with its path in the first one."""
     others = {id(value) for _, value in _parts(other)}
     return [
         (where or shown(first), value) for where, value in _parts(first) if id(value) in others and _can_change(value)
@@ -189,9 +189,9 @@ def _common(first: Any, other: Any) -> list[tuple[str, Any]]:
 
 
 def _parts(state: Any) -> list[tuple[str, Any]]:
-    """Return the parts of a state, itself first."""
+    """Return the parts of a state with their paths; the first part is the state itself."""
     parts, seen = [("", state)], {id(state)}
-    for where, value in parts:  # grows meanwhile
+    for where, value in parts:  # the loop appends to this list
         if callable(value) or inspect.ismodule(value) or len(parts) > _MOST:
             continue
         inner: list[tuple[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Connectors as Wallaroo 0.5 and 0.6 had them: how messages travel, and the programs at the other end."""
+"""Connectors of Wallaroo 0.5 and 0.6: encoders and decoders for them, and base classes of connector programs."""
 
 from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig
 from wallaroo.experimental.at_least_once import AtLeastOnceSourceConnector, Stream

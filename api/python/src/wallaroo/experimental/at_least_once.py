@@ -1,4 +1,4 @@
-"""A source connector with acknowledged messages: the others are sent again, after a failure of either side."""
+"""A source connector with acknowledgements: after a failure of either side it sends unacknowledged messages again."""
 
 import select
 import socket
@@ -18,13 +18,13 @@ RETRY_SECONDS = 0.2
 
 @dataclass(slots=True)
 class Stream:
-    """A stream of messages of its own.
+    """A stream of messages of a connector.
 
     Attributes:
-        id: Its number, below 2**64; the same after each start of the connector.
-        name: Its name.
-        point_of_reference: Up to where everything is processed, as far as the connector knows.
-        is_open: Whether the application takes its messages now.
+        id: Number of the stream, below 2**64. It must be the same after each start of the connector.
+        name: Name of the stream.
+        point_of_reference: Point up to which all messages have been processed, as far as the connector knows.
+        is_open: Whether the application accepts messages of the stream now.
 
     Example:
         >>> Stream(1, "bell")
@@ -40,24 +40,24 @@ class Stream:
 
 
 class AtLeastOnceSourceConnector(threading.Thread):
-    """Speaks the connector protocol with an application; subclasses give the messages to send.
+    """Speaks the connector protocol with an application; subclasses provide the messages to send.
 
-    It connects, announces its streams, and sends as many messages as it has credits. When the connection breaks or the
-    application asks for it, it connects again and the application says from where each stream has to go on.
-    `start` runs it in a thread, `join` waits for its end, `failure` says what went wrong.
+    The connector connects, announces its streams, and sends as many messages as it has credits. If the connection
+    breaks, or the application requests it, the connector connects again, and the application sends the point where each
+    stream must continue. `start` runs it in a thread, `join` waits for its end, `failure` is the last error.
 
     Args:
-        version: Of the protocol, "0.0.1".
-        cookie: The word of the source's config.
+        version: Version of the protocol, "0.0.1".
+        cookie: The cookie of the source's config.
         program_name: Name of this program.
-        instance_name: Distinguishes programs of one name.
-        host: Where the application listens.
+        instance_name: Distinguishes programs with the same name.
+        host: Host name or address at which the application listens.
         port: Port as text or number.
         delay: Seconds to wait after each message.
 
     Attributes:
-        credits: How many messages the application takes now.
-        failure: What went wrong last; None while all is well.
+        credits: How many messages the connector may send now.
+        failure: The last error; None after a successful connection.
 
     Example:
         >>> import socket, struct
@@ -117,7 +117,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         """Connect to the application.
 
         Raises:
-            OSError: It cannot be reached.
+            OSError: The application cannot be reached.
         """
         self._socket = connected(*self._address, CONNECT_SECONDS)
         self._received.clear()
@@ -125,32 +125,32 @@ class AtLeastOnceSourceConnector(threading.Thread):
         self._socket.sendall(self._greeting)
 
     def stop(self) -> None:
-        """End it soon; messages without an acknowledgement are not sent again."""
+        """End the connector soon, without waiting for acknowledgements."""
         self._stopped.set()
 
     def add_stream(self, stream: Stream) -> None:
-        """Announce a stream to the application; `stream_opened` says when it takes messages."""
+        """Announce a stream to the application. `stream_opened` is called when the application accepts messages."""
         self._streams[stream.id] = stream
         self.stream_added(stream)
         if self._is_greeted:
             self._send(protocol.notify(stream.id, stream.name, stream.point_of_reference))
 
     def remove_stream(self, stream: Stream) -> None:
-        """Report to the application that a stream has ended, and forget it."""
+        """Remove a stream, and report its end to the application."""
         if self._streams.pop(stream.id, None) is not None and stream.is_open:
             self._send(protocol.end_of_stream(stream.id))
             stream.is_open = False
             self.stream_closed(stream)
 
     def write(self, stream: Stream, message_id: int, payload: bytes, key: bytes = b"", event_time_ns: int = 0) -> None:
-        """Send a message; there must be a credit."""
+        """Send a message, which uses one credit; `credits` must be above 0."""
         self._send(protocol.message(stream.id, message_id, event_time_ns, key, payload))
         self.credits -= 1
         if self._delay:
             self._stopped.wait(self._delay)
 
     def run(self) -> None:
-        """Send until `is_finished`; connect again when the connection breaks."""
+        """Send until `is_finished`; connect again if the connection breaks."""
         while not self._stopped.is_set() and not self.is_finished():
             try:
                 self._step()
@@ -229,10 +229,10 @@ class AtLeastOnceSourceConnector(threading.Thread):
             self._socket = None
 
     def wait_until_finished(self, seconds: float) -> None:
-        """Wait for the end.
+        """Wait for the end of the connector.
 
         Raises:
-            TimeoutError: It did not end in time.
+            TimeoutError: The connector did not end in time.
         """
         deadline = time.monotonic() + seconds
         self.join(max(0.0, deadline - time.monotonic()))
@@ -241,27 +241,27 @@ class AtLeastOnceSourceConnector(threading.Thread):
             raise TimeoutError(msg)
 
     def is_finished(self) -> bool:
-        """Say whether there is nothing more to do; the thread ends then. By default there always is."""
+        """Return whether the connector has nothing more to send, so that its thread ends. The default is False."""
         return False
 
     def send_next(self) -> bool:
-        """Write the next message, if there is one; says whether there was. There is a credit for one."""
+        """Write the next message and return True, or return False if there is none. Only called if there is a credit."""
         return False
 
     def stream_added(self, stream: Stream) -> None:
-        """Learn that a stream is known to the connector."""
+        """Handle a new stream of the connector."""
 
     def stream_opened(self, stream: Stream) -> None:
-        """Learn that the application takes a stream's messages after its point of reference."""
+        """Handle that the application accepts a stream's messages after its point of reference."""
 
     def stream_closed(self, stream: Stream) -> None:
-        """Learn that the application takes no more messages of a stream, until it is opened again."""
+        """Handle that the application accepts no more messages of a stream, until the stream is opened again."""
 
     def stream_acked(self, stream: Stream) -> None:
-        """Learn that everything up to a stream's point of reference is processed."""
+        """Handle the acknowledgement that all messages up to a stream's point of reference have been processed."""
 
     def handle_error(self, error: str) -> None:
-        """Learn that the application refuses this connector; by default it ends.
+        """Handle that the application refuses this connector. By default the connector ends.
 
         Raises:
             ProtocolError: By default.
@@ -269,10 +269,10 @@ class AtLeastOnceSourceConnector(threading.Thread):
         raise ProtocolError(error)
 
     def handle_restart(self) -> None:
-        """Learn that the application was restarted; by default it connects again.
+        """Handle that the application was restarted. By default the connector connects again.
 
         Raises:
-            ConnectionError: By default; the connection is made again then.
+            ConnectionError: By default; it makes `run` connect again.
         """
         msg = "the application was restarted"
         raise ConnectionError(msg)

@@ -1,4 +1,4 @@
-"""Sources for at-least-once connectors, and a connector that sends those of several."""
+"""Sources for at-least-once connectors, and a connector that sends the messages of several sources."""
 
 import hashlib
 import time
@@ -10,7 +10,7 @@ from wallaroo.experimental.at_least_once import AtLeastOnceSourceConnector, Stre
 
 
 class BaseIter(ABC):
-    """Gives messages one by one; an iterator of which subclasses write `__next__` alone.
+    """An iterator of messages; subclasses define only `__next__`.
 
     Source: Wallaroo, unreleased.
     """
@@ -30,13 +30,13 @@ class BaseIter(ABC):
 class BaseSource(BaseIter):
     """Messages that can be read again from any point of reference.
 
-    `__next__` gives pairs of payload and point of reference: that of the message, which grows from one to the next, and
-    after which `reset` goes on. A key (bytes) and a time in nanoseconds may follow. None in the payload's place
-    says that there is nothing now.
+    `__next__` returns pairs of payload and point of reference. Points of reference grow from message to message, and
+    `reset` continues after one of them. A key (bytes) and a time in nanoseconds may follow in the tuple. A payload of
+    None means that no message is available now.
 
     Attributes:
-        name: Name of the stream, unique in the application; bytes in UTF-8 count as the text.
-        key: Key of messages that have none of their own.
+        name: Name of the stream, unique in the application; str, or bytes in UTF-8.
+        key: Key of messages that `__next__` returns without a key.
 
     Example:
         >>> class Letters(BaseSource):
@@ -68,23 +68,23 @@ class BaseSource(BaseIter):
 
     @abstractmethod
     def reset(self, pos: int = 0) -> None:
-        """Go on with the first message after a point of reference."""
+        """Continue with the first message after a point of reference."""
 
     @abstractmethod
     def point_of_ref(self) -> int:
-        """Return the point of reference of the message that was given last; at the beginning 0."""
+        """Return the point of reference of the last returned message, or 0 before the first one."""
 
     def wallaroo_acked(self, point_of_ref: int) -> None:
-        """Learn that everything up to a point of reference is processed."""
+        """Handle the acknowledgement that all messages up to a point of reference have been processed."""
 
 
 class FramedFileReader(BaseSource):
-    r"""The messages of a file, each after its length of 4 bytes, big-endian; points of reference are offsets in bytes.
+    r"""A source of messages in a file. Before each message is its length, 4 bytes, big-endian.
 
-    It ends where the file does, also within a message.
+    Points of reference are offsets in bytes. An incomplete message at the end of the file is ignored.
 
     Args:
-        filename: The file; also the stream's name.
+        filename: Name of the file, and of the stream.
 
     Raises:
         OSError: The file cannot be read.
@@ -120,7 +120,7 @@ class FramedFileReader(BaseSource):
         return payload, self._position
 
     def reset(self, pos: int = 0) -> None:
-        """Go on at an offset."""
+        """Continue at an offset."""
         self._file.seek(pos)
         self._position = pos
 
@@ -134,12 +134,12 @@ class FramedFileReader(BaseSource):
 
 
 class ThrottledFileReader(FramedFileReader):
-    r"""The messages of a file, as `FramedFileReader` gives them, but never too many of them at one time.
+    r"""A `FramedFileReader` with limits for the rate and for unacknowledged messages.
 
     Args:
-        filename: The file; also the stream's name.
-        rate: Most messages in a second; 0: as many as there are.
-        most_unacknowledged: Most messages that are given and not yet acknowledged; 0: as many as there are.
+        filename: Name of the file, and of the stream.
+        rate: Largest number of messages per second; 0 means no limit.
+        most_unacknowledged: Largest number of messages without an acknowledgement; 0 means no limit.
 
     Raises:
         OSError: The file cannot be read.
@@ -176,18 +176,18 @@ class ThrottledFileReader(FramedFileReader):
         return payload, point
 
     def reset(self, pos: int = 0) -> None:
-        """Continue at an offset; messages after it are to be given again."""
+        """Continue at an offset. Messages after it are returned again."""
         super().reset(pos)
         self._unacknowledged.clear()
 
     def wallaroo_acked(self, point_of_ref: int) -> None:
-        """Make room for the next messages."""
+        """Remove acknowledged messages from the number of unacknowledged ones."""
         while self._unacknowledged and self._unacknowledged[0] <= point_of_ref:
             self._unacknowledged.popleft()
 
 
 class MultiSourceConnector(AtLeastOnceSourceConnector):
-    """Sends the messages of several sources in turn; ends when all of them have ended and everything is acknowledged.
+    """Sends the messages of several sources in turn. Ends when all sources have ended and all is acknowledged.
 
     Parameters are those of `AtLeastOnceSourceConnector`. Sources are added before `start`.
 
@@ -213,12 +213,12 @@ class MultiSourceConnector(AtLeastOnceSourceConnector):
         self._ended: set[int] = set()
 
     def add_source(self, source: BaseSource) -> Stream:
-        """Send the messages of a source, too; returns its stream, whose number follows from the source's name.
+        """Add a source, and return its stream. The stream's id is computed from the source's name.
 
-        So a connector that is started again goes on with each source where it was, whatever others it has.
+        So a restarted connector continues with each source where it was, even if the other sources have changed.
 
         Raises:
-            ValueError: There is a source of that name.
+            ValueError: The connector has a source with this name already.
         """
         name = source.name.decode() if isinstance(source.name, bytes) else source.name
         stream = Stream(self.get_id(name.encode()), name, source.point_of_ref())
@@ -232,11 +232,11 @@ class MultiSourceConnector(AtLeastOnceSourceConnector):
 
     @staticmethod
     def get_id(bs: bytes) -> int:
-        """Return the number of the stream of a name."""
+        """Return the id of the stream with this name."""
         return int.from_bytes(hashlib.sha256(bs).digest()[:8], "big")
 
     def remove_source(self, source: BaseSource) -> None:
-        """Send no more of a source."""
+        """Remove a source: end its stream, and send no more of its messages."""
         for number in [number for number, each in self._sources.items() if each is source]:
             del self._sources[number]
             self._turn.remove(number)
@@ -244,11 +244,11 @@ class MultiSourceConnector(AtLeastOnceSourceConnector):
             self.remove_stream(self._streams[number])
 
     def is_finished(self) -> bool:
-        """Say whether all sources have ended and everything is acknowledged."""
+        """Return whether all sources have ended and all messages are acknowledged."""
         return not self._sources
 
     def send_next(self) -> bool:
-        """Send one message of the next source that has one."""
+        """Send a message of the next source that has one; return whether there was one."""
         for _ in range(len(self._turn)):
             self._turn.rotate(-1)
             number = self._turn[-1]
@@ -270,12 +270,12 @@ class MultiSourceConnector(AtLeastOnceSourceConnector):
         return True
 
     def stream_opened(self, stream: Stream) -> None:
-        """Go on after the point of reference that the application knows."""
+        """Continue after the point of reference that the application sent."""
         self._ended.discard(stream.id)
         self._sources[stream.id].reset(stream.point_of_reference)
 
     def stream_acked(self, stream: Stream) -> None:
-        """Notify the source, and end the stream when that was all of it."""
+        """Notify the source, and end the stream if all its messages are acknowledged."""
         self._sources[stream.id].wallaroo_acked(stream.point_of_reference)
         self._finish(stream)
 

@@ -8,13 +8,13 @@ PROTOCOL_VERSION = "0.0.1"
 HELLO, OK, ERROR, NOTIFY, NOTIFY_ACK, MESSAGE, ACK, RESTART, EOS_MESSAGE = range(9)
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 MOST_ERROR_CHARACTERS = 1000
-NEVER = 2**64 - 1  # the point of reference of a stream that was never seen
+NEVER = 2**64 - 1  # the point of reference of an unknown stream
 _U32, _U64 = struct.Struct(">I"), struct.Struct(">Q")
 _MESSAGE, _POSITION = struct.Struct(">QQqH"), struct.Struct(">QQ")
 
 
 class ProtocolError(Exception):
-    """The other side sent a frame that the protocol does not have."""
+    """The other side violated the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class ReceivedFrame:
     Attributes:
         tag: `HELLO` to `EOS_MESSAGE`.
         credits: How many more messages may be sent.
-        error: What was wrong.
+        error: Text of `ERROR`.
         is_accepted: Whether a stream may send.
-        positions: Streams and their points of reference; of `NOTIFY`, `MESSAGE` and `EOS_MESSAGE` the one they are of.
-        texts: Of `HELLO`: version, cookie, program and instance; of `NOTIFY`: the stream's name.
-        payload: Of `MESSAGE`.
+        positions: Streams with their points of reference; `NOTIFY`, `MESSAGE` and `EOS_MESSAGE` have one stream.
+        texts: For `HELLO` version, cookie, program and instance; for `NOTIFY` the stream's name.
+        payload: Payload of `MESSAGE`.
     """
 
     tag: int
@@ -41,7 +41,7 @@ class ReceivedFrame:
 
 
 def hello(version: str, cookie: str, program: str, instance: str) -> bytes:
-    """Return the frame that a connector begins with."""
+    """Return the first frame of a connector."""
     return framed(HELLO, b"".join(map(_text, (version, cookie, program, instance))))
 
 
@@ -61,7 +61,7 @@ def end_of_stream(stream: int) -> bytes:
 
 
 def ok(credits: int) -> bytes:
-    """Return the frame that welcomes the other side."""
+    """Return the frame that accepts the other side."""
     return framed(OK, _U32.pack(credits))
 
 
@@ -71,12 +71,12 @@ def error(text: str) -> bytes:
 
 
 def notify_ack(stream: int, point_of_reference: int, *, is_accepted: bool) -> bytes:
-    """Return the frame that opens a stream, or refuses it."""
+    """Return the frame that accepts or refuses a stream."""
     return framed(NOTIFY_ACK, bytes((is_accepted,)) + _POSITION.pack(stream, point_of_reference))
 
 
 def ack(credits: int, positions: Mapping[int, int]) -> bytes:
-    """Return the frame that gives credits, and says up to where streams are processed."""
+    """Return the frame that gives new credits, and contains the points up to which streams are processed."""
     pairs = b"".join(_POSITION.pack(*pair) for pair in positions.items())
     return framed(ACK, _U32.pack(credits) + _U32.pack(len(positions)) + pairs)
 
@@ -87,15 +87,15 @@ def restart() -> bytes:
 
 
 def framed(tag: int, fields: bytes) -> bytes:
-    """Return a frame of its tag and fields."""
+    """Return a frame with a tag and fields."""
     return _U32.pack(len(fields) + 1) + bytes((tag,)) + fields
 
 
 def cut(received: bytearray) -> Iterator[ReceivedFrame]:
-    """Take the whole frames from the front of the received bytes.
+    """Remove complete frames from the front of the received bytes, and yield them.
 
     Raises:
-        ProtocolError: A frame is none of the protocol.
+        ProtocolError: The bytes are not a frame of the protocol.
     """
     while len(received) >= _U32.size:
         (size,) = _U32.unpack_from(received)
@@ -144,7 +144,7 @@ def _read(tag: int, fields: bytes) -> ReceivedFrame:
 
 
 def _texts(fields: bytes) -> tuple[str, ...]:
-    """Return texts that follow each other."""
+    """Return all texts of the fields."""
     texts, at = [], 0
     while at < len(fields):
         (size,) = struct.unpack_from(">H", fields, at)

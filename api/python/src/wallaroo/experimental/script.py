@@ -1,4 +1,4 @@
-"""The program at the other end of a connector: it finds its connector in the application that it is made for."""
+"""Base classes of connector programs. A program finds the config of its connector in the application's module."""
 
 import argparse
 import math
@@ -21,7 +21,7 @@ RETRY_SECONDS = 0.5
 
 
 class UnexpectedSocketError(Exception):
-    """A connection ended, or a socket failed, while a message was on its way.
+    """A connection ended, or a socket failed, while a message was sent or received.
 
     Source: Wallaroo 0.6.1.
     """
@@ -33,13 +33,13 @@ def parse_connector_args(
     """Return the application's module, the connector's name, its parameters, and the application's own arguments.
 
     Args:
-        args: Of the command line, without the program's name: `--application-module M --connector NAME --NAME-PARAM v`.
-            In names of parameters `-` may stand for `_`.
-        required_params: Names of parameters that must be there.
-        optional_params: Names of parameters that may be; None without them.
+        args: The command line without the program's name: `--application-module M --connector NAME --NAME-PARAM v`.
+            In names of parameters `_` may be written as `-`.
+        required_params: Names of required parameters.
+        optional_params: Names of optional parameters; their value is None if they are missing.
 
     Raises:
-        WallarooParameterError: Something is missing.
+        WallarooParameterError: T207 if a required option or parameter is missing.
 
     Example:
         >>> parse_connector_args("--application-module m --connector feed --feed-topic t --in h:1".split(), ["topic"])
@@ -74,12 +74,12 @@ def parse_connector_args(
 
 
 class _Connector:
-    """The parts that both ends share.
+    """The common part of source and sink connectors.
 
     Attributes:
-        name: The connector's name.
-        params: Its parameters.
-        config: Its config in the application.
+        name: Name of the connector.
+        params: Parameters of the connector.
+        config: The connector's config in the application.
     """
 
     config: Any
@@ -109,21 +109,21 @@ class _Connector:
 
 
 class SourceConnector(_Connector):
-    """Sends messages to an application, as a program of its own.
+    """Sends messages to an application, from a separate program.
 
     Args:
-        args: The command line without the program's name; None: this program's.
-        required_params: Names of parameters, given as `--CONNECTOR-NAME VALUE`, that must be there.
-        optional_params: Names of those that may be.
+        args: The command line without the program's name; None takes this program's command line.
+        required_params: Names of required parameters, which are written as `--CONNECTOR-NAME VALUE`.
+        optional_params: Names of optional parameters.
 
     Raises:
-        WallarooParameterError: A parameter is missing, or the application has no such connector.
+        WallarooParameterError: T207 if a parameter is missing, T233 if the application has no connector of this name.
         DiagnosticError: The application cannot be loaded.
 
     Attributes:
-        name: The connector's name.
-        params: Its parameters.
-        config: Its config in the application.
+        name: Name of the connector.
+        params: Parameters of the connector.
+        config: The connector's config in the application.
 
     Example:
         >>> import pathlib, socket, tempfile
@@ -157,16 +157,16 @@ class SourceConnector(_Connector):
     def connect(self, host: str | None = None, port: str | int | None = None, *, timeout: float | None = None) -> None:
         """Connect to the application, by default at the address of the connector's config.
 
-        Waits until something listens there: connectors may be started before the application.
+        Waits until the application listens, so a connector may be started before the application.
 
         Args:
-            host: Name or address of its machine.
-            port: Where it listens.
-            timeout: Seconds to wait; None: without end.
+            host: Host name or address of the application.
+            port: Port at which the application listens.
+            timeout: Seconds to wait; None waits for ever.
 
         Raises:
-            ConnectionRefusedError: Nothing listened in time.
-            OSError: There is no way to that address.
+            ConnectionRefusedError: Nothing listened at the address in time.
+            OSError: The address cannot be reached.
         """
         end = math.inf if timeout is None else time.monotonic() + timeout
         while True:
@@ -183,11 +183,11 @@ class SourceConnector(_Connector):
         """Send a message.
 
         Args:
-            message: Goes through the connector's encoder.
-            event_time: Its time in milliseconds since 1970; 0: it has none.
+            message: A message for the connector's encoder.
+            event_time: Time of the message in milliseconds since 1970, or 0 if it has no time.
 
         Raises:
-            UnexpectedSocketError: The connection is gone.
+            UnexpectedSocketError: There is no connection, or it broke.
         """
         frame = self.config.encoder.encode(message, event_time)
         if frame is None:
@@ -198,10 +198,10 @@ class SourceConnector(_Connector):
             raise UnexpectedSocketError(str(err)) from err
 
     def close(self) -> None:
-        """End the connection once all messages are safe in the application's journal.
+        """End the connection after the application has stored all messages durably.
 
         Raises:
-            UnexpectedSocketError: The connection broke before that.
+            UnexpectedSocketError: There is no connection, or it broke before.
         """
         connection = self._open()
         try:
@@ -215,7 +215,7 @@ class SourceConnector(_Connector):
 
 
 class SinkConnector(_Connector):
-    """Takes the output of an application, as a program of its own.
+    """Receives the output of an application, in a separate program.
 
     Parameters, attributes and errors are those of `SourceConnector`.
 
@@ -260,22 +260,22 @@ class SinkConnector(_Connector):
             The address and the port.
 
         Raises:
-            OSError: It cannot listen there.
+            OSError: The program cannot listen at this address.
         """
         self._socket = socket.create_server(self._address(host, port), backlog=backlog)
         address: tuple[str, int] = self._socket.getsockname()[:2]
         return address
 
     def read(self, timeout: float | None = None) -> Any:
-        """Return the next message; waits for the application to connect, again where it was restarted.
+        """Return the next message. Waits for the application to connect, also after a restart of the application.
 
         Args:
-            timeout: Seconds to wait for each part; None: without end.
+            timeout: Seconds to wait for a connection, and for each part of a message; None waits for ever.
 
         Raises:
-            TimeoutError: Nothing came in time.
-            UnexpectedSocketError: A socket failed.
-            StreamDecoderError: What came is no frame of a stream.
+            TimeoutError: No connection or no data arrived in time.
+            UnexpectedSocketError: A socket failed, or `listen` was not called.
+            StreamDecoderError: The received bytes are not a stream frame.
         """
         while True:
             try:
@@ -298,7 +298,7 @@ class SinkConnector(_Connector):
         self._connection = self._socket = None
 
     def _frame(self, timeout: float | None) -> bytes | None:
-        """Return a frame without its length; None when the connection ended: a message cut short is sent again."""
+        """Return a frame without its length; None if the connection ended: the sender repeats an incomplete message."""
         if self._connection is None:
             listener = self._open()
             listener.settimeout(timeout)

@@ -1,6 +1,6 @@
-"""How messages travel between connectors and applications.
+"""Encoders and decoders of messages between connectors and applications.
 
-A frame of a stream is a length (u32), a time in milliseconds (i64), both little-endian, and the payload.
+A stream frame is a length (u32), a time in milliseconds (i64), both little-endian, and the payload.
 """
 
 import struct
@@ -14,21 +14,21 @@ Function = Callable[..., Any]
 
 
 class StreamDecoderError(Exception):
-    """A frame of a stream is shorter than the time that it begins with."""
+    """A stream frame is shorter than the time at its begin, 8 bytes."""
 
 
 class StreamEncoder(BaseWrapped[..., Any]):
-    """Turns a message into a frame of a stream."""
+    """Converts a message to a stream frame."""
 
     kind = "encoder"
     is_direct = False
 
     def encode(self, data: Any, event_time: int = 0) -> bytes | None:
-        """Return the frame of a message, or None when the function gives None.
+        """Return the frame of a message, or None if the function returns None.
 
         Args:
             data: The message.
-            event_time: Its time in milliseconds since 1970; 0: it has none.
+            event_time: Time of the message in milliseconds since 1970, or 0 if it has no time.
         """
         payload = self.function(data)
         if payload is None:
@@ -38,22 +38,22 @@ class StreamEncoder(BaseWrapped[..., Any]):
 
 
 class StreamDecoder(BaseWrapped[..., Any]):
-    """Turns a frame of a stream into a message."""
+    """Converts a stream frame to a message."""
 
     kind = "decoder"
     is_direct = False
     parameters = ("bs",)
 
     def header_length(self) -> int:
-        """Return the number of bytes of the length."""
+        """Return the number of bytes of the length field."""
         return LENGTH.size
 
     def payload_length(self, bs: bytes) -> int:
-        """Return the length that a header holds."""
+        """Return the value of the length field."""
         return int(LENGTH.unpack(bs)[0])
 
     def decode(self, bs: bytes) -> Any:
-        """Return the message of a frame without its length.
+        """Return the message of a frame, which is passed without the length field.
 
         Raises:
             StreamDecoderError: The frame is too short.
@@ -65,19 +65,19 @@ class StreamDecoder(BaseWrapped[..., Any]):
 
 
 class TimedStreamDecoder(StreamDecoder):
-    """Turns a frame of a stream into a message that has the frame's time."""
+    """Converts a stream frame to a message with the frame's time."""
 
     def event_time(self, bs: bytes) -> int:
-        """Return the time of a frame in milliseconds since 1970; 0: it has none."""
+        """Return the time of a frame in milliseconds since 1970, or 0 if it has no time."""
         return int(TIME.unpack_from(bs)[0])
 
 
 class OctetEncoder(Encoder[..., Any]):
-    """Turns a message into the payload of the connector protocol."""
+    """Converts a message to a payload of the connector protocol."""
 
 
 class OctetDecoder(BaseWrapped[..., Any]):
-    """Turns the payload of the connector protocol into a message."""
+    """Converts a payload of the connector protocol to a message."""
 
     kind = "decoder"
     parameters = ("bs",)
@@ -88,13 +88,13 @@ class OctetDecoder(BaseWrapped[..., Any]):
 
 
 def stream_message_encoder(function: Function) -> StreamEncoder:
-    """Make a function `f(data)` that returns bytes or str the encoder of a stream.
+    """Make a function `f(data)` an encoder for connectors without a cookie.
 
     Args:
-        function: Gets a message; None sends nothing.
+        function: Takes a message; returns bytes or str, or None to send nothing.
 
     Raises:
-        WallarooParameterError: It is no function (T207).
+        WallarooParameterError: T207 if `function` cannot be called.
 
     Example:
         >>> @stream_message_encoder
@@ -109,14 +109,14 @@ def stream_message_encoder(function: Function) -> StreamEncoder:
 
 
 def stream_message_decoder(function: Function | None = None, *, event_time: bool = False) -> Any:
-    """Make a function `f(bs)` the decoder of a stream.
+    """Make a function `f(bs)` a decoder for connectors without a cookie.
 
     Args:
-        function: Gets the payload.
-        event_time: Whether messages have the times that their connector gives them; else that of their arrival.
+        function: Takes the payload as bytes and returns a message.
+        event_time: True takes the times that the connector sends; False takes the times of arrival.
 
     Raises:
-        WallarooParameterError: It is no function (T207).
+        WallarooParameterError: T207 if `function` cannot be called.
 
     Example:
         >>> @stream_message_decoder
@@ -132,13 +132,14 @@ def stream_message_decoder(function: Function | None = None, *, event_time: bool
 
 
 def octet_message_encoder(function: Function) -> OctetEncoder:
-    """Make a function `f(data)` that returns bytes the encoder of the connector protocol.
+    """Make a function `f(data)` an encoder for connectors with a cookie, which speak the connector protocol.
 
     Args:
-        function: Gets a message; for a sink it may also return str, sent as UTF-8, or None to send nothing.
+        function: Takes a message and returns bytes. For a sink it may return str, sent as UTF-8, or None to send
+            nothing.
 
     Raises:
-        WallarooParameterError: It is no function (T207).
+        WallarooParameterError: T207 if `function` cannot be called.
 
     Example:
         >>> import json
@@ -154,13 +155,13 @@ def octet_message_encoder(function: Function) -> OctetEncoder:
 
 
 def octet_message_decoder(function: Function) -> OctetDecoder:
-    """Make a function `f(bs)` the decoder of the connector protocol.
+    """Make a function `f(bs)` a decoder for connectors with a cookie, which speak the connector protocol.
 
     Args:
-        function: Gets the payload as bytes; returns a message, or None to drop it.
+        function: Takes the payload as bytes; returns a message, or None to drop it.
 
     Raises:
-        WallarooParameterError: It is no function (T207).
+        WallarooParameterError: T207 if `function` cannot be called.
 
     Example:
         >>> import json

@@ -9,7 +9,7 @@ def connected(host: str, port: int, timeout: float) -> socket.socket:
     """Connect to a listener.
 
     Raises:
-        OSError: There is none.
+        OSError: Nothing listens at the address, or it cannot be reached.
     """
     connection = socket.create_connection((host, port), timeout=timeout)
     try:
@@ -23,15 +23,15 @@ def connected(host: str, port: int, timeout: float) -> socket.socket:
 def refuse_itself(own: object, peer: object) -> None:
     """Refuse a connection of a socket to itself.
 
-    The system makes one when the port of this machine has no listener and happens to be the one that it gives to the
-    new socket; what is sent there would look as if a receiver had taken it.
+    This happens if a local port has no listener and the system chooses the same port for the connecting socket. All
+    bytes sent over this connection would count as received.
 
     Args:
-        own: The socket's address.
-        peer: The address that it is connected to.
+        own: Address of the socket.
+        peer: Address to which the socket is connected.
 
     Raises:
-        ConnectionRefusedError: The two are the same.
+        ConnectionRefusedError: The two addresses are the same.
     """
     if own == peer:
         raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))

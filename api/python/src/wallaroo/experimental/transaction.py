@@ -13,14 +13,14 @@ _U16, _U32, _U64, _RANGE = struct.Struct(">H"), struct.Struct(">I"), struct.Stru
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A statement of one side about transactions.
+    """A message of the application or the sink about transactions.
 
     Attributes:
         tag: `LIST_UNCOMMITTED` to `PHASE_2`.
-        ids: Of transactions; `REPLY_UNCOMMITTED` has any number, the others one.
-        ranges: Of `PHASE_1`: stream, and the offsets at which its part of the transaction begins and ends.
-        is_commit: Of `REPLY` and `PHASE_2`: commit, or abort.
-        number: Of `LIST_UNCOMMITTED` and its reply: distinguishes questions.
+        ids: Names of transactions; any number in `REPLY_UNCOMMITTED`, else one.
+        ranges: For `PHASE_1`: streams, each with begin and end offset of its part of the transaction.
+        is_commit: For `REPLY` and `PHASE_2`: True for commit, False for abort.
+        number: For `LIST_UNCOMMITTED` and its reply: matches the reply with the request.
     """
 
     tag: int
@@ -31,7 +31,7 @@ class Order:
 
 
 def framed(order: Order) -> bytes:
-    """Return the frame that carries an order."""
+    """Return the frame of an order."""
     return protocol.message(CONTROL, 0, 0, b"", bytes((order.tag,)) + _fields(order))
 
 
@@ -39,7 +39,7 @@ def read(payload: bytes) -> Order:
     """Read the payload of a message of stream 0.
 
     Raises:
-        ProtocolError: It is no order.
+        ProtocolError: The payload is not an order.
     """
     try:
         return _read(payload[0], payload[1:])

@@ -1,4 +1,4 @@
-"""A sink connector that takes each message exactly once: two-phase commit with the application."""
+"""A sink connector that stores each message exactly once, by two-phase commit with the application."""
 
 import select
 import socket
@@ -13,14 +13,14 @@ from wallaroo.experimental.transaction import Order
 
 RECEIVE_BYTES = 1 << 20
 LOOK_SECONDS = 0.2
-CREDITS = 1000  # which no application counts
+CREDITS = 1000  # the protocol wants a number here; applications ignore it
 
 
 class TransactionalTarget(ABC):
-    """Where a `TransactionalSinkConnector` keeps messages: a database, files, whatever can prepare and commit.
+    """The store of a `TransactionalSinkConnector`: a database, files, or another store that can prepare and commit.
 
-    `sender` names the output of one sink of one application; each has offsets of its own. What `prepare` and `commit`
-    have done must survive a crash before they return. `prepare` is called with one transaction at a time.
+    `sender` identifies the output of one sink of an application; each sender has separate offsets. The effects of
+    `prepare` and `commit` must be durable before the methods return. Transactions are prepared one at a time.
 
     Example:
         >>> class Rows(TransactionalTarget):  # a real one writes to disk before it returns
@@ -53,37 +53,37 @@ class TransactionalTarget(ABC):
 
     @abstractmethod
     def committed(self, sender: str) -> int:
-        """Return the offset after the last message that is committed; 0 at the beginning."""
+        """Return the offset after the last committed message, or 0 if no message is committed."""
 
     @abstractmethod
     def prepared(self, sender: str) -> Mapping[str, int]:
-        """Return the transactions that are prepared and neither committed nor aborted, each with its end offset."""
+        """Return the end offsets of the transactions that are prepared, but not yet committed or aborted, by name."""
 
     @abstractmethod
     def prepare(self, sender: str, name: str, end: int, messages: Sequence[bytes]) -> bool:
-        """Make messages safe, so that `commit` can succeed whatever happens; nobody may see them yet.
+        """Store messages durably, so that a later `commit` cannot fail. Nobody may see them before it.
 
         Args:
-            sender: Whose output it is.
+            sender: The sender of the messages.
             name: Name of the transaction.
-            end: The offset after the last message.
-            messages: What the sink's encoder gave.
+            end: Offset after the last message.
+            messages: Results of the sink's encoder.
 
         Returns:
-            Whether it can be committed; else the application sends the messages once more.
+            Whether the transaction can be committed. If not, the application sends the messages again.
         """
 
     @abstractmethod
     def commit(self, sender: str, name: str) -> None:
-        """Make the messages of a prepared transaction count, and its end the committed offset."""
+        """Make the messages of a prepared transaction visible, and its end offset the committed offset."""
 
     @abstractmethod
     def abort(self, sender: str, name: str) -> None:
-        """Forget a prepared transaction."""
+        """Remove a prepared transaction with its messages."""
 
 
 class TransactionalSinkConnector(SinkConnector):
-    """Takes the output of an application into a target that commits: each message is there exactly once.
+    """Stores the output of an application in a `TransactionalTarget`, each message exactly once.
 
     The application's sink is a `SinkConnectorConfig` with a cookie. Parameters, attributes and errors are those of
     `SinkConnector`.
@@ -114,10 +114,10 @@ class TransactionalSinkConnector(SinkConnector):
     """
 
     def serve(self, target: TransactionalTarget, stop: Event | None = None) -> None:
-        """Take output until told to stop; `listen` comes before. Applications may connect again and again.
+        """Receive output until `stop` is set. Call `listen` first. Applications may connect any number of times.
 
         Raises:
-            UnexpectedSocketError: No further connection is possible.
+            UnexpectedSocketError: The listening socket fails, or `listen` was not called.
         """
         listener = self._open()
         while stop is None or not stop.is_set():
@@ -143,7 +143,7 @@ class _Session:
         self._is_open = False
 
     def run(self, stop: Event) -> None:
-        """Answer until the connection ends, or the application breaks the rules."""
+        """Answer frames until the connection ends, or the application violates the protocol."""
         try:
             while not stop.is_set():
                 if not select.select([self._socket], [], [], LOOK_SECONDS)[0]:
@@ -193,7 +193,7 @@ class _Session:
         self._socket.sendall(protocol.ok(CREDITS))
 
     def _open(self, stream: int) -> None:
-        """Open the stream of output after the committed messages; prepared transactions were decided on before."""
+        """Accept the output stream, after the committed messages. Refuse it while transactions are prepared."""
         accepts = stream == transaction.OUTPUT and not self._target.prepared(self._sender)
         self._is_open, self._offset = accepts, self._target.committed(self._sender)
         self._messages.clear()
