@@ -36,7 +36,7 @@ DEFAULT_CACHE_BYTES = 512 * 1024 * 1024  # as SPECIFICATION.md says
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the worker; returns the exit status."""
+    """Run the worker, and return the exit status."""
     mode = os.environ.get("WALLAROO_MODE")
     needed = {"worker": "WALLAROO_WORKER_DIR", "emit": "WALLAROO_EMIT_FILE"}
     if len(arguments) != 1 or mode not in needed or needed[mode] not in os.environ:
@@ -60,10 +60,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def serve(app: str, directory: Path) -> int:
-    """Serve until a signal, or, ending at once, until another process of the worker dies; returns the exit status.
+    """Serve until a signal, and return the exit status. If another process of the worker dies, exit at once.
 
     Raises:
-        DiagnosticError: The program's setup fails, or a socket cannot be made.
+        DiagnosticError: The program's setup fails, or the socket cannot be made.
     """
     number = int(os.environ.get(NUMBER, "0"))
     count = max(1, int(os.environ.get("WALLAROO_WORKER_PROCESSES", "1")))
@@ -73,14 +73,14 @@ def serve(app: str, directory: Path) -> int:
         stopped.set()
 
     def end_with_child(process_id: int, status: int) -> None:
-        # The supervisor must find the message that ended the worker: no other process may end by itself now.
+        # Only the first death is recorded, so that the supervisor finds the message that ended the worker.
         if not stopped.is_set() and first.acquire(blocking=False):
             tell_end(directory, process_id, status)
             children.kill()
             os._exit(DIED_STATUS)
 
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        is_left = each != signal.SIGTERM and has_terminal()  # the process that has started it gets it, too, and ends it
+        is_left = each != signal.SIGTERM and has_terminal()  # the parent gets this signal, too, and ends the worker
         is_left |= each == signal.SIGHUP and signal.getsignal(each) is signal.SIG_IGN  # as under `nohup`
         signal.signal(each, signal.SIG_IGN if is_left else stop)
     refuse_breakpoints()
@@ -97,7 +97,7 @@ def serve(app: str, directory: Path) -> int:
         if number:
             tell_ready(os.environ)
         stopped.wait()
-        # All processes get their seconds for calls in flight at the same time.
+        # All processes finish their calls in flight at the same time, within the same seconds.
         stopper = threading.Thread(target=children.stop)
         stopper.start()
         server.stop()
@@ -129,5 +129,5 @@ if __name__ == "__main__":
     status = main(sys.argv[1:])
     for out in (sys.stdout, sys.stderr):
         out.flush()
-    # The ordinary end waits for all threads, one of which may be in user code that never returns.
+    # Python's usual exit waits for all threads, and one of them may run user code that never returns.
     os._exit(status)

@@ -1,4 +1,4 @@
-"""Runs one bucket's messages of a micro-batch on its state, all or nothing."""
+"""Processes one bucket's messages of a micro-batch with the bucket's state, all or nothing."""
 
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -26,7 +26,7 @@ from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.value import PICKLED, NotSerializableError, StateTooLargeError
 from wallaroo.worker.window.window_order import Tick
 
-Changed = dict[int, dict[bytes, Cell]]  # what is to be saved, by the port of its table
+Changed = dict[int, dict[bytes, Cell]]  # states to be saved, by the port of their table
 MAX_CHANGE_BYTES = 8 * 1024 * 1024
 
 
@@ -43,8 +43,9 @@ class BucketRun:
     """One bucket call.
 
     Args:
-        stage: The stage; no other call may run on it until a method returns.
-        call: Index, bucket and wishes of the call.
+        stage: The stage; no other call may use it until a method returns.
+        call: Last request of the call: index, bucket and options.
+        frames: Frames of the call.
     """
 
     def __init__(self, stage: Stage, call: pb.Bucket, frames: Sequence[bytes]) -> None:
@@ -55,7 +56,7 @@ class BucketRun:
         self._failing = ""  # the step whose code failed
 
     def attempt(self, state: BucketState) -> BucketResult | None:
-        """Run at full speed; None when user code failed: the state is then spoilt.
+        """Run at full speed; return None if user code failed, which has spoilt the state.
 
         Raises:
             FrameError: The frames are damaged or do not belong to this stage.
@@ -69,7 +70,7 @@ class BucketRun:
             return None
 
     def _run_all(self, state: BucketState, turn: WindowTurn) -> bool:
-        """Run all messages; at full speed False when user code failed, else a failure spoils its message only."""
+        """Process all messages. At full speed return False if user code failed; else a failure concerns one message."""
         for part in self._of_states(turn, state):
             if isinstance(part, Visit):
                 is_done = self._visit(part)
@@ -87,14 +88,14 @@ class BucketRun:
         return is_done
 
     def _messages(self, part: Messages, deleted: Collection[bytes] = ()) -> bool:
-        """Run messages of a state step; False when one failed."""
+        """Process messages of a state step; return False if one failed."""
         if self._before is None:
             return self._run(part)
         cells_of(self._stage, part, self._state)
         return not self._one_by_one(part, self._state, self._before, deleted)
 
     def _run(self, part: Messages) -> bool:
-        """Run messages one after the other; False when one failed."""
+        """Process messages in the fast loop; return False if one failed."""
         cells, states = states_of(self._stage, part, self._state)
         dirty = bytearray(len(cells))
         loop, flight = self._stage.loops[part.entry.number], self._stage.flight
@@ -110,7 +111,7 @@ class BucketRun:
         return failed is None
 
     def _visit(self, visit: Visit) -> bool:
-        """Run a visit; at full speed False when a visitor failed."""
+        """Run a visit; at full speed return False if a visitor failed."""
         for part in self._visits.parts(visit):
             run, keys = self._visits.visitor(visit, part.entry), range(len(part.keys))
             ones = [part] if self._before is None else (part.pick([at]) for at in keys)
@@ -121,7 +122,7 @@ class BucketRun:
         return True
 
     def _in_place(self, part: Messages, run: Visitor) -> bool:
-        """Run a visitor, or a function of a timer, in place of the step's function; False when it failed."""
+        """Run a visitor or a timer's callback in place of the step's function; return False if it failed."""
         with self._visits.replaced(part, run) as deleted:
             is_done = self._messages(part, deleted)
         if is_done:
@@ -129,13 +130,14 @@ class BucketRun:
         return is_done
 
     def careful(self, state: BucketState) -> BucketResult:
-        """Run message by message, with each state serialized in between, so that a failure spoils one message only.
+        """Process message by message, and serialize the state after each, so that a failure concerns one message only.
 
         Args:
-            state: The committed state once more.
+            state: The committed state, read again.
 
         Raises:
-            DiagnosticError: C511, a state that a message asked to persist was spoilt by a later one that did not.
+            DiagnosticError: C511 if a state cannot be written because of a message without `persist`, after another
+                message had asked to persist it.
         """
         self._begin(state, is_careful=True)
         self._run_all(state, WindowTurn(self._stage, state))
@@ -155,7 +157,7 @@ class BucketRun:
             raise
 
     def watched(self, state: BucketState, *, checks_persist: bool) -> BucketResult:
-        """Run like `careful` or `checked`, and note the work outside of messages: it has ended a process before."""
+        """Run like `careful` or `checked`, and note all work outside of messages, since it may have ended a process."""
         self._checks_persist, self._is_watched, state.watch = checks_persist, True, self._watch
         self._stage.note("")
         try:
@@ -170,7 +172,7 @@ class BucketRun:
         return next((each.step.name for each in self._stage.states.values() if each.node.state_port == port), "")
 
     def checked(self, state: BucketState) -> BucketResult:
-        """Run like `careful`, and make a dead letter (C510) of a message that changes a state without persisting it."""
+        """Run like `careful`, and make a dead letter (C510) of each message that changes a state without `persist`."""
         self._checks_persist = True
         return self.careful(state)
 
@@ -179,17 +181,17 @@ class BucketRun:
         self._changed = {}
         self._state, self._visits = state, VisitTurn(self._stage, state, self._changed)
         self._timed = TimedTurn(self._visits, self._messages, self._in_place, is_careful=is_careful)
-        self._before = self._unread(state) if is_careful else None  # the states to go back to; None: at full speed
+        self._before = self._unread(state) if is_careful else None  # states to restore after failures; fast: None
         self._stage.flight[MESSAGE] = OUTSIDE
 
     def _of_states(self, turn: WindowTurn, state: BucketState) -> Iterator[Messages | Visit | Tick]:
-        """Yield the parts for state computations in order; messages of windows, and their ticks, wait in `turn`."""
+        """Yield the parts for state computations in order. Messages and ticks of windows are added to `turn`."""
         places = [(header, data, start) for data in self._frames for header, start, _ in split_frames(data)]
         is_ordered = is_in_order(place for place in places if place[0].port in self._stage.states)
         parts = self._parts(places, turn, state)
         controls = {VISIT_PORT, TICK_PORT} if self._timed.tables else {VISIT_PORT}
         if not is_ordered or any(header.port in controls for header, _, _ in places):
-            parts = in_turn(list(parts))  # so all visits have been read
+            parts = in_turn(list(parts))  # the list makes sure that all visits have been read
         for part in with_visits(parts, self._visits.waiting) if self._visits.waiting else parts:
             self._stage.box.timestamp_ms = part.timestamp_ms
             yield part
@@ -239,7 +241,7 @@ class BucketRun:
         return part
 
     def _enters(self, entry: StateEntry, encoding: int, ordinals: range) -> Callable[[int], bool] | None:
-        """Return a function that marks a message as in flight, unless it is skipped; None: not watched."""
+        """Return a function that marks a message as in flight unless it is skipped; None if the call is not watched."""
         if not self._is_watched or encoding not in (entry.values.encoding, PICKLED):
             return None
 
@@ -251,7 +253,7 @@ class BucketRun:
         return enter
 
     def _columns(self, keys: Sequence[bytes], times: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Yield the optional columns of the loops besides messages and states: keys and times."""
+        """Yield the optional columns of the loops: keys and times."""
         if self._stage.has_keys:
             yield keys
         if self._stage.has_times:
@@ -260,7 +262,7 @@ class BucketRun:
     def _one_by_one(
         self, part: Messages, state: BucketState, before: dict[Cell, bytes], deleted: Collection[bytes] = ()
     ) -> int:
-        """Run messages, each state but a deleted one serialized after each; returns the number of failures."""
+        """Process messages, and serialize the state after each unless it is deleted; return the number of failures."""
         loop = self._stage.loops[part.entry.number]
         after: list[bytes] = []
         always, failures = part.entry.step.is_always_persisted or part.entry.is_timed, 0
@@ -272,7 +274,8 @@ class BucketRun:
             try:
                 after.append(state.write(cell))
             except NotSerializableError as err:
-                # What is never persisted need not be serializable; a failure of the key then goes further back.
+                # A state that is never persisted need not be serializable. A later failure of the key then restores an
+                # older state.
                 is_kept = cell.size >= 0 or key in self._changed.get(part.entry.node.state_port, ())
                 if persists or (is_kept and isinstance(err, StateTooLargeError)):
                     raise
@@ -299,7 +302,7 @@ class BucketRun:
                     bury(self._stage, part, key, failed)
                     self._put_back(part.table, key, before.get(cell), state)
                     continue
-                if after:  # else it cannot be serialized
+                if after:  # empty if the state cannot be serialized
                     before[cell] = after[-1]
                 if dirty[0]:
                     self._changed.setdefault(part.entry.node.state_port, {})[key] = cell
@@ -307,13 +310,13 @@ class BucketRun:
 
     @staticmethod
     def _note(cell: Cell, state: BucketState, before: dict[Cell, bytes]) -> None:
-        """Note the value of a state before a message; a copy from the cache was not read from a log."""
+        """Save the value of a state before a message. A copy from the cache has no bytes from a log."""
         with suppress(NotSerializableError):
             before[cell] = state.write(cell)
 
     @staticmethod
     def _put_back(table: CellTable, key: bytes, saved: bytes | None, state: BucketState) -> None:
-        """Give a key the state from before the message that failed: the saved one, else the committed one."""
+        """Restore the state of a key from before a failed message; a key without a saved state gets none."""
         if saved is None:
             state.remove(table, key)
         else:
@@ -325,7 +328,7 @@ class BucketRun:
         self._visits.delete_absent()
         saved: Changed = self._changed
         if self._call.wants_snapshot:
-            # A state that was never persisted is no part of the log, nor of a snapshot.
+            # A state that was never persisted is not in the log, so it is not in a snapshot either.
             saved = {
                 port: {key: cell for key, cell in table.items() if cell.size >= 0 or key in self._changed.get(port, ())}
                 for port, table in state.tables.items()

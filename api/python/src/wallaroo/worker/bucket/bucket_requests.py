@@ -1,4 +1,4 @@
-"""The requests of a stream of bucket calls: parts of calls, and the state logs that are asked for."""
+"""The requests of a stream of bucket calls: parts of calls, and the state logs that the worker has requested."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 
 
 class BucketProtocolError(Exception):
-    """The client broke the protocol."""
+    """The client violated the protocol."""
 
 
 class BucketRequests:
@@ -15,13 +15,13 @@ class BucketRequests:
 
     def __init__(self, requests: Iterator[pb.StateRequest]) -> None:
         self._requests = requests
-        self._waiting: deque[pb.Bucket] = deque()  # they came while a state log was awaited
+        self._waiting: deque[pb.Bucket] = deque()  # requests that came while a state log was awaited
 
     def first(self) -> pb.Bucket | None:
-        """Return the first request of the next call; None: the stream has ended.
+        """Return the first request of the next call; None if the stream has ended.
 
         Raises:
-            ProtocolError: Something else came.
+            BucketProtocolError: The next request is of another kind.
         """
         if self._waiting:
             return self._waiting.popleft()
@@ -37,7 +37,7 @@ class BucketRequests:
         """Return the next request of a call that has begun.
 
         Raises:
-            ProtocolError: Something else came.
+            BucketProtocolError: The next request is of another kind or call, or the stream has ended.
         """
         request = self.first()
         if request is None:
@@ -49,10 +49,10 @@ class BucketRequests:
         return request
 
     def part(self, request: pb.Bucket) -> tuple[pb.Bucket, list[bytes]]:
-        """Return the last request of a part that begins with a request, and the frames of all its requests.
+        """Return the last request of the part that begins with `request`, and the frames of all its requests.
 
         Raises:
-            ProtocolError: The part has no end.
+            BucketProtocolError: The part has no end.
         """
         frames: list[bytes] = []
         while True:
@@ -69,7 +69,7 @@ class BucketRequests:
         """Return the next request of the state log of a call.
 
         Raises:
-            ProtocolError: Something else came, and not a bucket call, which waits.
+            BucketProtocolError: Another request came. Only bucket calls may come before; they wait.
         """
         for request in self._requests:
             if request.WhichOneof("kind") == "bucket":

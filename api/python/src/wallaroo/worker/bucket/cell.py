@@ -1,4 +1,4 @@
-"""The state of one key, with its timers or the end of its life where its step has them."""
+"""The state of one key, with timers and a time to live if its step has them."""
 
 import struct
 from collections.abc import Iterator
@@ -9,16 +9,16 @@ from typing import Any
 from wallaroo.message.frame import FrameError
 from wallaroo.message.timer import LAST_MS
 
-# Encoding of the log entries of timed states: encoding of the state, time, silent, number of timers; of each timer
-# the length of step path, line break and name, these, and when it is due; then the state.
+# Encoding of the log entries of timed states: encoding of the state, time, silent, number of timers. Then come the
+# timers: length of "STEP PATH, line break, NAME", this text, and the due time. Then comes the state.
 TIMED = 34
 NEVER, FAR = -(1 << 63), 1 << 62  # no time; later than all times
-MOST_TIMERS = 10_000  # that run as a key wakes, where they set timers that run as well
+MOST_TIMERS = 10_000  # how many timers run when a key wakes, because each may set a timer that is due at once
 _HEAD, _LENGTH, _DUE = struct.Struct(">BqqH"), struct.Struct(">H"), struct.Struct(">q")
 
 
 class NotAsked:
-    """Stands for a state that no message has asked for since it came from the log."""
+    """Marks a state that no message has needed since it was read from the log."""
 
 
 UNREAD: Any = NotAsked()
@@ -28,9 +28,9 @@ class Cell:
     """The state of one key.
 
     Attributes:
-        live: The state, or `UNREAD`: no message has asked for it since it came from the log.
-        data: Its serialized form while it is unread.
-        size: Of its serialized form when it was last written or read; below 0: never.
+        live: The state, or `UNREAD` if no message has needed it since it came from the log.
+        data: The serialized state while it is unread.
+        size: Size of the serialized state when it was last written or read; below 0 if it was never written.
     """
 
     __slots__ = ("data", "live", "size")
@@ -43,10 +43,10 @@ class TimedCell(Cell):
     """The state of one key of a timed step.
 
     Attributes:
-        time: The latest time of its messages; NEVER: it had none since the step is timed.
-        silent: Time of the first tick after its last message, where times are those of the data; NEVER: none came.
-        timers: When each timer is due, by step path, line break and name; None: none.
-        queued: The time in the heap of its state, None where it is not there.
+        time: Latest time of its messages; NEVER if it had no message since the step is timed.
+        silent: With event times, the time of the first tick after its last message; NEVER if there was no tick.
+        timers: Due time of each timer, by step path, line break and name; None without timers.
+        queued: Time under which the key is in the heap of its table; None if the key is not in the heap.
     """
 
     __slots__ = ("queued", "silent", "time", "timers")
@@ -67,10 +67,10 @@ class TimedCell(Cell):
 
 
 def read_timed(data: bytes) -> tuple[TimedCell, int, bytes]:
-    """Return a state that is unread, its encoding and its bytes from those of a log entry.
+    """Return an unread state, its encoding and its bytes from the bytes of a log entry.
 
     Raises:
-        FrameError: They are damaged.
+        FrameError: The bytes are damaged.
     """
     cell, timers = TimedCell(UNREAD), {}
     try:
@@ -89,14 +89,14 @@ def read_timed(data: bytes) -> tuple[TimedCell, int, bytes]:
 
 @dataclass(slots=True)
 class Timing:
-    """When something is due of the keys of one timed state.
+    """The due times of the keys of one timed state: of their timers, and of the end of their states.
 
     Attributes:
-        ttl_ms: How long a key's state stays after its last message; 0: for ever.
-        is_event: Whether times are those of the data.
-        waits: Whether ticks only say how long a key has been silent; else they move time.
-        fresh: Keys that the next tick has to look at: it gives them their time, or they fall silent.
-        heap: Times of ticks at which something may be due of a key; what is no longer true is found out then.
+        ttl_ms: How long a state is kept after the last message of its key; 0 keeps it for ever.
+        is_event: Whether times are event times.
+        waits: Whether ticks only measure how long a key has been silent. If not, ticks move time.
+        fresh: Keys that the next tick has to check: it sets their time, or the begin of their silence.
+        heap: Times of ticks at which a key may be due. Outdated entries are ignored when they are taken out.
         last_tick: Time of the last tick, as far as it matters to a key.
     """
 
@@ -108,7 +108,7 @@ class Timing:
     last_tick: int = NEVER
 
     def begin(self, table: "CellTable") -> None:
-        """Look at all states, as they came from the log; none is read."""
+        """Build the heap from all states of the log, without reading the states."""
         table.timing = self
         for key, cell in table.items():
             if not isinstance(cell, TimedCell):
@@ -122,15 +122,15 @@ class Timing:
         heapify(self.heap)
 
     def due(self, cell: TimedCell) -> int:
-        """Return when something is due of a key next, by the time of its messages."""
+        """Return when a timer of a key, or the end of its state, is due next, in the time of its messages."""
         next_due = min(cell.timers.values()) if cell.timers else FAR
         return min(next_due, cell.time + self.ttl_ms) if self.ttl_ms and cell.time != NEVER else next_due
 
     def woken(self, cell: TimedCell, until: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the time and name of what is due, in order, to be run at once; without a name the state ends.
+        """Yield due time and name of each timer that must run now, in order; an empty name is the end of the state.
 
-        Where ticks have times of the data, this goes through all times, and takes what is set meanwhile. At the end of
-        the data, which is later than all times, each timer is due once.
+        If ticks move event time, this includes timers that the running ones set. At the end of the data, which is later
+        than all times, each timer is due once.
         """
         entries = self._listed(cell, until)
         if self.waits or not self.is_event:
@@ -154,7 +154,7 @@ class Timing:
         return sorted(entries)
 
     def _tick_of(self, key: bytes, cell: TimedCell) -> int:
-        """Return the time of the tick that something is due at; of a key that is to fall silent first none yet."""
+        """Return the time of the tick at which a key is due; FAR if the key has to fall silent before."""
         due = self.due(cell)
         if not self.waits or due == FAR:
             return due
@@ -164,17 +164,19 @@ class Timing:
         return due - cell.time + cell.silent
 
     def enroll(self, key: bytes, cell: TimedCell) -> None:
-        """See that a tick finds a key when something is due of it."""
+        """Enter a key in the heap, so that a tick finds it when it is due."""
         tick = self._tick_of(key, cell)
         if tick != FAR and (cell.queued is None or tick < cell.queued):
             cell.queued = tick
             heappush(self.heap, (tick, key))
 
     def tick(self, table: "CellTable", time: int, changed: dict[bytes, Cell]) -> list[bytes]:
-        """Let a tick count for the keys, and return those of which something is due, in the order of their bytes.
+        """Apply a tick to the keys, and return the keys that are due, in the order of their bytes.
 
         Args:
-            changed: The states that are to be saved.
+            table: The states by key.
+            time: Time of the tick.
+            changed: States that must be saved; the tick adds to them.
         """
         if self.waits and time < self.last_tick:  # the clock was set back
             later = [(key, cell) for key, cell in table.items() if isinstance(cell, TimedCell) and cell.silent > time]
@@ -197,7 +199,7 @@ class Timing:
         return sorted(keys)
 
     def _first_tick(self, key: bytes, cell: Cell | None, time: int, changed: dict[bytes, Cell]) -> None:
-        """Let the first tick after a message, or since the step is timed, count for a key."""
+        """Apply to a key the first tick after its message, or the first one since the step is timed."""
         if not isinstance(cell, TimedCell):
             return
         if cell.time == NEVER:
@@ -211,7 +213,7 @@ class Timing:
         self.enroll(key, cell)
 
     def until(self, cell: TimedCell, time: int) -> int:
-        """Return the time of a key at a tick."""
+        """Return the present time of a key at a tick."""
         return cell.time + time - cell.silent if self.waits else time
 
 
@@ -219,7 +221,7 @@ class CellTable(dict[bytes, Cell]):
     """The states of one name by key.
 
     Attributes:
-        timing: When something is due of them; None: they are not timed.
+        timing: Due times of the keys; None if the states are not timed.
     """
 
     __slots__ = ("timing",)
@@ -229,11 +231,11 @@ class CellTable(dict[bytes, Cell]):
         self.timing: Timing | None = None
 
     def add(self, key: bytes, live: Any) -> Cell:
-        """Give a key a new state."""
+        """Add a new state for a key."""
         cell = self[key] = (Cell if self.timing is None else TimedCell)(live)
         return cell
 
 
 def _order(name: bytes) -> list[int]:
-    """Return where the step of a timer is in the document."""
+    """Return the position of a timer's step in the topology document."""
     return [int(part) for part in name.partition(b"\n")[0].split(b"/") if part.isdigit()]

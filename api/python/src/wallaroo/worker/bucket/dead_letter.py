@@ -13,11 +13,11 @@ from wallaroo.worker.value.value import NotSerializableError
 
 
 class UnsavedChangeError(Exception):
-    """A message changed its state and said that nothing is to be persisted. Code: C510."""
+    """A computation changed the state, but returned `persist` False. Code: C510."""
 
 
 def sort_out(stage: Stage, part: Messages, unread: Mapping[int, Unread]) -> None:
-    """Make dead letters of the messages that are not to be run, or cannot be read."""
+    """Make dead letters of the messages that are skipped, cannot be read, or have an invalid time."""
     kept = []
     path, step = part.entry.node.path, part.entry.step.name
     for position, ordinal in enumerate(part.ordinals):
@@ -38,7 +38,7 @@ def sort_out(stage: Stage, part: Messages, unread: Mapping[int, Unread]) -> None
 
 
 def refuse(stage: Stage, part: Messages, refused: dict[int, Any]) -> None:
-    """Make dead letters of the messages of keys, by their position, that cannot have a state."""
+    """Make dead letters of the messages of keys that cannot have a state; `refused` has the reason by key position."""
     kept = []
     box = stage.box
     for position, index in enumerate(part.indexes):
@@ -54,7 +54,7 @@ def refuse(stage: Stage, part: Messages, refused: dict[int, Any]) -> None:
 
 
 def bury(stage: Stage, part: Messages, key: bytes, failed: tuple[Any, int, int, BaseException]) -> None:
-    """Make a dead letter of a failed message, from the loop's report."""
+    """Make a dead letter of a failed message, which the loop has returned with its error."""
     message, _, sequence, error = failed
     box, path, name = stage.box, part.entry.node.path, part.entry.step.name
     if isinstance(error, UnsavedChangeError):
@@ -68,11 +68,11 @@ def bury(stage: Stage, part: Messages, key: bytes, failed: tuple[Any, int, int, 
 
 
 def has_wrong_times(times: Sequence[int]) -> bool:
-    """Return whether one of the times is of a year before 1 or after 9999."""
+    """Return whether one of the times is before the year 1 or after 9999."""
     return bool(times) and not FIRST_MS <= min(times) <= max(times) <= LAST_MS
 
 
 def wrong_time(step: str, key: bytes, time: int) -> Diagnostic:
-    """Return C523; a time outside of 64 bits has become the nearest (`time_of`)."""
+    """Return C523. `time_of` has replaced a time outside of 64 bits by the nearest one."""
     nearest = {(1 << 63) - 1: " or later", -(1 << 63): " or earlier"}
     return Diagnostic.of("C523", step=step, key=shown(readable(key)), time=f"{time}{nearest.get(time, '')}")

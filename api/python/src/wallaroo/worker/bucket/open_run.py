@@ -1,4 +1,4 @@
-"""Runs the parts of a bucket call that stays open: the outputs of each leave at once, changes come at the end."""
+"""Runs the parts of a bucket call that stays open: outputs of a part are sent at once, changes of state at the end."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ class OpenRun(BucketRun):
     Args:
         call: The first request of the call.
         state: The committed state.
-        checks_persist: Whether a change of state that is not persisted is a failure; slow.
-        before: The try before, which has spoilt its state: what it has released runs again, and nothing of it leaves.
+        checks_persist: Whether a change of state without `persist` is a failure. The check is slow.
+        before: The previous try, which has spoilt its state. The parts that it has released run again, without output.
     """
 
     def __init__(
@@ -49,12 +49,13 @@ class OpenRun(BucketRun):
         """Run a part.
 
         Returns:
-            Its outputs; for the last part of the call its result; None when user code failed: the state is then spoilt.
+            The outputs of the part, or for the last part the result of the call. None if user code failed, which has
+            spoilt the state.
 
         Raises:
             FrameError: The frames are damaged or do not belong to this stage.
-            DiagnosticError: W430, user code fails on a message that it did not fail on the first time; C511, a state
-                that no message of the last part has spoilt cannot be written.
+            DiagnosticError: W430 if user code fails on a message of a released part, on which it did not fail before;
+                C511 if a state cannot be written, and no message of the last part is the cause.
         """
         self._wants_snapshot = self._wants_snapshot or last.wants_snapshot
         turn = self._turn or self._begin_try()
@@ -85,7 +86,7 @@ class OpenRun(BucketRun):
         return outputs
 
     def _end(self) -> BucketResult | None:
-        """Write all changes; None when a state cannot be written, which is then spoilt."""
+        """Write all changes and return the result; None if a state cannot be written, so that the try is spoilt."""
         self._call.wants_snapshot = self._wants_snapshot
         try:
             result = self._careful_result(self._state) if self._is_careful else self._result(self._state)
@@ -103,7 +104,7 @@ class OpenRun(BucketRun):
         return result
 
     def _run_frames(self, frames: Sequence[bytes], turn: WindowTurn) -> bool:
-        """Run frames; False when user code failed."""
+        """Process frames; return False if user code failed."""
         self._frames, self._timestamp_ms = frames, 0
         if not self._run_all(self._state, turn):
             return False
@@ -111,7 +112,7 @@ class OpenRun(BucketRun):
         return True
 
     def _repeat(self, before: "OpenRun", turn: WindowTurn) -> None:
-        """Run the results that the try before has released as it ran there, so that the states become the same."""
+        """Run the released parts of the previous try in the same way again, so that the states become the same."""
         for frames in before._released:
             self._forget()
             if not self._run_frames(frames, turn):
@@ -121,14 +122,14 @@ class OpenRun(BucketRun):
         self._last_try, self._before = None, self._written()
 
     def _forget(self) -> None:
-        """Prepare the stage, which other calls may have used, for the next part."""
+        """Prepare the stage for the next part, since other calls may have used it."""
         self.stage.clear()
         self.stage.ordinal = self._ordinal
         self._visits.waiting.clear()
         self._visits.counts = []
 
     def _written(self) -> dict[Cell, bytes]:
-        """Return the states as they are, to go back to, as far as they can be written."""
+        """Return the present states as bytes, to restore them after a failure. Leave out states that pickle refuses."""
         saved: dict[Cell, bytes] = {}
         for table in self._state.tables.values():
             for cell in table.values():
@@ -137,7 +138,7 @@ class OpenRun(BucketRun):
         return saved
 
     def _counted(self, counts: Sequence[pb.StepCount]) -> list[pb.StepCount]:
-        """Return the counts of the parts before plus those of this one."""
+        """Return the counts of all parts, including those of the present part."""
         if not self._counts:
             return list(counts)
         return [

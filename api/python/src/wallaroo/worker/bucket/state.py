@@ -1,4 +1,4 @@
-"""Live state: one copy per bucket, under the version that it belongs to, within a bound of bytes."""
+"""Live state: one copy per bucket, with its version, within a limit of bytes."""
 
 import threading
 from bisect import bisect_right
@@ -16,22 +16,22 @@ from wallaroo.worker.window.calendar import WINDOWED, Calendar
 from wallaroo.worker.window.window import Window
 
 ENTRY_BYTES = 1024 * 1024
-MAX_STATE_BYTES = 256 * 1024 * 1024  # of one state; the copies of a call are a few times as large
-# Objects take more memory than their pickles; measured on dicts of short texts it is 4 to 6 times as much.
+MAX_STATE_BYTES = 256 * 1024 * 1024  # limit of one state; a call needs a few times as much memory for its copies
+# Objects take more memory than their pickles; dicts of short texts take 4 to 6 times as much (measured).
 LIVE_FACTOR = 5
 KEY_BYTES = 200
-ENTRY_COST = 16  # what a state costs in an entry besides its key and its bytes
+ENTRY_COST = 16  # bytes of a state in an entry in addition to its key and its data
 
 
 class Version(NamedTuple):
-    """The version of a bucket's state: (0, 0) is the empty state."""
+    """The version of a bucket's state. (0, 0) is the version of the empty state."""
 
     counter: int
     nonce: int
 
 
 class BucketKey(NamedTuple):
-    """Owner of a copy of a state."""
+    """Identifies the bucket that a copy of states belongs to."""
 
     application: str
     query: str
@@ -44,10 +44,11 @@ class BucketState:
     """The states of one bucket.
 
     Attributes:
-        max_bytes: How many bytes a state may have; one that has more already may not grow.
-        tables: The states of one name, by the port of its log frames.
-        calendars: Those of window steps, likewise.
-        watch: Called with what is done to the state of a key, the port of its table, and the key; None: nobody asks.
+        max_bytes: Largest size of a state in bytes. A state that is larger already may not grow.
+        tables: The states of each state name, by the port of its log frames.
+        calendars: The states of window steps, by the port of their log frames.
+        watch: Called with "read" or "wrote", the port of a table, and a key, before the key's state is read or written;
+            None if the call is not watched.
     """
 
     codec: ValueCodec
@@ -57,7 +58,7 @@ class BucketState:
     watch: Callable[[str, int, bytes], None] | None = None
     _log: state_piece.Joiner = field(default_factory=state_piece.Joiner)
     _written: int = 0  # bytes of all states as they were last written or read
-    _unread: int = 0  # of those that are unread
+    _unread: int = 0  # bytes of the unread states
 
     def table(self, port: int) -> CellTable:
         """Return the states of one name."""
@@ -74,7 +75,7 @@ class BucketState:
         return calendar
 
     def read(self, entries: Iterable[bytes]) -> None:
-        """Take over the entries of a state log, in order.
+        """Read the entries of a state log, in order.
 
         Raises:
             FrameError: An entry is damaged.
@@ -101,7 +102,7 @@ class BucketState:
                     cell, own, data = read_timed(data)  # noqa: PLW2901
                 else:
                     cell, own = Cell(UNREAD), encoding
-                # States of an encoding that this program no longer writes are written again.
+                # States with an encoding that this program no longer writes are converted.
                 cell.data = data if own == self.codec.encoding else self._rewritten(key, data, self.codec.loader(own))
                 cell.size = len(cell.data)
                 table[key] = cell
@@ -109,10 +110,10 @@ class BucketState:
                 self._unread += cell.size
 
     def end_log(self) -> None:
-        """Note that the log has been read to its end.
+        """Check that the log, which has been read to its end, is complete.
 
         Raises:
-            FrameError: Its last state is not whole.
+            FrameError: The last state of the log is incomplete.
         """
         self._log.end()
 
@@ -123,10 +124,10 @@ class BucketState:
             raise StateReadError(key, err) from err
 
     def cell(self, table: CellTable, key: bytes, build: Callable[[], Any]) -> Cell:
-        """Return a key's state, which is live then: read from its serialized form, or new.
+        """Return a key's state, live: deserialize it if it is unread, or make a new one.
 
         Raises:
-            StateReadError: It is in the log and cannot be read.
+            StateReadError: The state from the log cannot be read.
         """
         cell = table.get(key)
         if cell is None:
@@ -140,17 +141,17 @@ class BucketState:
         return cell
 
     def remove(self, table: CellTable, key: bytes) -> None:
-        """Take the state of a key away, if it has one."""
+        """Remove the state of a key, if it has one."""
         cell = table.pop(key, None)
         if cell is not None:
             self._written -= max(0, cell.size)
             self._unread -= len(cell.data)
 
     def entries(self, states: Mapping[int, Mapping[bytes, Cell]]) -> Iterator[bytes]:
-        """Yield frames of some serialized states.
+        """Serialize some states, and yield their frames.
 
         Raises:
-            NotSerializableError: One cannot be written.
+            NotSerializableError: A state cannot be written.
         """
         for port, table in sorted(states.items()):
             keys, cells, values = list(table), list(table.values()), self._dumped(port, table)
@@ -169,7 +170,7 @@ class BucketState:
             ends = list(accumulate(costs, initial=0))
             start = 0
             while start < len(keys):
-                # As many as fit, but one at least.
+                # As many states as fit, but at least one.
                 end = max(start + 1, bisect_right(ends, ends[start] + ENTRY_BYTES - 64) - 1)
                 if sizes[start] > state_piece.PIECE_BYTES:
                     end = start + 1
@@ -179,14 +180,14 @@ class BucketState:
                 start = end
 
     def absent_entry(self, port: int, keys: Sequence[bytes]) -> bytes:
-        """Return the frame of an entry: these keys no longer have a state."""
+        """Return the frame of an entry that removes the states of these keys."""
         empty, places = [b""] * len(keys), range(len(keys))
         return encode_frame(
             empty, port=port, encoding=self.codec.encoding, keys=keys, key_indexes=places, absent=places
         )
 
     def window_entries(self, port: int, window: Window, *, is_whole: bool) -> Iterator[bytes]:
-        """Yield frames of the states of a window step: of the keys that changed, or of all.
+        """Yield frames with the states of a window step: of all keys if `is_whole`, else of the changed ones.
 
         Raises:
             NotSerializableError: An accumulator cannot be written.
@@ -217,7 +218,7 @@ class BucketState:
             return self._dumped_one_by_one(port, table)
 
     def _dumped_one_by_one(self, port: int, table: Mapping[bytes, Cell]) -> list[bytes]:
-        """Find the state that cannot be written, or ends the process."""
+        """Serialize the states one by one, to find a state that cannot be written or that ends the process."""
         values: list[bytes] = []
         for key, cell in table.items():
             if self.watch is not None:
@@ -229,10 +230,10 @@ class BucketState:
         return values
 
     def write(self, cell: Cell) -> bytes:
-        """Return a state's bytes.
+        """Serialize a state.
 
         Raises:
-            NotSerializableError: It cannot be written, or is too large.
+            NotSerializableError: The state cannot be written, or is too large.
         """
         try:
             data = self.codec.dump_state(cell.live)
@@ -243,10 +244,10 @@ class BucketState:
         return data
 
     def load(self, key: bytes, data: bytes) -> Any:
-        """Return the state of its bytes.
+        """Deserialize a state.
 
         Raises:
-            StateReadError: They cannot be read.
+            StateReadError: The bytes cannot be read.
         """
         try:
             return self.codec.load(data)
@@ -254,13 +255,13 @@ class BucketState:
             raise StateReadError(key, err) from err
 
     def values(self, read: Callable[[int, bytes], Any]) -> Iterator[tuple[int, bytes, Any]]:
-        """Yield port, key and state of each key, as they came from the log.
+        """Yield port, key and state of each key of the log.
 
         Args:
-            read: Returns the state of an encoding and bytes.
+            read: Returns a state from its encoding and bytes.
 
         Raises:
-            StateReadError: One cannot be read.
+            StateReadError: A state cannot be read.
         """
         stored = [
             (port, key, self.codec.encoding, cell.data)
@@ -282,19 +283,19 @@ class BucketState:
         return sum(map(len, self.tables.values())) + sum(calendar.count() for calendar in self.calendars.values())
 
     def cost(self) -> int:
-        """Return about the number of bytes that the copy takes in memory."""
+        """Return the approximate number of bytes that the copy takes in memory."""
         unread = self._unread + sum(calendar.unread for calendar in self.calendars.values())
         written = self._written + sum(calendar.written for calendar in self.calendars.values())
         return unread + (written - unread) * LIVE_FACTOR + KEY_BYTES * self.count()
 
 
 class StateCache:
-    """Keeps copies of buckets, the least recently used ones leaving first.
+    """Keeps copies of buckets, and drops the least recently used ones if there are too many.
 
-    A copy is taken out while a call works on it, so that no two calls ever change one.
+    A call takes its copy out of the cache, so that two calls never change the same copy.
 
     Args:
-        limit_bytes: How much memory all copies together may take, about.
+        limit_bytes: Approximate limit of the memory of all copies together.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -303,7 +304,7 @@ class StateCache:
         self._lock = threading.Lock()
 
     def take(self, key: BucketKey, version: Version) -> BucketState | None:
-        """Take out the copy of exactly this version; a copy of another version is dropped."""
+        """Remove and return the copy of exactly this version; None without it. A copy of another version is dropped."""
         with self._lock:
             copy = self._copies.pop(key, None)
             if copy is None:
@@ -312,7 +313,7 @@ class StateCache:
             return copy[1] if copy[0] == version else None
 
     def file(self, key: BucketKey, version: Version, state: BucketState) -> int:
-        """Keep a copy under its new version; returns the bytes that it takes."""
+        """Keep a copy with its new version, and return the number of bytes that it takes."""
         cost = state.cost()
         with self._lock:
             old = self._copies.pop(key, None)

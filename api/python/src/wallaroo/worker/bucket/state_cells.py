@@ -1,4 +1,4 @@
-"""The states of a part's keys; messages of keys that cannot have one become dead letters."""
+"""The states of a part's keys. Messages of keys that cannot have a state become dead letters."""
 
 from types import NoneType
 from typing import Any
@@ -12,13 +12,13 @@ from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.value import StateReadError
 
-NOTHING = Cell(None)  # in the place of the state that a key does not have
+NOTHING = Cell(None)  # replaces the state of a key that has no message or cannot have a state
 
 
 def states_of(stage: Stage, part: Messages, state: BucketState) -> tuple[list[Cell], list[Any]]:
     """Return cells and live states of the keys; see `cells_of`."""
     cells: list[Any] = list(map(part.table.get, part.keys))
-    # The loops of `cells_of` are for the first message of a key; with a million keys they would cost all others, too.
+    # The loop of `cells_of` is needed for the first message of a key. For a million known keys it would be too slow.
     if part.entry.closed_keys is None and NoneType not in set(map(type, cells)):
         states = [cell.live for cell in cells]
         if NotAsked not in set(map(type, states)):
@@ -28,9 +28,9 @@ def states_of(stage: Stage, part: Messages, state: BucketState) -> tuple[list[Ce
 
 
 def cells_of(stage: Stage, part: Messages, state: BucketState) -> list[Cell]:
-    """Return the states of the keys; messages of keys that cannot have one become dead letters.
+    """Return the states of the keys. Messages of keys that cannot have a state become dead letters.
 
-    The cell of a key without messages stands for nothing.
+    Keys without messages, and keys that cannot have a state, have the cell `NOTHING`.
     """
     refused: dict[int, BaseException | Diagnostic] = {}
     used = set(part.indexes) if part.is_thinned else range(len(part.keys))

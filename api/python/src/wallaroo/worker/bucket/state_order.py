@@ -1,4 +1,4 @@
-"""The messages of a bucket call's state steps, in the order of their sequences, however frames hold them."""
+"""Orders the messages of a bucket call's state steps by sequence, independently of the order of the frames."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from wallaroo.message.frame import HEADER_BYTES, FrameHeader, read_sequences
 from wallaroo.worker.bucket.cell import CellTable
 from wallaroo.worker.stage.keyed import StateEntry
 
-Place = tuple[FrameHeader, bytes, int]  # of a frame: header, the bytes that hold it, and where it begins
+Place = tuple[FrameHeader, bytes, int]  # place of a frame: its header, the bytes that contain it, and its begin
 
 
 @dataclass(slots=True)
 class Messages:
-    """The messages of one frame that have a state to go to."""
+    """Messages of one frame for a state step."""
 
     entry: StateEntry
     table: CellTable
@@ -23,13 +23,13 @@ class Messages:
     indexes: Sequence[int]
     sequences: Sequence[int]
     ordinals: Sequence[int]
-    times: Sequence[int] = ()  # where the stage needs them
-    timestamp_ms: int = 0  # of the frame
-    is_thinned: bool = False  # some have been dropped, so that a key may have none left
-    is_visit: bool = False  # they are keys that a visit comes to, and its metadata
+    times: Sequence[int] = ()  # empty if the stage does not need them
+    timestamp_ms: int = 0  # time of the frame
+    is_thinned: bool = False  # whether messages were dropped, so that keys may have no message left
+    is_visit: bool = False  # whether a visit visits the keys; the messages are then its metadata
 
     def keep(self, positions: Sequence[int]) -> None:
-        """Drop all messages but those at some positions."""
+        """Drop all messages except those at some positions."""
         self.is_thinned = True
         self.messages = [self.messages[position] for position in positions]
         self.indexes = [self.indexes[position] for position in positions]
@@ -38,7 +38,7 @@ class Messages:
         self.times = [self.times[position] for position in positions] if self.times else ()
 
     def pick(self, positions: Sequence[int]) -> "Messages":
-        """Return the messages at some positions, with their keys alone."""
+        """Return the messages at some positions, with only the keys that they have."""
         places: dict[int, int] = {}
         return Messages(
             self.entry,
@@ -55,10 +55,10 @@ class Messages:
 
 
 def is_in_order(frames: Iterable[Place]) -> bool:
-    """Say whether frames, one after the other, hold their messages in the order of their sequences.
+    """Return whether the messages of consecutive frames are in the order of their sequences.
 
     Raises:
-        FrameError: The columns of one contradict each other.
+        FrameError: The columns of a frame contradict each other.
     """
     last = 0
     for header, data, start in frames:
@@ -68,7 +68,7 @@ def is_in_order(frames: Iterable[Place]) -> bool:
         if header.sequence + sequences[0] < last:
             return False
         if not isinstance(sequences, range):
-            numbers = list(sequences)  # once: what is sorted are then the same objects, which compare quickly
+            numbers = list(sequences)  # the sorted list then has the same objects, so the comparison is quick
             if sorted(numbers) != numbers:
                 return False
         last = header.sequence + sequences[-1]
@@ -76,7 +76,7 @@ def is_in_order(frames: Iterable[Place]) -> bool:
 
 
 def in_turn(parts: Sequence[Messages]) -> Iterator[Messages]:
-    """Yield the messages of frames that overlap, by sequence; those of one sequence in the order of the frames."""
+    """Yield the messages of overlapping frames by sequence, and for equal sequences in the order of the frames."""
     sequences = list(chain.from_iterable(part.sequences for part in parts))
     owners = [number for number, part in enumerate(parts) for _ in part.sequences]
     starts = list(accumulate((len(part.sequences) for part in parts), initial=0))

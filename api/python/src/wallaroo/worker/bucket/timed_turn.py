@@ -1,4 +1,4 @@
-"""Timed state steps in one bucket call: their messages, and the timers that are due at messages and ticks."""
+"""Timed state steps in one bucket call: their messages, and the timers that become due at messages and ticks."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -13,16 +13,16 @@ from wallaroo.worker.bucket.visit import Visitor, VisitTurn
 from wallaroo.worker.stage.keyed import StateEntry
 from wallaroo.worker.window.window_order import Tick
 
-MOST = 256  # messages that run at once: after one whose key is woken, the rest of them is looked at again
+MOST = 256  # how many messages run in one loop: each time a timer is due before a message, the rest is copied
 
 
 class DueError(Exception):
-    """Ends a loop before a message: something is due of its key."""
+    """Ends a loop before a message, because a timer or the end of the state of its key is due."""
 
 
 @dataclass(slots=True)
 class Moment:
-    """When a key is woken: until which time, and by which message or tick."""
+    """The time until which a key's timers run, and the message or tick that makes them run."""
 
     until: int
     sequence: int
@@ -35,12 +35,13 @@ class TimedTurn:
     """The timed steps of a bucket call.
 
     Args:
-        visits: The same of visits.
-        run: Runs messages of a step; returns whether none failed.
-        run_in_place: The same with something else in place of the step's function.
+        visits: The visits of the same call.
+        run: Processes messages of a step, and returns whether none failed.
+        run_in_place: Does the same with another function in place of the step's function.
+        is_careful: Whether messages are processed one by one.
 
     Attributes:
-        tables: The first step of each state that has times, by the port of its table.
+        tables: The first step of each timed state, by the port of its table.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class TimedTurn:
                 Timing(nodes[0].ttl_ms, is_event, is_event and not moves).begin(table)
 
     def run(self, part: Messages) -> bool:
-        """Run messages of a timed step, before each its key's due timers; at full speed False when one failed."""
+        """Process messages of a timed step, each after its key's due timers; at full speed False if one failed."""
         size = 1 if self.is_careful else MOST
         for start in range(0, len(part.messages), size):
             rest = part.pick(range(start, min(start + size, len(part.messages))))
@@ -87,7 +88,10 @@ class TimedTurn:
         return self._wake(part.entry.node.state_port, key, cell, moment)
 
     def _run_until_due(self, part: Messages) -> int:
-        """Run messages, the first of a key that is awake; returns their number, below 0 when one failed."""
+        """Process messages until a timer is due before one; return their number, below 0 if one failed.
+
+        No timer may be due before the first message.
+        """
         table, node, step, at = part.table, part.entry.node, part.entry.step, -1
         timing, compute, changed = _timing(table), step.run, self._changed(part.entry)
         is_due, timers = False, Timers(0, node.timers)
@@ -130,7 +134,7 @@ class TimedTurn:
         return len(part.messages)
 
     def tick(self, tick: Tick) -> bool:
-        """Run all that is due at a tick; at full speed False when something failed."""
+        """Run all timers that are due at a tick; at full speed return False if one failed."""
         skip = self._stage.skips.get(tick.ordinal - 1)
         if skip is not None:
             for entry in self._entries.values():
@@ -150,7 +154,7 @@ class TimedTurn:
         return True
 
     def _wake(self, port: int, key: bytes, cell: TimedCell, moment: Moment) -> bool:
-        """Run the due timers of a key, once; at full speed False when something failed."""
+        """Run each due timer of a key once; at full speed return False if one failed."""
         table = self._visits.state.table(port)
         timing = _timing(table)
         for due, name in timing.woken(cell, moment.until):
@@ -159,7 +163,7 @@ class TimedTurn:
                 self._visits.delete(table, port, [key])
                 return True
             if (cell.timers or {}).get(name) != due:
-                continue  # what ran meanwhile has deleted it, or set it to another time
+                continue  # another callback has deleted the timer, or set it to another time
             assert cell.timers is not None
             del cell.timers[name]
             self._changed(self.tables[port])[key] = cell
@@ -179,7 +183,7 @@ class TimedTurn:
         return True
 
     def _fire(self, table: CellTable, key: bytes, entry: StateEntry, name: str, timers: Timers, moment: Moment) -> bool:
-        """Run the function of a timer; returns whether it did not fail."""
+        """Run the callback of a timer, and return whether it succeeded."""
         fire, time = entry.step.fire, timers.now_ms if _timing(table).is_event else moment.time
         assert fire is not None
         box, before = self._stage.box, self._stage.box.timestamp_ms
@@ -208,7 +212,7 @@ def _timing(table: CellTable) -> Timing:
 
 
 def _set(cell: TimedCell, timers: Timers, path: str) -> None:
-    """Apply to a key's timers the changes that a function has asked for."""
+    """Apply the changes of a function to a key's timers."""
     if not timers.changes:
         return
     known = cell.timers or {}

@@ -23,7 +23,7 @@ Visitor = Callable[[bytes, bytes, Any], Any]  # from a key, a message and a stat
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A visit. `ordinal` is 1 + its ordinal in the call."""
+    """A visit. `ordinal` is its ordinal in the call, plus 1."""
 
     sequence: int
     id: int
@@ -34,10 +34,10 @@ class Visit:
 
     @classmethod
     def of(cls, frame: Frame, ordinal: int) -> "Visit":
-        """Read a frame.
+        """Read the visit of a frame.
 
         Raises:
-            FrameError: It holds no visit.
+            FrameError: The frame does not contain exactly one visit.
         """
         values = frame.values()
         if len(values) != 1 or frame.absent:
@@ -52,12 +52,12 @@ class Visit:
 
     @property
     def place(self) -> tuple[int, ...]:
-        """Return the sorting key that puts visits and ticks in the order in which they run."""
+        """Sorting key of visits and ticks, which defines the order in which they run."""
         return self.sequence, 1, self.id, self.ordinal
 
 
 def with_visits(parts: Iterable[Messages], visits: Iterable[Visit | Tick]) -> Iterator[Messages | Visit | Tick]:
-    """Yield messages, which are in order, ticks and visits by sequence; these precede the messages of theirs."""
+    """Merge sorted messages with ticks and visits by sequence. Ticks and visits precede messages of their sequence."""
     waiting = sorted(visits, key=lambda each: each.place, reverse=True)
     for part in parts:
         rest = part
@@ -75,14 +75,15 @@ def with_visits(parts: Iterable[Messages], visits: Iterable[Visit | Tick]) -> It
 
 @dataclass(slots=True)
 class VisitTurn:
-    """The visits of a call; one for each try.
+    """The visits of a call; each try of the call has a new object.
 
     Attributes:
-        stage: The stage; no other call may run on it meanwhile.
-        state: The bucket's.
-        changed: The states that are to be persisted, by the port of their table.
-        waiting: The visits of the call, and its ticks where they concern states.
-        deleted: Keys whose states are to be taken out of the log, by the port of their table.
+        stage: The stage; no other call may use it at the same time.
+        state: State of the bucket.
+        changed: States to be saved, by the port of their table.
+        waiting: Visits of the call, and its ticks if the stage has timed states.
+        counts: Numbers of visited keys and failures, by visit and step.
+        deleted: Keys whose states must be removed from the log, by the port of their table.
     """
 
     stage: Stage
@@ -93,11 +94,11 @@ class VisitTurn:
     deleted: dict[int, set[bytes]] = field(default_factory=dict)
 
     def take(self, frame: Frame) -> None:
-        """Take a frame of port 65533."""
+        """Add the visit of a frame of port 65533."""
         self.waiting.append(Visit.of(frame, self.stage.take(1)[0]))
 
     def parts(self, visit: Visit) -> Iterator[Messages]:
-        """Yield the keys of each step that a visit concerns, as messages with its metadata; none if it is skipped."""
+        """Yield the keys of each step that accepts a visit, as messages with its metadata. A skipped visit has none."""
         skip = self.stage.skips.get(visit.ordinal - 1)
         for entry in self.stage.states.values():
             if visit.name not in entry.node.visits:
@@ -120,27 +121,27 @@ class VisitTurn:
                 )  # fmt: skip
 
     def _keys(self, entry: StateEntry) -> list[bytes]:
-        """Return the keys that the log has, or will have, a state of, in the order of their bytes."""
+        """Return the keys whose state is in the log, or will be written to it, in the order of their bytes."""
         port = entry.node.state_port
         changed, absent = self.changed.get(port, {}), {*self._absent(entry)}
         table = self.state.table(port)
         return sorted(key for key, cell in table.items() if (cell.size >= 0 or key in changed) and key not in absent)
 
     def _absent(self, entry: StateEntry) -> list[bytes]:
-        """Return the keys of changed states of which the step says that they are none."""
+        """Return the keys of changed states that the step declares absent."""
         is_absent, changed = entry.state.is_absent, self.changed.get(entry.node.state_port, {})
         return [] if is_absent is None else [key for key, cell in changed.items() if is_absent(cell.live)]
 
     @staticmethod
     def visitor(visit: Visit, entry: StateEntry) -> Visitor:
-        """Return a function that runs a step's visitor for a key, metadata and state."""
+        """Return a function of key, metadata and state that runs a step's visitor."""
         run, name = entry.step.visit, visit.name
         assert run is not None
         return lambda key, metadata, state: run(name, metadata, readable(key), state)
 
     @contextmanager
     def replaced(self, part: Messages, visitor: Visitor) -> Iterator[set[bytes]]:
-        """Run something for keys in place of their state computation; gives the keys whose states it deletes."""
+        """Replace the state computation by a visitor in this context; yield the set of keys whose states it deletes."""
         entry, flight, keys = part.entry, self.stage.flight, iter(part.keys)
         deleted: set[bytes] = set()
 
@@ -157,14 +158,14 @@ class VisitTurn:
             yield deleted
 
     def delete(self, table: CellTable, port: int, keys: Iterable[bytes]) -> None:
-        """Delete the states of keys, out of the log too."""
+        """Delete the states of keys, also from the log."""
         for key in keys:
             self.state.remove(table, key)
             self.changed.get(port, {}).pop(key, None)
             self.deleted.setdefault(port, set()).add(key)
 
     def delete_absent(self) -> None:
-        """Delete changed states of which their step says that they are none."""
+        """Delete changed states that their step declares absent."""
         for entry in self.stage.states.values():
             port = entry.node.state_port
             for key in self._absent(entry):
@@ -173,7 +174,7 @@ class VisitTurn:
                 self.deleted.setdefault(port, set()).add(key)
 
     def gone(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield the keys that the log must no longer have, by the port of their table."""
+        """Yield the keys that must be removed from the log, by the port of their table."""
         for port, keys in sorted(self.deleted.items()):
             if left := sorted(keys - self.changed.get(port, {}).keys()):
                 yield port, left

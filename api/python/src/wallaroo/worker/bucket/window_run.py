@@ -1,4 +1,4 @@
-"""Runs the messages and ticks of windows in one call: in the order of their sequences, whatever that of the frames."""
+"""Processes the messages and ticks of windows in one call, in the order of their sequences."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -37,8 +37,8 @@ class WindowTurn:
     """The windows of a bucket call.
 
     Args:
-        stage: The stage; no other call may run on it meanwhile.
-        state: The bucket's.
+        stage: The stage; no other call may use it at the same time.
+        state: State of the bucket.
     """
 
     def __init__(self, stage: Stage, state: BucketState) -> None:
@@ -52,15 +52,15 @@ class WindowTurn:
             calendar.begin(entry.window)
 
     def tick(self, header: FrameHeader) -> Tick:
-        """Take a tick."""
+        """Add a tick."""
         self._ticks.append(Tick(header.sequence, header.timestamp_ms, self._stage.take(1)[0]))
         return self._ticks[-1]
 
     def take(self, frame: Frame) -> None:
-        """Take the messages of a frame.
+        """Add the messages of a frame.
 
         Raises:
-            FrameError: It has no keys.
+            FrameError: The frame has no keys, or messages without a value.
         """
         header, base = frame.header, frame.header.sequence
         if frame.absent or (header.count and not frame.keys):
@@ -82,7 +82,7 @@ class WindowTurn:
         self._runs[header.port].append(run)
 
     def attempt(self) -> bool:
-        """Run everything at full speed; False when user code failed on a message: the state is then spoilt."""
+        """Process all at full speed; return False if user code failed on a message, which has spoilt the state."""
         try:
             for entry, calendar, item in self._items():
                 if isinstance(item, Tick):
@@ -98,7 +98,7 @@ class WindowTurn:
         return True
 
     def careful(self) -> None:
-        """Run message by message, so that one that user code fails on leaves the state as before it."""
+        """Process message by message, so that the state can be restored if user code fails on a message."""
         for entry, calendar, item in self._items():
             if isinstance(item, Tick):
                 self._tick(entry, calendar, item)
@@ -108,7 +108,7 @@ class WindowTurn:
 
     def _items(self) -> Iterator[tuple[WindowEntry, Calendar, Any]]:
         runs, ticks = self._runs, self._ticks
-        self._runs, self._ticks = {port: [] for port in runs}, []  # of the next part of the call
+        self._runs, self._ticks = {port: [] for port in runs}, []  # for the next part of the call
         for port, entry in self._stage.windows.items():
             self.failing = entry.step.name
             for item in in_order(runs[port], ticks):
@@ -147,7 +147,7 @@ class WindowTurn:
 
     @staticmethod
     def _states(calendar: Calendar, run: MessageRun) -> list[WindowState | None]:
-        """Return the state of each key of a run, all of which change."""
+        """Return the state of each key of a run, and mark all of them as changed."""
         calendar.changed.update((run.keys[index], None) for index in set(run.indexes))
         return [calendar.find(key) for key in run.keys]
 
@@ -155,7 +155,7 @@ class WindowTurn:
     def _enter(
         entry: WindowEntry, calendar: Calendar, key: bytes, state: WindowState | None, message: Any, time: int
     ) -> tuple[WindowState | None, Given]:
-        """Add a message to a key's state; returns the state that the key then has."""
+        """Add a message to a key's state. Return the key's state after it, and the results."""
         window = entry.window
         is_new = state is None
         state = WindowState(readable(key)) if state is None else state
@@ -170,7 +170,7 @@ class WindowTurn:
         return state, emitted
 
     def _one(self, entry: WindowEntry, calendar: Calendar, key: bytes, run: MessageRun) -> None:
-        """Run one message; a failure puts its key's state back."""
+        """Process one message; after a failure restore the state of its key."""
         self._stage.flight[MESSAGE] = OUTSIDE
         state = calendar.find(key)
         saved = None if state is None else calendar.dump(entry.window, key, state)
@@ -213,7 +213,7 @@ class WindowTurn:
             self._give(entry, key, emitted, tick.sequence)
 
     def _give(self, entry: WindowEntry, key: bytes, emitted: Given, sequence: int) -> None:
-        """Pass on the results of windows; failed ones become dead letters."""
+        """Pass on the results of windows. Failed windows become dead letters."""
         entry.give(list(split(emitted)), sequence, key)
         path, name = entry.node.path, entry.step.name
         for item, _ in emitted:
@@ -242,7 +242,7 @@ class WindowTurn:
             box.add(path, name, message, sequence, error, key=key)
 
     def _sort_out(self, entry: WindowEntry, run: MessageRun, unread: Mapping[int, Unread]) -> MessageRun:
-        """Make dead letters of the messages that are not to be run, cannot be read, or have an impossible time."""
+        """Make dead letters of the messages that are skipped, cannot be read, or have an invalid time."""
         kept = []
         box, path, name = self._stage.box, entry.node.path, entry.step.name
         for position, ordinal in enumerate(run.ordinals):
@@ -263,7 +263,7 @@ class WindowTurn:
 
 
 def moment(time_ms: int) -> str:
-    """Return a time as people read it.
+    """Return a time in readable form.
 
     Example:
         >>> moment(-1)

@@ -1,4 +1,4 @@
-"""Runs the calls of the worker protocol, whatever brings them: gRPC, or the engine in the same process."""
+"""Runs the calls of the worker protocol. They come by gRPC, or from the engine in the same process."""
 
 import pickle
 import threading
@@ -31,20 +31,20 @@ from wallaroo.worker.value.wire import HeaderError, WireReader
 from wallaroo.worker.window.calendar import DUE_BYTES, WINDOWED
 
 MAX_STAGES = 64
-SHOW_WAIT_S = 3.0  # at most, for user code that runs
+SHOW_WAIT_S = 3.0  # longest wait for user code that runs
 EMPTY = Version(0, 0)
 
 
 class CallRunner:
     """Runs the calls of one process.
 
-    User code runs under one lock: like in Wallaroo, it never runs in two threads of a process at once.
+    User code runs under one lock: as in Wallaroo, it never runs in two threads of a process at once.
 
     Args:
-        program: The program whose setup has run.
-        cache_bytes: Bound of the state cache of this process.
-        checks_persist: Whether a change of state that is not persisted is a failure; slow.
-        max_state_bytes: How many bytes the state of one key may have.
+        program: The loaded program.
+        cache_bytes: Limit of the state cache of this process, in bytes.
+        checks_persist: Whether a change of state without `persist` is a failure. The check is slow.
+        max_state_bytes: Largest size of the state of one key, in bytes.
     """
 
     def __init__(
@@ -63,21 +63,21 @@ class CallRunner:
         self._user = threading.Lock()
 
     def process(self, requests: Iterator[pb.ProcessRequest]) -> Generator[pb.ProcessReply, None, None]:
-        """Run a stage without state; the last reply says why, when it cannot go on."""
+        """Run a stage without state. If it cannot continue, the last reply is the failure."""
         try:
             yield from self._data_calls(requests)
         except Exception as err:
             yield pb.ProcessReply(failure=failure_of(err))
 
     def process_state(self, requests: Iterator[pb.StateRequest]) -> Generator[pb.StateReply, None, None]:
-        """Run a stage that begins with state; the last reply says why, when it cannot go on."""
+        """Run a stage that begins with state. If it cannot continue, the last reply is the failure."""
         try:
             yield from self._bucket_calls(requests)
         except Exception as err:
             yield pb.StateReply(failure=failure_of(err))
 
     def split(self, request: pb.SplitRequest) -> pb.SplitReply:
-        """Cut bytes where the user's decoder says."""
+        """Find the ends of messages with the user's decoder."""
         try:
             reader = WireReader(self._source("SplitFrames", request.path), LetterBox(self._codec))
             with self._user:
@@ -87,7 +87,7 @@ class CallRunner:
         return pb.SplitReply(lengths=lengths, wanted_bytes=wanted)
 
     def generate(self, request: pb.GenerateRequest) -> pb.GenerateReply:
-        """Make the next messages of a generator; each process can, for it knows nothing of the ones before."""
+        """Make the next messages of a generator. Any process can do it, since the request has the last message."""
         reply = pb.GenerateReply(encoding=self._codec.encoding)
         try:
             source = self._source("Generate", request.path)
@@ -98,15 +98,15 @@ class CallRunner:
         return reply
 
     def message_bytes(self, message: Any) -> tuple[int, bytes]:
-        """Return a message's encoding and bytes, as frames between stages have them."""
+        """Return a message's encoding and bytes for frames between stages."""
         return self._codec.encoding, self._codec.dump(message)
 
     def message(self, encoding: int, data: bytes) -> Any:
-        """Return the message of an encoding and bytes; received messages are bytes."""
+        """Decode a message of an encoding; messages from a source are returned as bytes."""
         return data if encoding == FRAMED else self._codec.decode(encoding, [len(data)], data)[0]
 
     def state(self, encoding: int, data: bytes) -> Any:
-        """Return a state as its log has it; of a window the accumulators of its open parts, oldest first."""
+        """Decode a state of a log. For a window return the accumulators of its open panes, oldest first."""
         if encoding == TIMED:
             _, encoding, data = read_timed(data)
         if encoding != WINDOWED:
@@ -116,7 +116,7 @@ class CallRunner:
         return [load(pane) for _, pane in sorted(panes)]
 
     def show_state(self, request: pb.ShowStateRequest) -> pb.ShowStateReply:
-        """Show people the states at the end of a state log."""
+        """Return the states at the end of a state log in readable form."""
         reply = pb.ShowStateReply()
         try:
             with self._idle():
@@ -133,17 +133,17 @@ class CallRunner:
         return reply
 
     def _shows(self, stage: pb.Stage) -> dict[int, Callable[[Any], Any] | None]:
-        """Return by port the function that shows people a stage's state, where the state itself is not shown."""
+        """Return by port the functions that convert states to readable form; None shows the state itself."""
         steps = {step.path: step for line in self._program.application.pipelines for step in line.steps}
         states = {node.state_port: steps[node.path].state for node in stage.nodes if node.path in steps}
         return {port: state.show for port, state in states.items() if state is not None}
 
     @contextmanager
     def _idle(self) -> Iterator[None]:
-        """Run no user code meanwhile; a page that asks must not wait as long as a call of the user's may take.
+        """Let no user code run while the context is open.
 
         Raises:
-            DiagnosticError: W431.
+            DiagnosticError: W431 if user code runs for too long: a page in a browser must not wait for it.
         """
         if not self._user.acquire(timeout=SHOW_WAIT_S):
             worker = self._program.document["workers"][0]["name"]
@@ -154,7 +154,7 @@ class CallRunner:
             self._user.release()
 
     def _source(self, call: str, path: str) -> Source:
-        """Return the source that a call names, if it is one for this call."""
+        """Return the source with a path, if it has the functions that a call needs."""
         for node in self._program.application.nodes():
             wanted = isinstance(node, Source) and (node.generator if call == "Generate" else node.payload_length)
             if node.path == path and isinstance(node, Source) and wanted:
@@ -233,7 +233,7 @@ class CallRunner:
         state: BucketState,
         part: tuple[pb.Bucket, list[bytes]],
     ) -> Iterator[pb.StateReply]:
-        """Run a call that stays open, part by part."""
+        """Run the parts of a call that stays open."""
         stage = self._stage(opening.stage)
         run = OpenRun(stage, first, state, checks_persist=self._checks_persist)
         while True:
@@ -263,7 +263,7 @@ class CallRunner:
         return answer
 
     def _committed(self, call: pb.Bucket, requests: BucketRequests) -> Generator[pb.StateReply, None, BucketState]:
-        """Read the committed state once more, after user code has spoilt the copy."""
+        """Read the committed state again, after a failure of user code has spoilt the copy."""
         if Version(call.version.counter, call.version.nonce) == EMPTY:
             return self._empty()
         yield pb.StateReply(need_state=pb.NeedState(index=call.index, rollback=True))
@@ -305,7 +305,7 @@ class CallRunner:
 
 
 def failure_of(error: Exception) -> pb.Failure:
-    """Return an error as it crosses the process border; none of these goes away by trying again."""
+    """Return an error as a `Failure` for the client. A retry would not help for any of these errors."""
     trace = ""
     if isinstance(error, DiagnosticError):
         finding = error.diagnostics[0]

@@ -3,8 +3,8 @@
 import os
 import sys
 
-DEBUG = "WALLAROO_DEBUG"  # set where the worker has a terminal: who starts it for `wallaroo run --attach` does that
-BREAKPOINT = "PYTHONBREAKPOINT"  # Python's own: a debugger of the user's
+DEBUG = "WALLAROO_DEBUG"  # set if the worker has a terminal, also by users who start a worker for `run --attach`
+BREAKPOINT = "PYTHONBREAKPOINT"  # variable of Python, with which the user names a debugger
 
 
 class NoTerminalError(RuntimeError):
@@ -12,12 +12,12 @@ class NoTerminalError(RuntimeError):
 
 
 def has_terminal() -> bool:
-    """Return whether this worker is debugged."""
+    """Return whether this worker has a terminal for a debugger."""
     return os.environ.get(DEBUG) == "1"
 
 
 def refuse_breakpoints() -> None:
-    """Make `breakpoint()` print advice, unless there is a terminal, or the user has named a debugger."""
+    """Make `breakpoint()` raise an error with advice, unless there is a terminal, or the user has named a debugger."""
     if not has_terminal() and BREAKPOINT not in os.environ:
         sys.breakpointhook = _refuse
 

@@ -1,4 +1,4 @@
-"""Keeps user code from closing the descriptors of the worker itself."""
+"""Prevents user code from closing the worker's own file descriptors."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ _KINDS = ("socket:", "anon_inode:", "pipe:")
 
 
 def open_descriptors() -> dict[int, str]:
-    """Return the sockets, pipes and the like that this process has open, each with a text that a later one lacks."""
+    """Return the open sockets and pipes of this process by descriptor, each with a text that identifies it."""
     descriptors = {}
     for path in _DESCRIPTORS.iterdir():
         target = _target(int(path.name))
@@ -23,14 +23,14 @@ def open_descriptors() -> dict[int, str]:
 
 
 def guard_descriptors(own: Mapping[int, str], directory: Path) -> None:
-    """Let `os.close` and `os.closerange` raise OSError in this process where they would close the worker's connections.
+    """Make `os.close` and `os.closerange` raise OSError in this process if they would close the worker's connections.
 
-    Programs call them to become daemons, or close a descriptor twice; a worker whose sockets are gone can answer
-    nobody. What the program itself has opened it may close, and child processes may close everything.
+    Programs call these functions to become daemons, or close a descriptor twice. A worker without its sockets cannot
+    answer. The program may close its own descriptors, and child processes may close all.
 
     Args:
-        own: What the worker has open, as `open_descriptors` says.
-        directory: Connections to sockets in it are the worker's, too.
+        own: Descriptors of the worker, a result of `open_descriptors`.
+        directory: Connections to sockets in this directory belong to the worker, too.
     """
     process, close, closerange = os.getpid(), os.close, os.closerange
 
@@ -67,7 +67,7 @@ def _target(descriptor: int) -> str:
 def _is_below(descriptor: int, target: str, directory: Path) -> bool:
     if not target.startswith("socket:"):
         return False
-    # Of a copy: a socket object closes its descriptor.
+    # A socket object closes its descriptor at its end, so it gets a copy.
     with socket.socket(fileno=os.dup(descriptor)) as copy:
         if copy.family != socket.AF_UNIX:
             return False

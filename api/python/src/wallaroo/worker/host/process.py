@@ -1,7 +1,7 @@
-"""The processes of a worker: the parent serves the first endpoint, its children one each.
+"""The processes of a worker: the parent serves the first endpoint, and each child one of the others.
 
-Pipes tie them together, so that none outlives the other: a child ends when its parent's end closes, and the
-parent sees a child's death at once.
+Parent and children end together: a child ends when the parent's end of a pipe closes, and the parent notices the death
+of a child at once.
 """
 
 import json
@@ -22,7 +22,7 @@ KILL_SECONDS = 4.5
 
 
 def socket_path(directory: Path, number: int) -> Path:
-    """Return the socket of a worker's process."""
+    """Return the socket path of a process of the worker; the parent has number 0."""
     return directory / ("worker.sock" if number == 0 else f"worker-{number}.sock")
 
 
@@ -30,8 +30,8 @@ class WorkerChildren:
     """The other processes of a worker.
 
     Args:
-        count: How many.
-        command: Starts one; its environment says which.
+        count: Number of children.
+        command: Command that starts a child. An environment variable has the child's number.
     """
 
     def __init__(self, count: int, command: Sequence[str]) -> None:
@@ -48,7 +48,7 @@ class WorkerChildren:
         """Wait until every child serves.
 
         Raises:
-            DiagnosticError: One ended before.
+            DiagnosticError: W401 if a child ended before it served.
         """
         for number, pipe in enumerate(self._ready, 1):
             with os.fdopen(pipe, "rb") as ready:
@@ -59,17 +59,17 @@ class WorkerChildren:
             raise DiagnosticError([Diagnostic.of("W401", worker="main", reason=reason, fix="look into its log")])
 
     def watch(self, on_death: Callable[[int, int], None]) -> None:
-        """Call `on_death` with process id and status as soon as any child ends, in a thread of its own."""
+        """Call `on_death` with process id and status, in a separate thread, as soon as a child ends."""
         for process in self._processes:
             threading.Thread(target=_wait, args=(process, on_death), daemon=True).start()
 
     def kill(self) -> None:
-        """End all children at once."""
+        """Kill all children."""
         for process in self._processes:
             process.kill()
 
     def stop(self) -> None:
-        """End all children, politely at first."""
+        """Terminate all children, and kill those that do not end in time."""
         for process in self._processes:
             process.terminate()
         for process in self._processes:
@@ -92,7 +92,7 @@ class WorkerChildren:
 
 
 def end_with_parent(environment: Mapping[str, str]) -> None:
-    """In a child: end this process as soon as the parent is gone, whatever it died of."""
+    """In a child: end this process as soon as the parent has ended, for whatever reason."""
     lifeline = int(environment[LIFELINE])
     for pipe in (lifeline, int(environment[READY])):
         os.set_inheritable(pipe, False)
@@ -105,7 +105,7 @@ def end_with_parent(environment: Mapping[str, str]) -> None:
 
 
 def tell_ready(environment: Mapping[str, str]) -> None:
-    """In a child: notify the parent that the socket is in its place."""
+    """In a child: notify the parent that the socket has its final name."""
     with os.fdopen(int(environment[READY]), "wb") as pipe:
         pipe.write(b"1")
 
@@ -116,7 +116,7 @@ def command_of(app: str) -> list[str]:
 
 
 def tell_end(directory: Path, process_id: int, status: int) -> None:
-    """Leave word which process of the worker ended first, and how."""
+    """Write the id and status of the process that ended first to `ended.json`, for the supervisor."""
     temporary = directory / ".ended.json"
     temporary.write_text(json.dumps({"process_id": process_id, "status": status}), encoding="ascii")
     temporary.rename(directory / "ended.json")

@@ -1,4 +1,4 @@
-"""Serves on a Unix socket until the process is asked to stop."""
+"""Serves the worker protocol on a Unix socket until the process gets a signal to stop."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -14,18 +14,19 @@ from wallaroo.worker.host.service import WorkerService
 
 MAX_MESSAGE_BYTES = 65 * 1024 * 1024
 MAX_STREAMS = 256
-MAX_SOCKET_BYTES = 107  # what the kernel takes for the path of a Unix socket
+MAX_SOCKET_BYTES = 107  # the longest path of a Unix socket that the kernel accepts
 STOP_SECONDS = 4.0
 
 
 class WorkerServer:
-    """A gRPC server on a socket that appears under its name only when it serves.
+    """A gRPC server on a Unix socket, which gets its final name only when the server serves.
 
     Args:
+        service: The service.
         socket: Path of the socket.
 
     Raises:
-        DiagnosticError: The socket cannot be made.
+        DiagnosticError: W401 if the socket cannot be made.
     """
 
     def __init__(self, service: WorkerService, socket: Path) -> None:
@@ -51,15 +52,15 @@ class WorkerServer:
             raise _cannot_start(str(err)) from err
 
     def start(self) -> None:
-        """Begin to serve; the socket is not yet under its name."""
+        """Begin to serve on a socket with a temporary name. `show` gives it its final name."""
         self._server.start()
 
     def show(self) -> None:
-        """Put the socket under its name."""
+        """Give the socket its final name."""
         os.replace(self._temporary, self._socket)
 
     def stop(self) -> None:
-        """Finish the calls in flight, for a few seconds at most, and remove the socket."""
+        """Wait a few seconds at most for the calls in flight, and remove the socket."""
         self._server.stop(STOP_SECONDS).wait()
         trace.flush()
         self._socket.unlink(missing_ok=True)

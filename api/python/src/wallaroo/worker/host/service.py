@@ -21,15 +21,16 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
     """Serves the calls of one process.
 
     Args:
-        program: The program whose setup has run.
-        endpoints: All endpoints of the worker, this one included.
+        program: The loaded program.
+        endpoints: All endpoints of the worker, including this process's.
+        calls: Runs the calls.
     """
 
     def __init__(self, program: LoadedProgram, endpoints: list[str], calls: CallRunner) -> None:
         self._program, self._endpoints, self._calls = program, endpoints, calls
 
     def Init(self, request: pb.InitRequest, context: Any) -> pb.InitReply:
-        """Describe this worker; refuse work that it cannot do."""
+        """Describe this worker; the reply is a failure if the worker does not fit the runtime or the topology."""
         worker = self._program.document["workers"][0]
         reply = pb.InitReply(
             protocol_min=PROTOCOLS[0],
@@ -58,12 +59,12 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         return self._traced("ProcessState", context, self._calls.process_state(request_iterator))
 
     def _traced(self, method: str, context: Any, replies: Generator[T, None, None]) -> Iterator[T]:
-        """Return the replies of a call, in a span if its client has sent one."""
+        """Return the replies of a call. They are in a span if the client has sent a trace."""
         span = trace.call_span(self._program.application.name, method, context.invocation_metadata())
         return replies if span is None else trace.within(span, replies)
 
     def SplitFrames(self, request: pb.SplitRequest, context: Any) -> pb.SplitReply:
-        """Cut bytes where the user's decoder says."""
+        """Find the ends of messages with the user's decoder."""
         return self._calls.split(request)
 
     def Generate(self, request: pb.GenerateRequest, context: Any) -> pb.GenerateReply:
@@ -71,7 +72,7 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         return self._calls.generate(request)
 
     def ShowState(self, request: pb.ShowStateRequest, context: Any) -> pb.ShowStateReply:
-        """Show people the states of a state log."""
+        """Return the states of a state log in readable form."""
         return self._calls.show_state(request)
 
 

@@ -1,7 +1,7 @@
-"""Traces of micro-batches for OpenTelemetry, where OTEL_* names a receiver; else nothing of it is imported.
+"""Traces of micro-batches for OpenTelemetry. Its packages are imported only if variables OTEL_* name a receiver.
 
-The ids of a micro-batch's trace follow from its query and number. So driver and tasks agree on them without a word, and
-a micro-batch that is repeated after a crash goes on with its trace.
+The ids of a micro-batch's trace are computed from its query and number. So driver and tasks agree on them without
+communication, and a micro-batch that is repeated after a crash continues its trace.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from wallaroo.worker._proto import worker_pb2 as pb
 
-HEADER = "traceparent"  # of W3C's Trace Context, as metadata of a call
+HEADER = "traceparent"  # metadata of a call, defined by W3C's Trace Context
 PACKAGES = {
     "http/protobuf": (
         "opentelemetry.exporter.otlp.proto.http.trace_exporter",
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class FirstFailure(logging.Handler):
-    """Reports the first message of OpenTelemetry in this process, on a line of its own: it is repeated each second.
+    """Reports only the first message of OpenTelemetry's log in this process, since the log repeats it each second.
 
     Example:
         >>> log = logging.getLogger("opentelemetry.example")
@@ -54,7 +54,7 @@ class FirstFailure(logging.Handler):
         self._stream, self._is_said = stream, False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Report a record, if it is the first."""
+        """Report a record if it is the first one."""
         if self._is_said:
             return
         self._is_said = True
@@ -63,7 +63,7 @@ class FirstFailure(logging.Handler):
 
 
 _lock = threading.Lock()
-_made: "dict[int, TracerProvider | None]" = {}  # by process id: a fork has neither threads nor connections
+_made: "dict[int, TracerProvider | None]" = {}  # by process id, since threads and connections do not survive a fork
 _ids = threading.local()
 
 
@@ -83,9 +83,9 @@ def is_wanted(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def service(application: str, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables that name the service of an application's worker; none where the environment names one.
+    """Return the variables that name the service of an application's worker; empty if the environment names a service.
 
-    A worker with the components of a library does not know whose they are.
+    A worker that hosts a library needs them, since it does not know the application.
 
     Example:
         >>> service("Words", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}), service("Words", {})
@@ -98,7 +98,7 @@ def service(application: str, environment: Mapping[str, str] = os.environ) -> di
 
 
 def missing(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the packages that the environment asks for and that are not installed; empty: none."""
+    """Return a package that the environment needs and that is not installed; empty if all are installed."""
     if not is_wanted(environment):
         return ""
     name, package = PACKAGES.get(_protocol(environment), PACKAGES["http/protobuf"])
@@ -111,7 +111,7 @@ def missing(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def wanted(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the packages that pip is to install for the environment: the extra brings HTTP alone.
+    """Return the arguments of `pip install` for the environment. The extra `otel` contains only the HTTP exporter.
 
     Example:
         >>> wanted({}), wanted({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})
@@ -122,7 +122,7 @@ def wanted(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def not_installed(package: str, environment: Mapping[str, str] = os.environ) -> Diagnostic:
-    """Return the warning that there are no traces for want of a package."""
+    """Return the warning that there are no traces because a package is missing."""
     install = f"{wanted(environment)}, also where executors run; or set OTEL_SDK_DISABLED=true"
     what = "the receiver of traces that OTEL_* names"
     return Diagnostic.of("R728", what=what, package=package, error="there are no traces", install=install)
@@ -133,7 +133,7 @@ class Span:
     """A span that has begun.
 
     Attributes:
-        header: Names it in the metadata of a call.
+        header: Identifies the span in the metadata of a call.
     """
 
     header: str
@@ -141,19 +141,19 @@ class Span:
     _span: Any
 
     def run(self, work: Callable[[], T]) -> T:
-        """Run something of this thread within the span: it is the parent of the spans that user code begins."""
+        """Run a function in this thread within the span, which is the parent of spans that user code begins."""
         from opentelemetry.trace import use_span
 
         with use_span(self._span, record_exception=False, set_status_on_exception=False):
             return work()
 
     def end(self, error: str = "") -> None:
-        """End it; with an error if there is one."""
+        """End the span, with an error if `error` is not empty."""
         self._end(error)
 
 
 def batch_ids(query: str, batch: int) -> tuple[int, int]:
-    """Return the ids of a micro-batch's trace and of its first span, neither of them 0.
+    """Return the ids of a micro-batch's trace and of its first span. No id is 0.
 
     Example:
         >>> trace, span = batch_ids("0b9a1f60", 7)
@@ -165,15 +165,15 @@ def batch_ids(query: str, batch: int) -> tuple[int, int]:
 
 
 def batch_span(application: str, query: str, batch: int, begun_ns: int, counts: Mapping[str, int], error: str) -> None:
-    """Record a micro-batch that has ended now, in the driver.
+    """Record, in the driver, the span of a micro-batch that ends now.
 
     Args:
-        application: Its name.
+        application: Name of the application.
         query: Id of Spark's query.
         batch: Number of the micro-batch.
         begun_ns: When its tasks began, in nanoseconds since 1970.
-        counts: What it came to.
-        error: Why it was not published; empty: it was.
+        counts: Counts of the micro-batch, by name.
+        error: Why it was not published; empty if it was published.
     """
     provider = _provider(application)
     if provider is None:
@@ -189,7 +189,7 @@ def batch_span(application: str, query: str, batch: int, begun_ns: int, counts: 
 
 
 def stage_span(opening: "pb.Opening", worker: str) -> Span | None:
-    """Begin the span of a task's stream to its worker; None: there are no traces."""
+    """Begin the span of a task's stream to its worker; None if there are no traces."""
     provider = _provider(opening.application)
     if provider is None:
         return None
@@ -209,7 +209,7 @@ def stage_span(opening: "pb.Opening", worker: str) -> Span | None:
 
 
 def task_ids(query: str, batch: int, stage: str, attempt: int) -> int:
-    """Return the id of the span of a stage in a task, which calls its worker with it.
+    """Return the id of the span of a stage in a task. The task sends it to its worker with each call.
 
     Example:
         >>> task_ids("0b9a1f60", 7, "s1", 12) == task_ids("0b9a1f60", 7, "s1", 13)
@@ -223,11 +223,11 @@ def task_span(application: str, query: str, batch: int, begun_ns: int, ended_ns:
     """Record, in the driver, the span of a task in a stage.
 
     Args:
-        application: Its name.
+        application: Name of the application.
         query: Id of Spark's query.
         batch: Number of the micro-batch.
-        begun_ns: When it began, in nanoseconds since 1970.
-        ended_ns: When it ended.
+        begun_ns: When the stage began, in nanoseconds since 1970.
+        ended_ns: When the stage ended, in nanoseconds since 1970.
         about: `stage`, `worker`, `partition` and `attempt`.
     """
     provider = _provider(application)
@@ -248,7 +248,7 @@ def task_span(application: str, query: str, batch: int, begun_ns: int, ended_ns:
 
 
 def sampled_below(application: str) -> int:
-    """Return the bound of the last 8 bytes of a trace's id, as a number, below which it is reported; 0: none is."""
+    """Return the sampling bound: traces are reported if the last 8 bytes of their id, as a number, are below it."""
     provider = _provider(application)
     if provider is None:
         return 0
@@ -259,7 +259,7 @@ def sampled_below(application: str) -> int:
 
 
 def call_span(application: str, method: str, metadata: Iterable[tuple[str, Any]]) -> Span | None:
-    """Begin the span of a call in the worker; None: its client sends no trace, or the worker has nobody to tell."""
+    """Begin the span of a call in the worker; None if the client sends no trace, or the worker has no receiver."""
     header = next((str(value) for name, value in metadata if name == HEADER), "")
     provider = _provider(application, _global_provider) if header else None
     ids = header.split("-")
@@ -272,7 +272,7 @@ def call_span(application: str, method: str, metadata: Iterable[tuple[str, Any]]
 
 
 def within(span: Span, replies: Generator[Any, None, None]) -> Iterator[Any]:
-    """Return the replies of a call, whose user code runs within its span; it ends with them, and has their failure."""
+    """Yield the replies of a call, and run its user code within the span. The span ends with the last reply."""
     error = ""
     try:
         while (reply := span.run(lambda: next(replies, None))) is not None:
@@ -285,7 +285,7 @@ def within(span: Span, replies: Generator[Any, None, None]) -> Iterator[Any]:
 
 
 def flush() -> None:
-    """Send the ended spans, for some seconds at most: a receiver that is gone must not keep a process from its end."""
+    """Send the ended spans. Take a few seconds at most, since a dead receiver must not delay the end of a process."""
     provider = _made.get(os.getpid())
     if provider is not None:
         sender = threading.Thread(target=provider.force_flush, args=(int(FLUSH_S * 1000),), daemon=True)
@@ -299,7 +299,7 @@ def _protocol(environment: Mapping[str, str]) -> str:
 
 
 def _provider(application: str, make: "Callable[[str], TracerProvider] | None" = None) -> "TracerProvider | None":
-    """Return the provider of this process's spans; None: nobody wants them, or a package is missing."""
+    """Return the provider of this process's spans; None if traces are not wanted, or a package is missing."""
     process = os.getpid()
     if process not in _made:
         with _lock:
@@ -309,7 +309,7 @@ def _provider(application: str, make: "Callable[[str], TracerProvider] | None" =
 
 
 def _global_provider(application: str) -> "TracerProvider":
-    """Return the provider that the user's program has set, else a new one, which becomes that of the program."""
+    """Return the provider that the user's program has set. If it has none, set a new one for the program."""
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
 
@@ -328,7 +328,7 @@ def _new_provider(application: str) -> "TracerProvider":
     from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
     class Ids(RandomIdGenerator):
-        """Random ids, but for those of micro-batches."""
+        """Generates random ids, except for micro-batches and their tasks."""
 
         def generate_trace_id(self) -> int:
             wanted = getattr(_ids, "next", None)
@@ -339,7 +339,7 @@ def _new_provider(application: str) -> "TracerProvider":
             return int(wanted[1]) if wanted else super().generate_span_id()
 
     log = logging.getLogger("opentelemetry")
-    if not log.handlers:  # else the program has its own
+    if not log.handlers:  # a program may have added its own handlers
         log.addHandler(FirstFailure())
         log.propagate = False
     about: dict[str, Any] = {"process.pid": os.getpid()}

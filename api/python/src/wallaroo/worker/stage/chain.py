@@ -1,10 +1,10 @@
-"""Writes the loop of a stage: Python source that runs all steps of a message without a call of ours in between.
+"""Writes the loops of a stage: Python source that runs all steps of a message, without calls of the SDK in between.
 
-A message goes depth first through the nodes that read it. Each node's code is inside its producer's code; a
-node with several producers, or one too deep for Python's limits on nested blocks, becomes a function of its own.
-Names in the code end in the node's number: `f` the user's function, `fail` what takes its exception, `v` its result.
-Where a stage needs them, `k` is the key that a message carries and `t` its time; after a key_by the key is its `v`.
-The loops' own iteration stores 1 + the message's ordinal where the runtime finds it should user code end the process.
+A message passes depth first through the nodes that read it. Each node's code is nested in its producer's code. A node
+with several producers, or one that is too deep for Python's limit of nested blocks, becomes a separate function. Names
+in the code end with the node's number: `f` is the user's function, `fail` handles its exception, `v` is its result. If
+a stage needs them, `k` is the key of a message and `t` its time; after a key_by, `v` of the key_by is the key. Each
+iteration stores the message's ordinal plus 1 in `flight`, where the runtime finds it if user code ends the process.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,14 @@ class Link:
     """A node of the loop: its kind and its readers.
 
     Attributes:
-        takes_key: KEY, SEND: the key is the one that the message carries.
-        has_times: KEY, SEND: frames carry the messages' times.
-        is_coded: KEY: messages leave in a codec, whatever their type.
-        is_always_persisted: State kinds: the user's function returns its output alone.
-        is_record: SINK: the encoder may return a key and a partition, too.
-        gives_time: SOURCE: the payload has the message's time, which the user's function reads.
-        readers: Nodes that get all messages of this one.
+        kind: Kind of the node.
+        takes_key: For KEY and SEND: whether the key is the message's present key.
+        has_times: For KEY and SEND: whether frames contain the messages' times.
+        is_coded: For KEY: whether messages leave in a codec, also those of type str.
+        is_always_persisted: For state kinds: whether the user's function returns only its output.
+        is_record: For SINK: whether the encoder may also return a key and a partition.
+        gives_time: For SOURCE: whether the user's `event_time` reads the message's time from the payload.
+        readers: Numbers of the nodes that get all messages of this node.
         outputs: The OUTPUT nodes of a computation or window, by name.
     """
 
@@ -51,11 +52,11 @@ class ChainWriter:
 
     Args:
         links: The stage's nodes in topological order.
-        is_custom: Whether every message at a key exit is serialized by the user's function.
+        is_custom: Whether the user's function serializes every message at a key exit.
 
     Attributes:
-        has_keys: Whether the loops take the keys that messages carry.
-        has_times: Whether they take the messages' times.
+        has_keys: Whether the loops have a column with the keys of messages.
+        has_times: Whether the loops have a column with the times of messages.
     """
 
     def __init__(self, links: Sequence[Link], *, is_custom: bool) -> None:
@@ -66,7 +67,7 @@ class ChainWriter:
         self._functions: list[int] = []
 
     def source(self) -> str:
-        """Return the source: one function `run<number>` per entry, and the functions that they call."""
+        """Return the source: a function `run<number>` for each entry, and the functions that they call."""
         for number, link in enumerate(self._links):
             if not link.input_count:
                 self._entry(number, link)
@@ -82,7 +83,7 @@ class ChainWriter:
         self._lines.append(" " * indent + line)
 
     def _carried(self, key: str) -> str:
-        """Return the names after `seq` in lists of names: the key and the time, where the loops take them."""
+        """Return the names that follow `seq` in lists of names: key and time, if the loops have these columns."""
         return (f", {key}" if self.has_keys else "") + (", t" if self.has_times else "")
 
     def _entry(self, number: int, link: Link) -> None:
@@ -197,11 +198,11 @@ class ChainWriter:
             self._result(number, indent + 1, loops, key, value)
 
     def _sent(self, link: Link, key: str) -> str:
-        """Return the arguments of a SEND after the sequence."""
+        """Return the arguments of a SEND that follow the sequence."""
         return (f", key={key}" if link.takes_key else "") + (", time=t" if link.has_times else "")
 
     def _result(self, number: int, indent: int, loops: int, key: str = "k", checked: str = "") -> None:
-        """Pass a result on; one of the message `checked` that is none yet makes that a dead letter."""
+        """Write the code that passes a result on. With `checked`, a promise makes this message a dead letter."""
         self._put(indent, f"if v{number} is None:")
         self._put(indent + 1, f"dropped[{number}] += 1")
         if checked:
@@ -219,7 +220,7 @@ class ChainWriter:
         self._message(number, f"i{number}", indent + 2, loops + 1, key)
 
     def _message(self, number: int, value: str, indent: int, loops: int, key: str = "k") -> None:
-        """Pass on one message of a computation or window: to its readers, or to those of a named output."""
+        """Write the code that passes on a message of a computation or window, to its readers or to a named output."""
         if self._links[number].outputs:
             self._put(indent, f"if {value}.__class__ is Output:")
             self._put(indent + 1, f"dropped[{number}] += 1")
@@ -229,7 +230,7 @@ class ChainWriter:
         self._readers(number, value, indent, loops, key)
 
     def _outputs(self, number: int, link: Link) -> None:
-        """Write the function that takes the messages for the named outputs of a node."""
+        """Write the function that passes on the messages for the named outputs of a node."""
         self._put(0, f"def output{number}(o, seq{self._carried('k')}):")
         self._put(1, "m = o.value")
         self._put(1, "if m is None:")
@@ -290,7 +291,7 @@ class ChainWriter:
 
 
 def _promised(value: str, *, is_multi: bool = False) -> str:
-    """Return the line that finds out whether a result, or an item of several, is none yet; types are looked at once."""
+    """Return the line that checks whether a result, or one of its items, is only a promise; known types are skipped."""
     if is_multi:
         return f"if not FIT.issuperset(map(type, {value})) and any(map(is_promise, {value})):"
     return f"if {value}.__class__ not in FIT and is_promise({value}):"

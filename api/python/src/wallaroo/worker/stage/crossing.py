@@ -1,4 +1,4 @@
-"""Messages that change the stage within a task: to another worker in a codec, else in this worker's own form."""
+"""Messages that pass from stage to stage in a task: to another worker in a codec, else in the worker's own encoding."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from wallaroo.worker.value.value import ValueCodec
 
 
 class CodedValues:
-    """Writes and reads values of frames in a built-in codec; takes the place of a `ValueCodec` at an exit."""
+    """Writes and reads values of frames in a built-in codec; replaces a `ValueCodec` at an exit."""
 
     def __init__(self, codec: Codec) -> None:
         self.freeze = self.dump = codec.encode
@@ -30,7 +30,7 @@ class CodedValues:
 
         Raises:
             FrameError: The values are not in a codec.
-            ValueError: One is not in this codec.
+            ValueError: A value is not in this codec.
         """
         return list(map(self.loader(encoding), cut(data, lengths)))
 
@@ -52,13 +52,15 @@ Values = ValueCodec | CodedValues
 def read_messages(
     values: Values, frame: Frame, enters: Callable[[int], bool] | None = None
 ) -> tuple[list[Any], dict[int, Unread]]:
-    """Return the messages of a frame and, by position, those that cannot be read, for which there is None.
+    """Return the messages of a frame, with None for those that cannot be read, and these by position.
 
     Args:
-        enters: Called with the position of each before it is read; False: it shall not be. None: all are read at once.
+        values: Reads the values.
+        frame: The frame.
+        enters: Called with the position of each message before it is read; False skips it. None reads all at once.
 
     Raises:
-        FrameError: The values have an encoding that is not one of ours.
+        FrameError: This worker does not know the encoding of the values.
     """
     encoding = frame.header.encoding
     try:
@@ -67,7 +69,7 @@ def read_messages(
     except FrameError:
         raise
     except BaseException:
-        pass  # the values one by one tell which it is
+        pass  # the values are read one by one, to find the wrong one
     load = values.loader(encoding)
     messages: list[Any] = []
     unread: dict[int, Unread] = {}
@@ -91,7 +93,7 @@ def _unread(values: Values, data: bytes, error: BaseException) -> Unread:
 
 
 def values_of(node: pb.Node, own: ValueCodec) -> Values:
-    """Return the writer and reader of a node's messages whose frames leave or enter a stage.
+    """Return the writer and reader for the messages of a node at which frames leave or enter a stage.
 
     Raises:
         FrameError: The node names a codec that this worker does not have.
@@ -106,7 +108,7 @@ def values_of(node: pb.Node, own: ValueCodec) -> Values:
 
 
 def received(node: pb.Node) -> Source:
-    """Return an entry for messages that another stage has sent, as a source whose decoder reads the codec."""
+    """Return an entry for messages of another stage, in the form of a source."""
     return Source(node.path, node.path, "receive", {}, None)
 
 
@@ -114,7 +116,7 @@ class SendExit(KeyedExit):
     """Collects the messages of one part for other stages of the task.
 
     Attributes:
-        dead: How many became dead letters in this call.
+        dead: How many messages became dead letters in this call.
     """
 
     def __init__(self, node: pb.Node, name: str, stage: pb.Stage, values: Values, box: LetterBox) -> None:
@@ -123,12 +125,12 @@ class SendExit(KeyedExit):
         self.dead = 0
 
     def clear(self) -> None:
-        """Forget the messages of this call."""
+        """Remove the messages of the call."""
         super().clear()
         self.dead = 0
 
     def put(self, message: Any, sequence: int, key: bytes | str = b"", time: int = 0) -> None:
-        """Take a message; one that is not of the codec becomes a dead letter."""
+        """Add a message. If the codec cannot write it, it becomes a dead letter."""
         key = key.encode() if isinstance(key, str) else key
         try:
             value = self._codec.dump(message)
@@ -142,7 +144,7 @@ class SendExit(KeyedExit):
         self.take(value, sequence, key, time)
 
     def columns(self, more: Sequence[int], timestamp_ms: int) -> dict[str, Any]:
-        """Return the encoding and the times."""
+        """Return the encoding, and the times if the frames have them."""
         if not self._has_times:
             return {"encoding": self._codec.encoding, "timestamp_ms": timestamp_ms}
         earliest = min(more)

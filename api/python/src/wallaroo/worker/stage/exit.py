@@ -1,4 +1,4 @@
-"""Where messages leave a stage: frames per bucket for the next state step, or a sink's frames."""
+"""Exits, where messages leave a stage: as frames per bucket for the next state step, or as frames of a sink."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -24,22 +24,23 @@ from wallaroo.worker.value import dead_letter
 from wallaroo.worker.value.dead_letter import LetterBox, WrongResultError
 from wallaroo.worker.value.value import encode_text
 
-# Room that a frame's columns take at most, besides the bytes of values: widths of 8 for length, sequence and index.
+# Largest size of a message in a frame's columns, without its value: 8 bytes for each of length, sequence and index.
 COLUMN_BYTES = 24
-# So many keys of a call are found at once. Frequent ones come early; to remember more costs more than to find the rest.
+# How many keys of a call are cached. Frequent keys come early; to cache more keys would cost more than it saves.
 MAX_SLOTS = 8192
-MAX_JOINED_BYTES = MAX_BODY_BYTES // 2  # of several messages in one frame
-MANY_KEY_BYTES = 1 << 20  # keys of so many bytes count where frames are cut
+MAX_JOINED_BYTES = MAX_BODY_BYTES // 2  # limit for a frame with several messages
+MANY_KEY_BYTES = 1 << 20  # from this size on, the keys count when frames are cut
 KEY_EXPECTED = "a key: str, bytes, a number, a tuple, a frozenset, an enum member, or a frozen dataclass"
 
-Slot = tuple[Any, ...]  # functions that append value, index of the key and sequence; the index; one for the time
+# Functions that append a message's value, key index and sequence; the key index; optionally a function for the time.
+Slot = tuple[Any, ...]
 
 
 class Writer(Protocol):
-    """Writes the messages of a frame, after it has made each of them unchangeable."""
+    """Makes messages immutable, and later writes them for a frame."""
 
     def freeze(self, message: Any, /) -> Any:
-        """Return a message in a form that later changes to it cannot reach."""
+        """Return a message in a form that later changes of the message do not affect."""
 
     def encode(self, messages: Sequence[Any], /) -> tuple[int, Sequence[int], bytes]:
         """Return encoding, lengths and bytes of frozen messages."""
@@ -61,13 +62,18 @@ class Group:
 
 
 class KeyExit:
-    """Sorts messages by their keys' buckets.
+    """Distributes messages to the buckets of their keys.
 
     Args:
-        is_own: Whether keys are those that a message carries; else user code has just given them.
+        node: The KEY node.
+        name: Name of the step.
+        stage: The stage.
+        codec: Writes the messages.
+        box: Takes dead letters.
+        is_own: Whether the keys of messages were set upstream; if not, the step's partition function returns them.
 
     Attributes:
-        slots: For str and bytes keys of this call, the functions that append a message, and the key's index.
+        slots: Cache of slots by key, for keys of this call that are str, bytes or tuples.
     """
 
     def __init__(
@@ -82,14 +88,14 @@ class KeyExit:
         self.slots: dict[Any, Slot] = {}
 
     def clear(self) -> None:
-        """Forget the messages of this call."""
+        """Remove the messages of the call."""
         self._groups = {}
         self._int_slots.clear()
         self.slots.clear()
 
     def slot(self, key: Any, message: Any, sequence: int) -> Slot | None:
-        """Return where to put messages of a key that is not in `slots`; None after a dead letter."""
-        # 1, True and 1.0 are equal: only keys of exact type int may find the slot of an int.
+        """Return the slot of a key that is not in `slots`; None after a dead letter."""
+        # 1, True and 1.0 are equal, so only keys of exact type int may use the cache for ints.
         kind = type(key)
         if kind is int and key in self._int_slots:
             return self._int_slots[key]
@@ -98,7 +104,7 @@ class KeyExit:
         except (TypeError, ValueError):
             self._box.add(self.path, self.name, message, sequence, WrongResultError(key, KEY_EXPECTED))
             return None
-        bucket = (crc32(data) * SPREAD & MASK) * self._bucket_count >> 32  # as `bucket_of`; a call less for each key
+        bucket = (crc32(data) * SPREAD & MASK) * self._bucket_count >> 32  # as `bucket_of`, without the cost of a call
         group = self._groups.get(bucket)
         if group is None:
             group = self._groups[bucket] = Group(bucket)
@@ -114,7 +120,7 @@ class KeyExit:
         return slot
 
     def freeze(self, message: Any, sequence: int) -> Any:
-        """Return a message that can no longer change; None after a dead letter."""
+        """Return a message in an immutable form; None after a dead letter."""
         try:
             return self._codec.freeze(message)
         except BaseException as err:
@@ -122,12 +128,12 @@ class KeyExit:
             return None
 
     def order(self) -> None:
-        """Put the messages in the order of their sequences."""
+        """Sort the messages by sequence."""
         for group in self._groups.values():
             put_in_order(group.sequences, group.values, group.indexes, group.times)
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
-        """Yield the frames of this call, bucket by bucket."""
+        """Yield the frames of the call, bucket by bucket."""
         for bucket in sorted(self._groups):
             group = self._groups[bucket]
             if not group.values:
@@ -161,15 +167,15 @@ class SinkExit:
         self._frame_bytes, self._box = stage.frame_bytes, box
         self.values: list[Any] = []
         self.sequences: list[int] = []
-        self.short = dead_letter.MAX_VALUE_BYTES // 4  # so many characters are never too large
+        self.short = dead_letter.MAX_VALUE_BYTES // 4  # a text of so many characters is never too large
 
     def clear(self) -> None:
-        """Forget the messages of this call."""
+        """Remove the messages of the call."""
         self.values.clear()
         self.sequences.clear()
 
     def other(self, result: Any, message: Any, sequence: int) -> bytes | None:
-        """Return the bytes of a result that is long, or neither str nor bytes exactly; None after a dead letter."""
+        """Return the bytes of a result that is long, or not exactly str or bytes; None after a dead letter."""
         if isinstance(result, str):
             try:
                 result = str.encode(result)
@@ -183,11 +189,11 @@ class SinkExit:
         return None if self._box.refuses(self, message, sequence, len(data)) else data
 
     def order(self) -> None:
-        """Put the messages in the order of their sequences."""
+        """Sort the messages by sequence."""
         put_in_order(self.sequences, self.values)
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
-        """Yield the frames of this call."""
+        """Yield the frames of the call."""
         if not self.values:
             return
         try:
@@ -207,20 +213,20 @@ class SinkExit:
         return list(map(len, parts)), b"".join(parts)
 
     def _drop_unencodable(self) -> None:
-        """Make dead letters of texts with lone surrogates; by now only the encoder's result is at hand."""
+        """Make dead letters of texts with lone surrogates. They contain the encoder's result, not the message."""
         kept: list[tuple[Any, int]] = []
         for value, sequence in zip(self.values, self.sequences, strict=True):
             try:
                 kept.append((value if type(value) is bytes else value.encode(), sequence))
             except UnicodeEncodeError as err:
                 self._box.add(self.path, self.name, value, sequence, err, code="C504")
-        # The loop holds the lists' own append functions: they must stay the same lists.
+        # The loop has the lists' append functions, so the list objects must stay the same.
         self.values[:] = [value for value, _ in kept]
         self.sequences[:] = [sequence for _, sequence in kept]
 
 
 class KeyedExit:
-    """Collects values of messages, each with a key and one thing more, which subclasses write."""
+    """Collects values of messages, each with a key and a further item that a subclass writes in a column."""
 
     has_keys = True
 
@@ -233,27 +239,27 @@ class KeyedExit:
         self._more: list[Any] = []
 
     def clear(self) -> None:
-        """Forget the messages of this call."""
+        """Remove the messages of the call."""
         for each in (self._values, self._sequences, self._keys, self._more):
             each.clear()
 
     def take(self, value: bytes, sequence: int, key: bytes, more: Any) -> None:
-        """Take a message."""
+        """Add a message."""
         self._values.append(value)
         self._sequences.append(sequence)
         self._keys.append(key)
         self._more.append(more)
 
     def order(self) -> None:
-        """Put the messages in the order of their sequences."""
+        """Sort the messages by sequence."""
         put_in_order(self._sequences, self._values, self._keys, self._more)
 
     def columns(self, more: Sequence[Any], timestamp_ms: int) -> dict[str, Any]:
-        """Return the other arguments of `encode_frame`."""
+        """Return further arguments of `encode_frame` for the items `more`."""
         raise NotImplementedError
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
-        """Yield the frames of this call."""
+        """Yield the frames of the call."""
         sizes = [len(value) + len(key) for value, key in zip(self._values, self._keys, strict=True)]
         for start, end, _ in cut_ranges(sizes, b"", self._frame_bytes, sizes):
             keys: dict[bytes, int] = {}
@@ -272,7 +278,7 @@ class KeyedExit:
 
 
 def put_in_order(sequences: list[int], *columns: list[Any]) -> None:
-    """Put messages in the order of their sequences, those of one sequence as they are; a column may be empty.
+    """Sort messages by sequence, in place. The sort is stable; a column may be empty.
 
     Example:
         >>> sequences, values = [2, 1, 2], ["a", "b", "c"]
@@ -281,7 +287,7 @@ def put_in_order(sequences: list[int], *columns: list[Any]) -> None:
         ([1, 2, 2], ['b', 'a', 'c'])
     """
     order = sorted(range(len(sequences)), key=sequences.__getitem__)
-    # The loops hold the lists' own functions: they must stay the same lists.
+    # The loops have the lists' append functions, so the list objects must stay the same.
     for each in (*columns, sequences):
         if each:
             each[:] = [each[position] for position in order]
@@ -304,7 +310,7 @@ def finish(
     data: bytes,
     times: Sequence[int] = (),
 ) -> bytes:
-    """Write a frame with the columns that all our frames have, and that of the times where there are any."""
+    """Write a frame: add the columns of sequences, times (if any), lengths and values to a body."""
     first = min(sequences)
     header.sequence = first
     body.append(column([sequence - first for sequence in sequences]))
@@ -323,9 +329,10 @@ def cut_ranges(
     """Yield start, end and bytes of the messages of each frame: a frame is closed when it exceeds `frame_bytes`.
 
     Args:
-        data: Their bytes.
-        frame_bytes: What a frame's body may have.
-        sizes: What each message takes in a frame, if that is more than its value.
+        lengths: Lengths of the messages' values.
+        data: The values of all messages.
+        frame_bytes: Wanted size of a frame's body.
+        sizes: Size of each message in a frame, if it is more than the length of its value.
     """
     limit = min(frame_bytes or MAX_JOINED_BYTES, MAX_JOINED_BYTES)
     if (len(data) if sizes is None else sum(sizes)) + COLUMN_BYTES * len(lengths) <= limit:

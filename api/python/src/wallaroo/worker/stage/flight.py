@@ -1,4 +1,4 @@
-"""Notes which message is in flight where the runtime finds it after this process is gone."""
+"""Records the message in flight in a file, where the runtime finds it after the death of this process."""
 
 import mmap
 import os
@@ -7,21 +7,21 @@ from types import TracebackType
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 
 BYTES = 32
-NOTE_BYTES = 224  # after the words, where the file has them
+NOTE_BYTES = 224  # bytes for a note after the words, if the file has room for it
 INDEX, MESSAGE, PROCESS, PROGRESS = range(4)
-OUTSIDE = 1 << 62  # in place of a message: states are read or written, or messages read back
+OUTSIDE = 1 << 62  # instead of a message: states are read or written, or messages are deserialized
 
 Words = list[int] | memoryview
 
 
 class InFlight:
-    """The file that a stream's opening names, mapped into memory; with no name, a list that nobody reads.
+    """The file that a stream's opening names, mapped into memory. Without a name, a list that is not read.
 
     Attributes:
-        words: Index of the call, 1 + ordinal of the message in flight or 0, process id, keys visited.
+        words: Index of the call, ordinal plus 1 of the message in flight or 0, process id, number of visited keys.
 
     Raises:
-        DiagnosticError: It cannot be mapped (W410).
+        DiagnosticError: W410 if the file cannot be mapped.
     """
 
     def __init__(self, path: str) -> None:
@@ -40,12 +40,12 @@ class InFlight:
         except (OSError, ValueError) as err:
             reason = f"the client sent an in-flight file that cannot be mapped; {path}: {err}"
             raise DiagnosticError([Diagnostic.of("W410", worker="main", reason=reason)]) from err
-        # A cast view takes the machine's byte order, which is little-endian wherever a worker runs.
+        # A cast view uses the machine's byte order, which is little-endian on all machines that run workers.
         self.words = self._view = memoryview(self._map)[:BYTES].cast("q")
         self.words[PROCESS] = os.getpid()
 
     def note(self, text: str) -> None:
-        """Note the work that goes on while no message is in flight; costs more than a word."""
+        """Record a text about the work that is done while no message is in flight. Slower than a word."""
         if self._map is not None and len(self._map) > BYTES:
             data = text.encode("utf-8", "backslashreplace")[:NOTE_BYTES].decode("utf-8", "ignore").encode()
             self._map[BYTES:] = data.ljust(NOTE_BYTES, b"\0")

@@ -15,8 +15,8 @@ class StateEntry:
     """A state step that a stage begins with.
 
     Attributes:
-        closed_keys: The only keys that may have state; None when any may.
-        is_timed: Whether its state has a time to live, or a step with it timers.
+        closed_keys: The only keys that may have a state; None if all keys may.
+        is_timed: Whether its state has a time to live, or a step with this state has timers.
     """
 
     number: int
@@ -33,7 +33,7 @@ class WindowEntry:
     """A window step that a stage begins with.
 
     Attributes:
-        give: Passes on messages with their times, a sequence and a key.
+        give: Passes on a window's results with their times, and a sequence and a key.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""Where messages leave a stage as records with keys: sinks of Kafka and Spark."""
+"""Exits at which messages leave a stage as records with keys: sinks of Kafka and Spark."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,22 +15,22 @@ _PARTITION = b"\x09\x00partition\x04\x00\x00\x00"
 
 
 def makes_rows(sink: Sink) -> bool:
-    """Say whether a sink's encoder may return a key and a partition besides the value."""
+    """Return whether a sink's encoder may return a key and a partition in addition to the value."""
     return sink.kind != "tcp" and sink.fields.get("content") != RECORD
 
 
 class RecordExit(KeyedExit):
-    """Collects the results of a sink's encoder: values, each with a key and perhaps a partition."""
+    """Collects the results of a sink's encoder: values, each with a key and optionally a partition."""
 
     def put(self, result: Any, message: Any, sequence: int) -> bool:
-        """Take an encoder's result; returns False when there is no value, or it is a dead letter now."""
+        """Add an encoder's result, or make it a dead letter. Return False only if there is no value."""
         try:
             value, key, headers = _parts(result)
         except (TypeError, ValueError) as err:
             is_text = isinstance(err, UnicodeEncodeError)
             error = err if is_text else WrongResultError(result, EXPECTED)
             self._box.add(self.path, self.name, message, sequence, error, code="C504" if is_text else "C501")
-            return True  # as a dead letter it is counted already
+            return True  # the dead letter is counted already
         if value is None:
             return False
         if self._box.refuses(self, message, sequence, len(value), key_size=len(key)):
@@ -39,7 +39,7 @@ class RecordExit(KeyedExit):
         return True
 
     def columns(self, more: Sequence[bytes], timestamp_ms: int) -> dict[str, Any]:
-        """Return the headers, which hold the partitions."""
+        """Return the headers, which contain the partitions."""
         return {"timestamp_ms": timestamp_ms, "headers": more if any(more) else ()}
 
 

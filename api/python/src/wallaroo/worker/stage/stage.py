@@ -1,4 +1,4 @@
-"""A stage made ready to run: the user's functions, the loops around them, and the exits."""
+"""A stage that is ready to run: the user's functions, the loops around them, and the exits."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,7 +43,7 @@ class Stage:
     """Runs the nodes of one stage; one call at a time.
 
     Raises:
-        DiagnosticError: The stage names what the application does not have (W403).
+        DiagnosticError: W403 if the stage names a part that the application does not have.
     """
 
     def __init__(self, application: Application, stage: pb.Stage) -> None:
@@ -56,7 +56,7 @@ class Stage:
         self._hosted.update({path: step for path, step in offered.items() if step is not None})
         self._dropped, self._made = [0] * len(self.nodes), [0] * len(self.nodes)
         self.entered, self.visited = [0] * len(self.nodes), [0] * len(self.nodes)
-        self.more: dict[int, Counter[str]] = {}  # what nodes count besides, by their number
+        self.more: dict[int, Counter[str]] = {}  # further counts of nodes, by number of the node
         self.flight: Words = InFlight("").words
         self.note = InFlight("").note
         self.skips: dict[int, pb.Skip] = {}
@@ -82,7 +82,7 @@ class Stage:
         }
 
     def clear(self) -> None:
-        """Forget the results of the call before."""
+        """Remove the results of the previous call."""
         for part in (self._dropped, self._made, self.entered, self.visited):
             part[:] = [0] * len(part)
         self.more.clear()
@@ -93,7 +93,7 @@ class Stage:
 
     @contextmanager
     def call(self, index: int, flight: InFlight, skips: Iterable[pb.Skip]) -> Iterator[None]:
-        """Note in `flight` which message of a call is in flight, and do not run those that `skips` name."""
+        """Begin a call: record its messages in `flight` while they are in flight, and skip the messages of `skips`."""
         self.flight, self.note = flight.words, flight.note
         words = flight.words
         self.skips = {skip.ordinal: skip for skip in skips}
@@ -107,13 +107,13 @@ class Stage:
             self.flight, self.skips = InFlight("").words, {}
 
     def take(self, count: int) -> range:
-        """Return 1 + ordinal of each of the next `count` messages of the call."""
+        """Return ordinal plus 1 of each of the next `count` messages of the call."""
         first = self.ordinal + 1
         self.ordinal += count
         return range(first, first + count)
 
     def run(self, index: int, frames: bytes) -> list[pb.Output]:
-        """Run a stage without state on one or more frames; returns its outputs.
+        """Run a stage without state for one or more frames, and return its outputs.
 
         Raises:
             FrameError: The frames are damaged or do not belong to this stage.
@@ -152,7 +152,7 @@ class Stage:
         return list(self.outputs(index, timestamp_ms))
 
     def _reader(self, number: int, source: Source, encoding: int) -> Any:
-        """Return the reader of an entry's values; messages in the program's own encoding need no decoder."""
+        """Return the function that reads an entry's values. Only source payloads need the user's decoder."""
         if number in self._received:
             return self._received[number].loader(encoding)
         if source.generator is not None or encoding not in (PLAIN, FRAMED):
@@ -160,7 +160,7 @@ class Stage:
         return source.decode
 
     def _columns(self, frame: Frame, positions: Sequence[int]) -> Iterator[Iterable[Any]]:
-        """Yield the optional columns of the loops besides the payloads: keys and times."""
+        """Yield the optional columns of the loops: keys and times."""
         if self.has_keys:
             keys, indexes = frame.keys, frame.key_indexes
             yield [keys[indexes[position]] for position in positions] if keys else repeat(b"")
@@ -170,7 +170,7 @@ class Stage:
         yield [times[position] for position in positions]
 
     def _enter(self, first: int) -> Callable[[int], bool]:
-        """Return a function that notes that the user's decoder gets a message's header, unless that is forbidden."""
+        """Return a function that records a message before the user's decoder gets its header, unless it is skipped."""
 
         def enter(position: int) -> bool:
             is_allowed = first + position not in self.skips
@@ -192,13 +192,13 @@ class Stage:
         return [payloads[at] for at in kept], [sequences[at] for at in kept], [ordinals[at] for at in kept]
 
     def order(self) -> None:
-        """Put the messages of each exit in the order of their sequences: window steps run after others."""
+        """Sort the messages of each exit by sequence, because window steps run after other steps."""
         if self.windows and len(self.windows) + len(self.states) > 1:
             for exit_ in self._exits:
                 exit_.order()
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
-        """Yield the frames of the call that has run."""
+        """Yield the output frames of the call that has run."""
         for exit_ in self._exits:
             yield from exit_.outputs(index, timestamp_ms)
         if self.box.letters:
@@ -206,7 +206,7 @@ class Stage:
 
     @contextmanager
     def replaced(self, number: int, run: Callable[..., Any]) -> Iterator[None]:
-        """Run another function in the place of a state computation."""
+        """Replace the function of a state computation while the context is open."""
         name, step = f"f{number}", self._hosted[self.nodes[number].path]
         assert isinstance(step, Step)
         plain = self._globals[name]
@@ -218,7 +218,7 @@ class Stage:
 
     @contextmanager
     def guarded(self, number: int, after: Callable[[Any, Any], object]) -> Iterator[None]:
-        """Call `after` with result and state of a state computation; its exception counts as the failure."""
+        """Call `after` with result and state of each state computation; its exception fails the message."""
         name = f"f{number}"
         plain = self._globals[name]
 
@@ -234,10 +234,10 @@ class Stage:
             self._globals[name] = plain
 
     def counts(self) -> list[pb.StepCount]:
-        """Return the counts in and out of each node in the call that has run, derived from the rare cases counted.
+        """Return the numbers of messages in and out of each node in the call that has run.
 
-        What is sent and received has been counted where it was made, and what a key exit gives counts where it comes
-        to, so that there only dead letters count.
+        They are derived from the counts of entered, made and dropped messages. SEND, RECEIVE and KEY nodes count only
+        dead letters, because their messages are counted at the node that made them or at the node that gets them.
         """
         unsent = {each.path: each.dead for each in self._exits if isinstance(each, SendExit)}
         left = [0] * len(self.nodes)
@@ -295,7 +295,7 @@ class Stage:
         return links
 
     def _names(self, stage: pb.Stage) -> dict[str, Any]:
-        """Return the names that the loops use."""
+        """Return the functions and objects that the loops use, by name."""
         names: dict[str, Any] = {"dropped": self._dropped, "made": self._made, "paired": paired, "Output": Output}
         names |= {"is_new_state": is_new_state, "is_state": is_state, "state_returned": state_returned}
         names |= {"FIT": FIT, "is_promise": is_promise, "promised": promised}
@@ -354,7 +354,7 @@ class Stage:
     def _add_key(
         self, number: int, node: pb.Node, step: Step | None, stage: pb.Stage, *, names: dict[str, Any]
     ) -> None:
-        """Add a KEY; that of a step which another program runs takes the message's key, or the empty one."""
+        """Add a KEY. For a step of another program it uses the message's key, or the empty key."""
         name = node.path if step is None else step.name
         partition = step.state.partition if step is not None and step.state is not None else None
         key_exit = KeyExit(node, name, stage, values_of(node, self.codec), self.box, is_own=partition is None)
@@ -381,12 +381,12 @@ class Stage:
 
 
 def not_hosted(what: str, path: str) -> Diagnostic:
-    """Return the finding that a call or stage names a part which this worker does not have."""
+    """Return W403 for a call or stage that names a part which this worker does not have."""
     return Diagnostic.of("W403", worker="main", reason=f'{what} names "{path}", which it does not host')
 
 
 def _give_nothing(emitted: list[tuple[Any, int]], sequence: int, key: bytes) -> None:
-    """Stand in until the loops are written."""
+    """Do nothing; the loops replace this function when they are compiled."""
 
 
 def _single_key(message: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""The functions that the loops of a stage call when user code fails, or returns a wrong result."""
+"""The functions that a stage's loops call if user code fails or returns an unusual result."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from wallaroo.worker.value.result import LIST_EXPECTED, listed
 def fail_of(
     box: LetterBox, node: pb.Node, step: str, code: str = "C501", *, is_payload: bool = False
 ) -> Callable[[Any, int, BaseException], None]:
-    """Return the function that makes a dead letter of a message and its error."""
+    """Return a function that makes a dead letter of a message and its error."""
     path, add = node.path, box.add
 
     def fail(message: Any, sequence: int, error: BaseException) -> None:
@@ -23,7 +23,7 @@ def fail_of(
 
 
 def items_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], Sequence[Any]]:
-    """Return the function that gives the messages of a multi result, or makes a dead letter."""
+    """Return a function that returns the messages of a result with several ones, or makes a dead letter."""
     path, add = node.path, box.add
 
     def items(result: Any, message: Any, sequence: int) -> Sequence[Any]:
@@ -36,7 +36,7 @@ def items_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, in
 
 
 def keyed_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], bytes | None]:
-    """Return the function that gives the bytes of a key, or makes a dead letter."""
+    """Return a function that returns the bytes of a key, or makes a dead letter."""
     path, add = node.path, box.add
 
     def keyed(key: Any, message: Any, sequence: int) -> bytes | None:

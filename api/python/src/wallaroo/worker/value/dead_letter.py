@@ -1,4 +1,4 @@
-"""Dead letters: messages that user code failed on."""
+"""Dead letters: messages on which user code failed."""
 
 from types import CoroutineType
 from typing import Any, NamedTuple, Protocol
@@ -14,11 +14,11 @@ from wallaroo.worker.value.unpicklable import REMEDY, is_refused, reason_of
 from wallaroo.worker.value.value import ValueCodec
 
 PREVIEW_CHARACTERS = 200
-MAX_VALUE_BYTES = 48 * 1024 * 1024  # with its key; leaves room for a frame's other columns
+MAX_VALUE_BYTES = 48 * 1024 * 1024  # for a value with its key; leaves room for a frame's other columns
 
 
 class WrongResultError(Exception):
-    """User code returned a value that its kind of step cannot return. Code: C503."""
+    """User code returned a value that steps of this kind cannot return. Code: C503."""
 
     def __init__(self, result: Any, expected: str) -> None:
         if isinstance(result, CoroutineType):
@@ -29,11 +29,11 @@ class WrongResultError(Exception):
 
 
 class Leaving(Protocol):
-    """Where a message leaves a stage.
+    """The part at which a message leaves a stage.
 
     Attributes:
-        path: Of the part.
-        name: Its name.
+        path: Path of the part.
+        name: Name of the part.
     """
 
     path: str
@@ -41,7 +41,7 @@ class Leaving(Protocol):
 
 
 class Unread(NamedTuple):
-    """A message that cannot be read. Code: C505 where it should be in a codec, else C504."""
+    """A message that cannot be read. Code: C505 for a message in a codec, else C504."""
 
     data: bytes
     code: str
@@ -52,7 +52,7 @@ class LetterBox:
     """Collects the dead letters of one call.
 
     Args:
-        codec: Serializes the failing steps' inputs.
+        codec: Serializes the inputs of the failed steps.
     """
 
     def __init__(self, codec: ValueCodec) -> None:
@@ -64,7 +64,7 @@ class LetterBox:
         self.counts: dict[str, int] = {}
 
     def clear(self) -> None:
-        """Forget all letters."""
+        """Remove all letters."""
         self.letters, self.sequences, self.counts = [], [], {}
 
     def add(
@@ -113,7 +113,7 @@ class LetterBox:
         """Record a dead letter with the text of a diagnostic."""
         encoding, data = (PLAIN, bytes(message)) if is_payload else self._input(message)
         if len(data) + len(key or b"") > MAX_VALUE_BYTES:
-            data = b""  # it is a dead letter whatever its input
+            data = b""  # the letter is written even without its input
         letter = pb.DeadLetter(
             code=finding.code,
             path=path,
@@ -144,11 +144,11 @@ class LetterBox:
         key: bytes | None = None,
         is_payload: bool = False,
     ) -> None:
-        """Record a message that is not run because it ended a worker before."""
+        """Record a message that is skipped because it ended a worker before."""
         self.put(Diagnostic(skip.code, skip.reason, ""), path, step, message, sequence, key=key, is_payload=is_payload)
 
     def refuses(self, part: Leaving, message: Any, sequence: int, size: int, *, key_size: int = 0) -> bool:
-        """Record a message that is too large, with its key, to leave a stage; returns False for others."""
+        """Record a message that is too large, with its key, to leave a stage. Return whether it is too large."""
         if size + key_size <= MAX_VALUE_BYTES:
             return False
         self.put(too_large(part.name, size, key_size), part.path, part.name, message, sequence)
@@ -163,13 +163,13 @@ class LetterBox:
         try:
             encoding, _, data = self._codec.encode([self._codec.freeze(message)])
         except Exception:
-            # It is a dead letter whatever its input; the preview still shows it.
+            # The letter is written even without its input. The preview still shows the message.
             return PLAIN, b""
         return encoding, data
 
 
 def too_large(step: str, size: int, key_size: int = 0) -> Diagnostic:
-    """Return the report of a value or key that is too large."""
+    """Return C525 for a value or key that is too large."""
     is_key = key_size > MAX_VALUE_BYTES // 2
     what, most = ("its key", key_size) if is_key else ("its value", size)
     if is_key:
@@ -180,7 +180,7 @@ def too_large(step: str, size: int, key_size: int = 0) -> Diagnostic:
 
 
 def preview(message: Any) -> str:
-    """Return a message for people, at most 200 characters."""
+    """Return a message in readable form, at most 200 characters."""
     try:
         text = repr(message[:PREVIEW_CHARACTERS] if isinstance(message, (str, bytes)) else message)
     except Exception as err:
@@ -190,7 +190,7 @@ def preview(message: Any) -> str:
 
 
 def _told(finding: Diagnostic) -> str:
-    """Return the text of a letter: with the remedy of C504, too, which the catalogue does not have."""
+    """Return the text of a letter. For C504 it includes the remedy, since the catalogue does not contain it."""
     return f"{finding.message}; {finding.fix}" if finding.code == "C504" and finding.fix else finding.message
 
 
@@ -200,5 +200,5 @@ def _not_serializable(step: str, message: Any, error: BaseException) -> Diagnost
 
 
 def _clean(text: str) -> str:
-    # Protobuf refuses lone surrogates, which a repr or an error text may hold.
+    # Protobuf refuses lone surrogates, which a repr or an error text may contain.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""Records of Kafka between their bytes and the program: `Record` of record.proto."""
+"""Kafka records as bytes, in the form `Record` of record.proto."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ _FIELDS = {
 
 
 def read_record(data: bytes) -> KafkaRecord:
-    """Return the record of its bytes."""
+    """Return the record of bytes that `write_record` has written."""
     record = pb.Record.FromString(data)
     has = record.HasField
     headers = record.headers
@@ -42,7 +42,8 @@ def write_record(record: KafkaRecord) -> bytes:
     """Return the bytes of a record.
 
     Raises:
-        TypeError: An attribute is of another type, a number is too large, or a text is none; it names the first.
+        TypeError: An attribute has a wrong type, a number is too large, or a text has lone surrogates. The error names
+            the first such attribute.
     """
     try:
         return _written(record)
@@ -66,7 +67,7 @@ def _written(record: KafkaRecord) -> bytes:
 
 
 def _fault(record: KafkaRecord) -> str:
-    """Return the fault in the first attribute with which no record can be written."""
+    """Return a text about the first attribute that cannot be written, or an empty text."""
     for name, expected in _FIELDS.items():
         value = getattr(record, name)
         try:
@@ -77,7 +78,7 @@ def _fault(record: KafkaRecord) -> str:
 
 
 def reading(source: Source) -> Source:
-    """Return a source whose decoder takes payloads: where it wants records, it gets the record of each."""
+    """Return a source whose decoder takes payloads; a decoder of records is wrapped."""
     decode: Callable[[Any], Any] | None = source.decode
     if source.fields.get("content") != RECORD or decode is None:
         return source
@@ -85,7 +86,7 @@ def reading(source: Source) -> Source:
 
 
 def encoding(sink: Sink) -> Callable[[Any], Any]:
-    """Return the function that makes the result of a sink's encoder, as bytes where that is a record."""
+    """Return the encoder's function of a sink; a result that is a record is converted to bytes."""
     if sink.fields.get("content") != RECORD:
         return sink.encode
 

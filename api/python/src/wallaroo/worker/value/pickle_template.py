@@ -1,8 +1,8 @@
-"""Pickles of instances of plain classes, in a quarter of the time that `pickle.dumps` takes for small ones.
+"""Pickles instances of plain classes, in a quarter of the time that `pickle.dumps` takes for small ones.
 
-Most of that time finds out, for each object, how its class wants to be pickled, and whether the class can be found
-under its name. For a class that leaves all of it to `object` this has one answer: here it is found once per class, and
-an object costs only the pickling of its `__dict__`. What is written is a pickle, and `pickle.loads` reads it.
+`pickle.dumps` spends most of its time to find out, for each object, how its class must be pickled, and whether the
+class can be imported by its name. For a class without its own hooks the answer is always the same: here it is computed
+once per class, and an object costs only the pickling of its `__dict__`. `pickle.loads` reads the result.
 """
 
 import copyreg
@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 PROTOCOL = 5
 MAX_CLASSES = 1000
-HEAP_TYPE = 1 << 9  # made by a class statement, or as such
+HEAP_TYPE = 1 << 9  # flag of classes that were made at run time, e.g. by a class statement
 _dumps, _fields = pickle.dumps, attrgetter("__dict__")
 _START = pickle.PROTO + bytes((PROTOCOL,))
 _START_BYTES = len(_START)
 _BUILD = pickle.BUILD + pickle.STOP
-# A class with one of these may be pickled or read in its own way; object's own are as good as none.
+# A class that overrides one of these methods of `object` may be pickled or read in a special way.
 _HOOKS = (
     "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__",
     "__getattribute__", "__getattr__",
@@ -29,11 +29,11 @@ _HOOKS = (
 
 
 class Template(NamedTuple):
-    """The parts that pickles of all instances of a class share.
+    """The common parts of the pickles of all instances of a class.
 
     Attributes:
         head: The bytes before the pickled fields.
-        name: Is among an instance's fields if one of them leads back to an instance of the class.
+        name: The pickled class name. The pickled fields contain it if they refer to an instance of the class.
     """
 
     head: bytes
@@ -41,7 +41,7 @@ class Template(NamedTuple):
 
 
 class _Plain:
-    """A class that leaves everything to `object`."""
+    """A class that inherits all methods from `object`."""
 
 
 _templates: dict[type, Template | None] = {}
@@ -53,7 +53,7 @@ def dump(value: Any) -> bytes:
     template = _templates[kind] if kind in _templates else _learn(kind)
     if template is not None:
         fields = _dumps(value.__dict__, PROTOCOL)
-        # An object that contains itself must be the same object again when it is read.
+        # An object that contains itself must contain itself again after it is read; only `pickle.dumps` does that.
         if fields.find(template.name) < 0:
             return template.head + fields[_START_BYTES:-1] + _BUILD
     return _dumps(value, PROTOCOL)
@@ -85,7 +85,7 @@ def _is_plain(kind: type) -> bool:
     if type(kind) not in (type, ABCMeta) or kind in copyreg.dispatch_table:
         return False
     if (kind.__basicsize__, kind.__itemsize__) != (_Plain.__basicsize__, _Plain.__itemsize__):
-        return False  # it holds more than its `__dict__`: slots, or what a built-in class keeps
+        return False  # it has data outside of `__dict__`: slots, or fields of a built-in class
     if any(getattr(kind, hook, None) is not getattr(object, hook, None) for hook in _HOOKS):
         return False
     parts = [part for part in kind.__mro__ if part is not object]
@@ -100,10 +100,10 @@ def _template(kind: type) -> Template | None:
         if max(len(module), len(name)) > 255:
             return None
         written = pickle.SHORT_BINUNICODE + bytes((len(name),)) + name
-        # Nothing is memoized here: the fields count their own memos from 0.
+        # The head has no memos, because the memos of the pickled fields are counted from 0.
         head = _START + pickle.SHORT_BINUNICODE + bytes((len(module),)) + module + written + pickle.STACK_GLOBAL
         if b"." in name or pickle.loads(head + pickle.STOP) is not kind:
             return None
     except Exception:
-        return None  # it cannot be pickled by its name; `pickle.dumps` states why
+        return None  # the class cannot be imported by its name; `pickle.dumps` will report the reason
     return Template(head + pickle.EMPTY_TUPLE + pickle.NEWOBJ, written + pickle.MEMOIZE)

@@ -16,16 +16,16 @@ PAIRS_EXPECTED = "a tuple (list of messages or None, persist)"
 
 
 def promised(result: Any) -> WrongResultError:
-    """Return the error of a result, or of the first item of several, that is none yet."""
+    """Return the error for a result, or for the first item of a list, that is only a promise."""
     item = next(filter(is_promise, result)) if isinstance(result, list) else result
     return WrongResultError(item.value if isinstance(item, Output) else item, MESSAGE_EXPECTED)
 
 
 def present(result: Any, expected: str = MESSAGE_EXPECTED) -> Any:
-    """Return a result.
+    """Return a result unchanged.
 
     Raises:
-        WrongResultError: It is none yet.
+        WrongResultError: The result is only a promise.
     """
     if type(result) not in FIT and is_promise(result):
         raise WrongResultError(result, expected)
@@ -33,19 +33,19 @@ def present(result: Any, expected: str = MESSAGE_EXPECTED) -> Any:
 
 
 def listed(result: Any) -> list[Any] | None:
-    """Return the items of a multi result; None when it is no list."""
+    """Return the items of a result with several messages; None if the result is not a list or tuple."""
     if result is None:
         return []
     return list(result) if isinstance(result, (list, tuple)) else None
 
 
 def paired(result: Any) -> tuple[Any, Any] | None:
-    """Return the pair that a tuple of another class, e.g. a named tuple, holds."""
+    """Return a pair as a plain tuple, e.g. for a named tuple; None if the result is not a pair."""
     return (result[0], result[1]) if isinstance(result, tuple) and len(result) == 2 else None
 
 
 def time_of(source: Source) -> Callable[[bytes], int]:
-    """Return the function that gives the time of a payload; it fails with the user's function, or without a number."""
+    """Return a function from payload to time. It fails if the user's function fails or does not return a number."""
 
     def time(payload: bytes) -> int:
         assert source.event_time is not None
@@ -62,16 +62,17 @@ def time_of(source: Source) -> Callable[[bytes], int]:
 
 
 def expected_of(step: Step) -> str:
-    """Return the kind of result that a state computation must return."""
+    """Return the text that describes the expected result of a state computation."""
     if step.is_always_persisted:
         return LIST_EXPECTED
     return PAIRS_EXPECTED if _is_multi(step) else PAIR_EXPECTED
 
 
 def checked(step: Step, run: Callable[..., Any], declared: Collection[str]) -> Callable[..., Any]:
-    """Return the user's function of a step, which fails where it emits to an output that the step does not declare.
+    """Wrap the user's function of a step: it fails if it emits to an output that the step does not declare.
 
-    It fails before any of its messages goes on. Stages without outputs need no such check: there `output` fails.
+    It fails before any of its messages is passed on. Stages without outputs do not need this check, since there
+    `output` itself fails.
     """
     is_multi = _is_multi(step)
     is_pair = step.kind.startswith("state_") and not step.is_always_persisted

@@ -1,4 +1,4 @@
-"""States as JSON, for people: values that JSON does not have are written as text."""
+"""States as readable JSON: values of other types are written as text."""
 
 import json
 import math
@@ -10,12 +10,12 @@ from typing import Any
 
 DEEPEST = 32
 MOST_VALUES = 100_000
-MOST_BITS = 4096  # of an integer that is shown as a number: more digits are not read as JSON everywhere
+MOST_BITS = 4096  # largest integer that is shown as a number: not all JSON readers accept more digits
 CUT = "..."
 
 
 def shown_json(value: Any) -> bytes:
-    r"""Return a value as JSON in UTF-8; objects as their attributes, sets in order, other things as their `repr`.
+    r"""Return a value as JSON in UTF-8: objects with their attributes, sets sorted, other values as their `repr`.
 
     Example:
         >>> shown_json({"sum": 1.5, "seen": {3, 1}, "raw": b"\x00\x01", 7: None})
@@ -25,7 +25,7 @@ def shown_json(value: Any) -> bytes:
 
 
 class _Walk:
-    """One value; counts its parts, so that one that refers to itself comes to an end."""
+    """The conversion of one value. It counts the parts, so that it ends even if a value refers to itself."""
 
     def __init__(self) -> None:
         self._left = MOST_VALUES
@@ -38,7 +38,7 @@ class _Walk:
         if kind is int:
             return value if value.bit_length() <= MOST_BITS else hex(value)
         if kind is str:
-            return value.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair has no UTF-8
+            return value.encode("utf-8", "backslashreplace").decode()  # lone surrogates have no UTF-8
         if kind is float:
             return value if math.isfinite(value) else repr(value)
         if isinstance(value, (bytes, bytearray, memoryview)):
@@ -47,7 +47,7 @@ class _Walk:
             return CUT
         try:
             return self._compound(value, depth + 1)
-        except (Exception, SystemExit) as err:  # code of the user's
+        except (Exception, SystemExit) as err:  # user code, e.g. in `repr`
             return f"<{kind.__name__}: {type(err).__name__}>"
 
     def _compound(self, value: Any, depth: int) -> Any:
@@ -79,7 +79,7 @@ class _Walk:
 
 
 def _attributes(value: Any) -> list[str] | None:
-    """Return the parts of an object; None: they are unknown."""
+    """Return the names of an object's attributes; None if they are unknown."""
     if is_dataclass(value):
         return [field.name for field in fields(value)]
     slots = [name for base in type(value).__mro__ for name in _slots(base)]

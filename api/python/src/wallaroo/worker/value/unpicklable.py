@@ -1,4 +1,4 @@
-"""Where in a message or state the part is that cannot be pickled."""
+"""Finds the part of a message or state that cannot be pickled."""
 
 import pickle
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ REMEDY = (
     "deserialize next to application_setup"
 )
 MAX_DEPTH = 8
-MAX_PARTS = 1000  # that are tried at each depth
+MAX_PARTS = 1000  # how many parts are tried at each depth
 _REFUSALS = (TypeError, AttributeError, pickle.PicklingError)
 
 
 def reason_of(value: Any, error: BaseException) -> str:
-    """Return why a value cannot be serialized, on one line, with the place of the part that pickle refuses.
+    """Return on one line why a value cannot be serialized, and where the part is that pickle refuses.
 
     Example:
         >>> from threading import Lock
@@ -46,7 +46,7 @@ def _path(value: Any, reason: str) -> str:
 
 
 def is_refused(value: Any, reason: str) -> bool:
-    """Say whether pickle refuses a value, and for this reason."""
+    """Return whether pickle refuses a value for this reason."""
     try:
         pickle.dumps(value, 5)
     except Exception as error:
@@ -55,7 +55,7 @@ def is_refused(value: Any, reason: str) -> bool:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of an object that pickle writes, each with the way to it."""
+    """Yield the parts of an object that pickle writes, each with its path."""
     if isinstance(value, (list, tuple)):
         yield from ((f"[{number}]", part) for number, part in enumerate(value))
     if isinstance(value, dict):
@@ -63,11 +63,11 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     try:
         reduced = value.__reduce_ex__(5)
     except Exception:
-        return  # this one is refused itself
+        return  # pickle refuses the object itself
     if not isinstance(reduced, tuple):
         return
     state, items = (*reduced[2:4], None, None)[:2]
-    if isinstance(state, list):  # of a frozen dataclass with slots
+    if isinstance(state, list):  # state of a frozen dataclass with slots
         state = dict(zip(getattr(value, "__dataclass_fields__", ()), state, strict=False))
     for fields in state if isinstance(state, tuple) else (state,):
         if isinstance(fields, dict):

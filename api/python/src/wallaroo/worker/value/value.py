@@ -1,7 +1,7 @@
-"""How messages and states become bytes: columns of one simple type as they are, all else one pickle per message.
+"""Messages and states as bytes: columns of one simple type are written directly, others with one pickle per message.
 
-Messages are never pickled together: which objects are the same one after reading would then depend on how
-messages were framed.
+Messages are never pickled together. Otherwise it would depend on the frames whether two messages share an object after
+reading.
 """
 
 import sys
@@ -25,10 +25,10 @@ _SIMPLE = frozenset((TEXT, BYTES, INTEGERS, FLOATS))
 
 
 class NotSerializableError(Exception):
-    """A state cannot be written. Code: C504 where a message is at fault, else C511.
+    """A state cannot be written. Code: C504 if a message is the cause, else C511.
 
     Attributes:
-        port: Of its log frames; below 0: not known.
+        port: Port of the state's log frames; below 0 if it is not known.
     """
 
     def __init__(self, state: Any, cause: BaseException, port: int = -1, key: bytes = b"") -> None:
@@ -36,7 +36,7 @@ class NotSerializableError(Exception):
         self.type_name, self.port, self.key = type(state).__name__, port, key
 
     def finding(self, code: str, step: str, key: str) -> Diagnostic:
-        """Return the report to a step's user: C504 of a message that left the state so, C511 of a call."""
+        """Return the diagnostic for the user: C504 for the message that changed the state so, C511 for a call."""
         if code == "C511":
             return Diagnostic.of(code, step=step, key=key, error=self)
         fix = f"keep only what can be pickled in the state, {REMEDY}"
@@ -44,11 +44,11 @@ class NotSerializableError(Exception):
 
 
 class StateTooLargeError(NotSerializableError):
-    """A state has more bytes than one may have. Code: C525.
+    """A state is too large. Code: C525.
 
     Attributes:
-        size: Its bytes.
-        limit: How many it may have.
+        size: Size of the state in bytes.
+        limit: Largest allowed size in bytes.
     """
 
     def __init__(self, state: Any, size: int, limit: int, port: int = -1, key: bytes = b"") -> None:
@@ -56,7 +56,7 @@ class StateTooLargeError(NotSerializableError):
         self.size, self.limit = size, limit
 
     def finding(self, code: str, step: str, key: str) -> Diagnostic:
-        """Return the report to a step's user, whatever code another state that cannot be written has."""
+        """Return the diagnostic for the user, which is C525 for any `code`."""
         hint = "give the messages more keys, or let the state forget what it no longer needs; it stays as it was"
         return Diagnostic.of(
             "C525", step=step, what=f"the state of key {key}", size=self.size, limit=self.limit, hint=hint
@@ -72,23 +72,23 @@ class StateReadError(Exception):
 
 
 class Serialized(bytes):
-    """A message that is bytes already, because it could change before its frame is written."""
+    """A message that was serialized early, because user code could change it before its frame is written."""
 
 
 class ValueCodec:
     """Writes and reads the values of frames between stages and in state logs.
 
     Args:
-        serializer: The application's functions; the user's own see every message.
+        serializer: The application's functions. If the user wrote them, they are used for every message.
     """
 
     def __init__(self, serializer: Serializer) -> None:
         self.is_custom = serializer.is_custom
         self.encoding = CUSTOM if serializer.is_custom else PICKLED
         self._dump, self.load = serializer.dump, serializer.load
-        # Serializes one message or state; TypeError when the user's `serialize` does not return bytes.
+        # Serializes one message or state; raises TypeError if the user's `serialize` does not return bytes.
         self.dump: Callable[[Any], bytes] = self._checked if serializer.is_custom else pickle_template.dump
-        # The same of many.
+        # Serializes many messages or states.
         self.dump_all: Callable[[Sequence[Any]], list[bytes]] = (
             self._all_checked if serializer.is_custom else pickle_template.dump_all
         )
@@ -104,7 +104,7 @@ class ValueCodec:
         return list(map(self._checked, values))
 
     def dump_state(self, state: Any) -> bytes:
-        """Serialize a state; the user's own `deserialize` must read it, or the next run could not go on."""
+        """Serialize a state. Check that the user's `deserialize` can read it, since the next run must be able to."""
         return self.dump_states([state])[0]
 
     def dump_states(self, states: Sequence[Any]) -> list[bytes]:
@@ -120,7 +120,7 @@ class ValueCodec:
         return values
 
     def freeze(self, message: Any) -> Any:
-        """Return a message in a form that later changes to it cannot reach."""
+        """Return a message in a form that later changes of the message do not affect."""
         if not self.is_custom and type(message) in _IMMUTABLE:
             return message
         return Serialized(self.dump(message))
@@ -147,7 +147,7 @@ class ValueCodec:
         """Return the messages of a frame.
 
         Raises:
-            FrameError: The encoding is not one of ours.
+            FrameError: This worker does not know the encoding.
         """
         if encoding == TEXT:
             return decode_text(lengths, data)
@@ -167,7 +167,7 @@ class ValueCodec:
         """Return the function that reads one value of an encoding.
 
         Raises:
-            FrameError: The encoding is not one of ours.
+            FrameError: This worker does not know the encoding.
         """
         if encoding == self.encoding:
             return self.load
@@ -192,7 +192,7 @@ def encode_text(texts: Sequence[str], errors: str = "surrogatepass") -> tuple[Se
 
 
 def decode_text(lengths: Iterable[int], data: bytes) -> list[str]:
-    """Return the texts; lengths are in bytes."""
+    """Return the texts of UTF-8 bytes; lengths are in bytes."""
     if data.isascii():
         joined: Any = data.decode("ascii")
         texts: list[str] = cut(joined, lengths)  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Cuts wire bytes into payloads, and asks the user's decoder about every header once more."""
+"""Cuts wire bytes into payloads, and checks each new header again with the user's decoder."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ MAX_WANTED = (1 << 64) - 1
 
 
 class HeaderError(Exception):
-    """The end of messages is unknown, because the decoder fails on a header or its answer is no length."""
+    """The end of messages is unknown, because the decoder fails on a header or does not return a length."""
 
 
 class LineReader:
@@ -24,10 +24,10 @@ class LineReader:
     def payloads(
         self, data: bytes, count: int, sequence: int, enter: Callable[[int], bool]
     ) -> tuple[list[bytes], list[int]]:
-        """Return lines without their ends; as `WireReader`, but nobody is asked about a header.
+        """Return lines without line breaks and their sequence numbers, as `WireReader.payloads`; never calls `enter`.
 
         Raises:
-            FrameError: The bytes are not `count` whole lines.
+            FrameError: The bytes are not `count` complete lines.
         """
         lines = data.split(b"\n")
         if lines.pop() or len(lines) != count:
@@ -42,8 +42,8 @@ class WireReader:
     """Cuts the bytes of one source.
 
     Args:
-        source: The source, with the framing that its decoder was found to have.
-        box: Takes the messages whose header the decoder reads in another way by now (C506).
+        source: The source, with the framing that was found for its decoder.
+        box: Takes messages whose header the decoder now reads in another way than this framing (C506).
     """
 
     def __init__(self, source: Source, box: LetterBox) -> None:
@@ -58,13 +58,13 @@ class WireReader:
         """Return payloads and sequence numbers of the messages of a frame.
 
         Args:
-            data: The messages, header and payload each.
-            count: How many there are.
-            sequence: The first one's number.
-            enter: Told before the decoder is asked about the header of a message of this position; says whether it may.
+            data: The messages, each with header and payload.
+            count: Number of messages.
+            sequence: Sequence number of the first message.
+            enter: Called with a message's position before the decoder reads its header; returns whether it may read it.
 
         Raises:
-            FrameError: The bytes are not `count` whole messages.
+            FrameError: The bytes are not `count` complete messages.
         """
         size = self._source.header_length
         known = self._known.get
@@ -94,7 +94,7 @@ class WireReader:
         return payloads, sequences if sequences is not None else list(range(sequence, number))
 
     def split(self, data: bytes, max_message_bytes: int) -> tuple[list[int], int]:
-        """Return the lengths of the whole messages at the start of `data`, and the length of the next one, if known.
+        """Return the lengths of the complete messages at the start of `data`, and of the next message, or 0 if unknown.
 
         Raises:
             HeaderError: The decoder fails on a header.
@@ -153,7 +153,7 @@ class WireReader:
 
 
 def reader_of(source: Source, box: LetterBox) -> LineReader | WireReader | None:
-    """Return the cutter of a source's wire bytes; None where it has none."""
+    """Return the reader that cuts a source's wire bytes; None if the source does not need one."""
     if source.fields.get("framing") == {"kind": NEWLINE}:
         return LineReader()
     return None if source.payload_length is None else WireReader(source, box)

@@ -1,4 +1,4 @@
-"""The keys of one window step in one bucket: their states, and when a tick concerns them."""
+"""The keys of one window step in one bucket: their states, and the times of ticks at which they must be checked."""
 
 import pickle
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from wallaroo.message.key import readable
 from wallaroo.worker.value.value import StateReadError, StateTooLargeError, ValueCodec
 from wallaroo.worker.window.window import EARLIEST, Given, Window, WindowState
 
-# Encoding of state entries: 8 bytes due time, then a pickle of the encoding of the accumulators, the state's fields,
+# Encoding of state entries: 8 bytes for the due time, then a pickle of the accumulators' encoding, the state's fields,
 # and number and bytes of each accumulator.
 WINDOWED = 33
 DUE_BYTES = 8
@@ -23,15 +23,16 @@ class Calendar:
     """States of the keys of one window step.
 
     Attributes:
-        max_bytes: How many bytes a state may have; one that has more already may not grow.
+        max_bytes: Largest size of a state in bytes. A state that is larger already may not grow.
+        live: States that have been read or made in this process.
         stored: Serialized states of the other keys.
         sizes: Serialized size of each state that is in the log.
-        changed: Keys whose state differs from the log's.
-        fresh: Keys that the next tick has to look at: they got a message since the last one.
-        heap: Times at which a tick may concern a key; None: not made yet.
+        changed: Keys whose state differs from the state in the log.
+        fresh: Keys that the next tick has to check, because they got a message since the last tick.
+        heap: Times of ticks at which a key must be checked; None before the first call.
         last_tick: Time of the last tick, as far as it matters to a key.
         written: Bytes of all states as they were last written or read.
-        unread: Of those that are `stored`.
+        unread: Bytes of the states in `stored`.
     """
 
     codec: ValueCodec
@@ -47,7 +48,7 @@ class Calendar:
     unread: int = 0
 
     def read(self, frame: Frame) -> None:
-        """Take over an entry of the state log."""
+        """Read an entry of the state log."""
         absent = set(frame.absent)
         for position, data in enumerate(frame.values()):
             key = frame.keys[frame.key_indexes[position]]
@@ -68,10 +69,10 @@ class Calendar:
             self.last_tick = max((due - window.patience for due, _ in self.heap), default=EARLIEST)
 
     def find(self, key: bytes) -> WindowState | None:
-        """Return the state of a key, None when it has none.
+        """Return the state of a key, or None.
 
         Raises:
-            StateReadError: Its accumulators cannot be read.
+            StateReadError: The accumulators of the state cannot be read.
         """
         state = self.live.get(key)
         if state is None and key in self.stored:
@@ -80,10 +81,10 @@ class Calendar:
         return state
 
     def load(self, key: bytes, data: bytes) -> WindowState:
-        """Return a state of its bytes.
+        """Read a state from its bytes.
 
         Raises:
-            StateReadError: They cannot be read.
+            StateReadError: The bytes cannot be read.
         """
         try:
             encoding, fields, panes = pickle.loads(data[DUE_BYTES:])
@@ -96,10 +97,10 @@ class Calendar:
         return state
 
     def dump(self, window: Window, key: bytes, state: WindowState) -> bytes:
-        """Return a state's bytes.
+        """Return a state as bytes.
 
         Raises:
-            StateTooLargeError: They are too many.
+            StateTooLargeError: The state is too large.
         """
         panes = [(number, self.codec.dump_state(pane)) for number, pane in state.panes.items()]
         content = pickle.dumps((self.codec.encoding, state.fields(), panes), PICKLE_PROTOCOL)
@@ -108,7 +109,7 @@ class Calendar:
         return window.due(state).to_bytes(DUE_BYTES, "big", signed=True) + content
 
     def enroll(self, window: Window, key: bytes, state: WindowState) -> None:
-        """See that the tick that concerns a state next will find it."""
+        """Enter a key for the next tick at which its state must be checked."""
         assert self.heap is not None
         due = window.due(state)
         if due == EARLIEST:
@@ -118,7 +119,7 @@ class Calendar:
             heappush(self.heap, (due, key))
 
     def drop(self, key: bytes) -> None:
-        """Take away the state of a key."""
+        """Remove the state of a key."""
         self.live.pop(key, None)
         self._forget(key)
         self.fresh.pop(key, None)
@@ -127,13 +128,13 @@ class Calendar:
         self.unread -= len(self.stored.pop(key, b""))
 
     def _measure(self, key: bytes, data: bytes) -> None:
-        """Take note of a state's size in the log; no bytes: it is gone."""
+        """Record a state's size in the log. Empty data means that the state is removed."""
         self.written += len(data) - self.sizes.pop(key, 0)
         if data:
             self.sizes[key] = len(data)
 
     def tick(self, window: Window, time: int) -> Iterator[tuple[bytes, WindowState, Given]]:
-        """Run a tick; yield the keys that give something out, in the order of their bytes."""
+        """Run a tick, and yield the keys whose windows are due, in the order of their bytes."""
         assert self.heap is not None
         if window.waits:
             self._go_back(window, time)
@@ -145,7 +146,7 @@ class Calendar:
                     self.changed[key] = None
                     self.enroll(window, key, state)
             self.fresh = {}
-        elif self.fresh:  # of a log that was written where ticks report silence
+        elif self.fresh:  # from a log that was written when ticks reported silence
             for key in self.fresh:
                 if (state := self.find(key)) is not None:
                     self.enroll(window, key, state)
@@ -165,7 +166,7 @@ class Calendar:
             yield key, state, emitted
 
     def _go_back(self, window: Window, time: int) -> None:
-        """Let keys that fell silent at a later time than this tick's do so now: the clock was set back."""
+        """Set the silence of keys back to this tick's time if it began later, since the clock was set back."""
         assert self.heap is not None
         if time < self.last_tick:
             for key in self.names():
@@ -178,7 +179,7 @@ class Calendar:
         self.last_tick = time
 
     def _due(self, time: int) -> Iterator[bytes]:
-        """Take the keys out of the heap that a tick may concern."""
+        """Remove from the heap, and yield, the keys that a tick must check."""
         assert self.heap is not None
         while self.heap and self.heap[0][0] <= time:
             due, key = heappop(self.heap)
@@ -188,7 +189,7 @@ class Calendar:
                 yield key
 
     def entries(self, window: Window, port: int, keys: Iterable[bytes], entry_bytes: int) -> Iterator[bytes]:
-        """Yield frames of the states of some keys; absent where a key of the log no longer has one."""
+        """Yield frames with the states of some keys. Keys whose state in the log must be removed are absent."""
         names: list[bytes] = []
         values: list[bytes] = []
         size = 0

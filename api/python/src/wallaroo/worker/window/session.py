@@ -1,4 +1,4 @@
-"""Session windows: messages of a key without a longer gap between them."""
+"""Session windows: they end when no message of the key comes for a time, the gap."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +10,9 @@ Session = tuple[int, int]  # the times of its first and its last message
 
 
 class SessionWindow(TimedWindow):
-    """Sessions, at least one of which is open as long as a key has a state.
+    """Sessions. As long as a key has a state, at least one session is open.
 
-    The session with the latest message has that message's time as its last, whatever its entry of `panes` says.
+    The last time of the newest session is `latest` of the state; its entry in `panes` may be older.
     """
 
     def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:
@@ -23,7 +23,7 @@ class SessionWindow(TimedWindow):
         state.first = state.latest = state.oldest = time
 
     def _sessions(self, state: WindowState) -> list[Session]:
-        """Return the open sessions in order, all with their last time."""
+        """Return the open sessions in order, and update the last time of the newest one in `panes`."""
         sessions: list[Session] = sorted(state.panes)
         if sessions and sessions[-1][1] != state.latest:
             newest = sessions.pop()
@@ -41,7 +41,7 @@ class SessionWindow(TimedWindow):
         return not self._of(self._sessions(state), time)
 
     def _of(self, sessions: list[Session], time: int) -> list[Session]:
-        """Return the sessions that a time belongs to."""
+        """Return the sessions to which a time belongs."""
         return [each for each in sessions if each[0] - self.gap < time < each[1] + self.gap]
 
     def _add(self, state: WindowState, message: Any, time: int) -> None:
@@ -83,7 +83,7 @@ def window_of(aggregation: Any, window: Mapping[str, Any], *, has_watermarks: bo
     """Return the windows of a step from the topology's entry.
 
     Args:
-        has_watermarks: Whether ticks have times of the data, which move windows as messages do.
+        has_watermarks: Whether ticks have event times, which move windows as the times of messages do.
     """
     windows = KINDS[window["kind"]](aggregation, window)
     if has_watermarks and windows.is_event:

@@ -1,7 +1,7 @@
 """Windows of one step: the effect of a message or a tick on the state of its key, and the windows emitted.
 
-SPECIFICATION.md, section 8, says what is right; here a message costs one call of `update` as long as it falls into the
-pane of the message before it.
+SPECIFICATION.md, section 8, defines the rules. Here a message costs only one call of `update`, as long as it falls into
+the same pane as the previous message.
 """
 
 from abc import ABC, abstractmethod
@@ -15,7 +15,6 @@ from wallaroo.component.signature import takes
 from wallaroo.worker.value.result import present
 
 EARLIEST = -(1 << 63)
-# The times that messages of windows can have, in milliseconds since 1970: the years 1 to 9999.
 
 
 class Failed(NamedTuple):
@@ -26,13 +25,13 @@ class Failed(NamedTuple):
 
 
 class Stuck(NamedTuple):
-    """Says that a key began again because a message of a time far ahead had made all others late. Code: C524."""
+    """Reports that a key was reset, because a message with a time far ahead had made all others late. Code: C524."""
 
     latest: int
 
 
 class Dropped:
-    """Says that a message came too late, and went nowhere."""
+    """Reports that a message was late and was dropped."""
 
 
 DROPPED = Dropped()
@@ -47,19 +46,20 @@ class WindowState:
 
     Attributes:
         key: The key as user code gets it.
-        low: Messages from this time to before `high` only update `pane`; of a count window all do while `high` is 1.
+        low: A message from this time on and before `high` only updates `pane`. In a count window every message does
+            while `high` is 1.
         pane: The accumulator that the last message updated.
         first: Time of the first message.
-        latest: The latest time of a message; of a count window that of its last message.
-        oldest: Number of the oldest open window; of a count window how many messages it has; of sessions the latest
-            time of a tick that ended one.
+        latest: Latest time of a message; for a count window the time of its last message.
+        oldest: Number of the oldest open window; for a count window its number of messages; for sessions the latest
+            time at which one was ended.
         has_begun: Whether a window with messages was emitted.
-        is_late: Whether messages came after the last one in time, and all were late.
-        silent: Time of the first tick after the last message in time; where ticks move time, that of the first
-            late message after it; None: none came.
-        panes: Accumulators by number of the pane; of sessions by their first and last time.
-        is_over: Whether a message has taken the state away.
-        queued: Under which time the calendar has the key; None: it does not.
+        is_late: Whether only late messages have come since the last message in time.
+        silent: Time of the first tick after the last message in time. If ticks move time, it is the time of the first
+            late message after that one. None if there was no such tick or message.
+        panes: Accumulators by number of the pane; for sessions by their first and last time.
+        is_over: Whether a message has ended the state.
+        queued: Time under which the calendar has the key; None if the calendar does not have it.
     """
 
     __slots__ = (
@@ -74,7 +74,7 @@ class WindowState:
         self.reset()
 
     def reset(self) -> None:
-        """Become the state of a key without messages."""
+        """Reset all fields to the state of a key without messages."""
         self.low = self.high = 0
         self.first: int = 0
         self.latest: int = 0
@@ -85,16 +85,16 @@ class WindowState:
         self.panes: dict[Any, Any] = {}
 
     def slow(self) -> None:
-        """Let the next message look at everything."""
+        """Make the next message take the slow path, which checks all windows."""
         self.low = self.high = 0
 
     def fields(self) -> tuple[int, int, int, bool, int | None, bool]:
-        """Return the fields saved besides the accumulators."""
+        """Return the fields that are saved in addition to the accumulators."""
         return self.first, self.latest, self.oldest, self.has_begun, self.silent, self.is_late
 
     @classmethod
     def of(cls, key: Any, fields: tuple[Any, ...], panes: dict[Any, Any]) -> "WindowState":
-        """Return the state that had these fields and accumulators."""
+        """Return the state with these saved fields and accumulators."""
         state = cls(key)
         state.first, state.latest, state.oldest, state.has_begun, state.silent, state.is_late = fields
         state.panes = panes
@@ -105,10 +105,10 @@ class Window(ABC):
     """The windows of one step.
 
     Args:
-        patience_ms: How long a key may be silent before all that it has is emitted.
+        patience_ms: How long a key may be silent before all its windows are emitted.
     """
 
-    is_event = False  # whether messages have times of the data
+    is_event = False  # whether messages have event times
     waits = False  # whether ticks report silence instead of advancing time
 
     def __init__(self, aggregation: Any, patience_ms: int) -> None:
@@ -125,32 +125,32 @@ class Window(ABC):
             return guarded(aggregation.update, 1, aggregation.initial_accumulator())
         except Exception:
             update: Callable[[Any, Any], Any] = aggregation.update
-            return update  # each message reports it
+            return update  # each message will report the error
 
     @abstractmethod
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
-        """Add a message to the state of its key; an exception of `update` goes through and spoils the state."""
+        """Add a message to the state of its key. An exception of `update` is passed on, and spoils the state."""
 
     @abstractmethod
     def due(self, state: WindowState) -> int:
-        """Return the time of the first tick that emits something; EARLIEST where only a tick can tell."""
+        """Return the time of the first tick that emits a window; EARLIEST if it depends on when the next tick comes."""
 
     @abstractmethod
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Return the results that a tick emits, and whether the key has no more state."""
+        """Return the results that a tick emits, and whether the state of the key has ended."""
 
     def add(self, message: Any, accumulator: Any) -> None:
         """Let `update` add a message to an accumulator.
 
         Raises:
-            NotInPlaceError: It made a new one.
+            NotInPlaceError: `update` returned a new accumulator.
         """
         returned = self.update(message, accumulator)
         if returned is not None:
             check_returned(returned, accumulator)
 
     def result(self, state: WindowState, accumulator: Any, time: int, emitted: Given, bounds: tuple[int, int]) -> None:
-        """Add the result of `output`."""
+        """Call `output`, and add its result or its failure to `emitted`."""
         try:
             if self.tells_bounds:
                 value = present(self.output(state.key, accumulator, bounds=WindowBounds(*bounds)))
@@ -164,7 +164,7 @@ class Window(ABC):
 
 
 class TimedWindow(Window):
-    """Windows that a time ends: the base of those of ranges and sessions."""
+    """Windows that end at a time: the base class of range windows and sessions."""
 
     def __init__(self, aggregation: Any, window: Mapping[str, Any], delay_ms: int, patience_ms: int) -> None:
         super().__init__(aggregation, patience_ms)
@@ -174,7 +174,7 @@ class TimedWindow(Window):
 
     @abstractmethod
     def _begin(self, state: WindowState, time: int) -> None:
-        """Make a state that of a key whose first message has this time."""
+        """Set the fields of a state for a first message with this time."""
 
     @abstractmethod
     def _end(self, state: WindowState) -> int:
@@ -182,7 +182,7 @@ class TimedWindow(Window):
 
     @abstractmethod
     def _is_late(self, state: WindowState, time: int) -> bool:
-        """Say whether no window takes a message."""
+        """Return whether a message is late: no open window contains its time."""
 
     @abstractmethod
     def _add(self, state: WindowState, message: Any, time: int) -> None:
@@ -197,7 +197,7 @@ class TimedWindow(Window):
         """Emit the windows that are due at the time `until`."""
 
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
-        """Add a message; windows that its time makes due come before it."""
+        """Add a message. Windows that are due at its time are emitted before."""
         emitted: Given = []
         if is_new:
             self._begin(state, time)
@@ -217,7 +217,7 @@ class TimedWindow(Window):
         return emitted
 
     def _is_stuck(self, state: WindowState, time: int) -> bool:
-        """Say whether messages have been late for the longest silence; by event time only ticks decide."""
+        """Return whether messages have been late for as long as `patience`. With event time only ticks decide this."""
         if self.is_event or state.silent is None or not self._is_late(state, time):
             return False
         return time >= state.silent + self.patience
@@ -228,7 +228,7 @@ class TimedWindow(Window):
         self._begin(state, time)
 
     def due(self, state: WindowState) -> int:
-        """Return when the next window is due, or the key ends."""
+        """Return when the next window is due, or the state of the key ends."""
         if self.waits:
             return EARLIEST if state.silent is None else state.silent + self.patience
         return min(self._end(state) + self.delay, state.latest + self.patience)
@@ -259,7 +259,7 @@ class TimedWindow(Window):
 
 
 class RangeWindow(TimedWindow):
-    """Windows of a length of time."""
+    """Windows of a fixed span of time."""
 
     def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:
         self.range: int = window["range_ms"]
@@ -317,7 +317,7 @@ class RangeWindow(TimedWindow):
 
     @staticmethod
     def _numbers(state: WindowState, begin: int, end: int) -> list[int]:
-        """Return the panes from `begin` to before `end` that have an accumulator, in order."""
+        """Return the numbers of panes with an accumulator, from `begin` on and before `end`, in order."""
         panes = state.panes
         if len(panes) < end - begin:
             return sorted(number for number in panes if begin <= number < end)
@@ -336,7 +336,7 @@ class RangeWindow(TimedWindow):
 
 
 class CountWindow(Window):
-    """Windows of a number of messages; `oldest` of a state counts them."""
+    """Windows of a fixed number of messages, which `oldest` of a state counts."""
 
     waits = True
 
@@ -345,7 +345,7 @@ class CountWindow(Window):
         self.count: int = window["count"]
 
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
-        """Add a message; the one that fills the window emits it."""
+        """Add a message; the last message of a window emits the window."""
         if is_new:
             state.panes[0], state.first = self.initial(), time
         self.add(message, state.panes[0])
@@ -360,16 +360,16 @@ class CountWindow(Window):
         return emitted
 
     def due(self, state: WindowState) -> int:
-        """Return when the silence has been long enough."""
+        """Return when the silence of the key will be long enough."""
         return EARLIEST if state.silent is None else state.silent + self.patience
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Emit the messages that wait."""
+        """Emit the window, which is not full."""
         emitted: Given = []
         self.result(state, state.panes[0], state.latest, emitted, (state.first, state.latest))
         return emitted, True
 
 
 def split(emitted: Given) -> Iterator[tuple[Any, int]]:
-    """Yield the emitted values."""
+    """Yield only the emitted values, with their times."""
     return (item for item in emitted if not isinstance(item[0], (Failed, Stuck, Dropped)))

@@ -1,4 +1,4 @@
-"""The order of a bucket call's windows: messages and ticks by their sequences, whatever the order of the frames."""
+"""Orders the messages and ticks of a bucket call's windows by sequence, independently of the order of the frames."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Tick(NamedTuple):
-    """A tick; `ordinal` is 1 + its ordinal in the call."""
+    """A tick. `ordinal` is its ordinal in the call, plus 1."""
 
     sequence: int
     time: int
@@ -16,18 +16,18 @@ class Tick(NamedTuple):
 
     @property
     def place(self) -> tuple[int, ...]:
-        """Sorting key of ticks among visits; in one sequence they come first."""
+        """Sorting key of ticks and visits. A tick comes before visits of the same sequence."""
         return self.sequence, 0, self.time, self.ordinal
 
     @property
     def timestamp_ms(self) -> int:
-        """The tick's time, as messages name theirs."""
+        """The tick's time, under the name that messages use."""
         return self.time
 
 
 @dataclass(slots=True)
 class MessageRun:
-    """Messages of one window step, one after the other."""
+    """Consecutive messages of one window step."""
 
     keys: list[bytes]
     indexes: Sequence[int]
@@ -37,24 +37,24 @@ class MessageRun:
     ordinals: Sequence[int]
 
     def rows(self) -> Iterable[tuple[int, Any, int, int, int]]:
-        """Return 1 + ordinal, message, index of the key, sequence and time of each."""
+        """Return ordinal plus 1, message, index of the key, sequence and time of each message."""
         return zip(self.ordinals, self.messages, self.indexes, self.sequences, self.times, strict=True)
 
     def at(self, start: int, end: int) -> "MessageRun":
-        """Return those from one position to another."""
+        """Return the messages from one position to another."""
         if (start, end) == (0, len(self.messages)):
             return self
         columns = (self.indexes, self.messages, self.sequences, self.times, self.ordinals)
         return MessageRun(self.keys, *(column[start:end] for column in columns))
 
     def pick(self, positions: Sequence[int]) -> "MessageRun":
-        """Return those at some positions."""
+        """Return the messages at some positions."""
         columns = (self.indexes, self.messages, self.sequences, self.times, self.ordinals)
         return MessageRun(self.keys, *([column[position] for position in positions] for column in columns))
 
 
 def joined(runs: Sequence[MessageRun]) -> MessageRun:
-    """Return the messages of several frames as those of one, in the order of their sequences."""
+    """Return the messages of several frames as one run, in the order of their sequences."""
     keys: dict[bytes, int] = {}
     whole = MessageRun([], [], [], [], [], [])
     for run in runs:
@@ -69,7 +69,7 @@ def joined(runs: Sequence[MessageRun]) -> MessageRun:
 
 
 def in_order(runs: list[MessageRun], ticks: list[Tick]) -> Iterator[MessageRun | Tick]:
-    """Yield messages and ticks by sequence; a tick precedes the messages of its sequence."""
+    """Yield messages and ticks by sequence. A tick precedes messages with the same sequence."""
     runs = [run for run in runs if run.messages]
     is_sorted = all(isinstance(run.sequences, range) or sorted(run.sequences) == run.sequences for run in runs)
     if not is_sorted or any(before.sequences[-1] > after.sequences[0] for before, after in pairwise(runs)):
