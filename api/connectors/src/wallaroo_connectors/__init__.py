@@ -1,1 +1,1 @@
-"""Connector programs: each brings messages of another system to an application, or takes its output there."""
+"""Connector programs: each brings messages of another system to an application, or output of it to that system."""

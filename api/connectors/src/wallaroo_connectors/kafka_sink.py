@@ -1,9 +1,9 @@
-"""Each message becomes a record of a topic of Kafka.
+"""Each message becomes a record of a Kafka topic.
 
     kafka_sink --application-module app --connector out --out-topic TOPIC [--out-bootstrap_brokers HOST:PORT,...]
 
-The decoder gives a pair: the key, None or bytes or text, and the value, bytes or text. By default the broker is at
-127.0.0.1:9092. `KafkaSinkConfig` writes to Kafka without a program between. Needs `wallaroo-connectors[kafka]`.
+The decoder must return a pair: the key, None or bytes or text, and the value, bytes or text. The default broker is at
+127.0.0.1:9092. `KafkaSinkConfig` writes to Kafka without a separate program. Needs `wallaroo-connectors[kafka]`.
 
 Source: Wallaroo 0.5.3.
 """

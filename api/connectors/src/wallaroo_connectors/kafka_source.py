@@ -1,11 +1,11 @@
-"""Each record of some topics of Kafka becomes a message: its value. A consumer group shares the partitions.
+"""The value of each record of some Kafka topics becomes a message. A consumer group shares the partitions.
 
     kafka_source --application-module app --connector feed --feed-topics A,B
         [--feed-bootstrap_brokers HOST:PORT,...] [--feed-consumer_group GROUP] [--feed-auto_offset_reset earliest]
 
-By default the broker is at 127.0.0.1:9092, the group is `wallaroo`, and a group that is new begins with the records
-that come now. A record counts as read once it is handed to the connection. `KafkaSourceConfig` reads Kafka without a
-program between, and each record counts once. Needs `wallaroo-connectors[kafka]`.
+By default the broker is at 127.0.0.1:9092, the group is `wallaroo`, and a new group begins with new records. A record
+counts as read when it was written to the connection. The alternative `KafkaSourceConfig` reads Kafka without a separate
+program, and processes each record exactly once. Needs `wallaroo-connectors[kafka]`.
 
 Source: Wallaroo 0.5.3.
 """

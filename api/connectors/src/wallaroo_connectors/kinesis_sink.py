@@ -2,8 +2,8 @@
 
     kinesis_sink --application-module app --connector out --out-stream STREAM
 
-The decoder gives a pair: the partition key, a text, and the data, bytes or text. Credentials, region and endpoint are
-those that boto3 finds. Needs `wallaroo-connectors[aws]`.
+The decoder must return a pair: the partition key, a text, and the data, bytes or text. boto3 finds credentials, region
+and endpoint as usual. Needs `wallaroo-connectors[aws]`.
 
 Source: Wallaroo 0.5.3.
 """

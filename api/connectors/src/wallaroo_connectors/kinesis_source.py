@@ -1,8 +1,8 @@
-"""Each record of a shard of an AWS Kinesis stream becomes a message, beginning with those that come now.
+"""Each new record of a shard of an AWS Kinesis stream becomes a message.
 
     kinesis_source --application-module app --connector feed --feed-stream STREAM --feed-shard SHARD
 
-Credentials, region and endpoint are those that boto3 finds. It ends when the shard is closed.
+boto3 finds credentials, region and endpoint as usual. The program ends when the shard is closed.
 Needs `wallaroo-connectors[aws]`.
 
 Source: Wallaroo 0.5.3.
@@ -27,7 +27,7 @@ def serve(connector: SourceConnector, stop: Event) -> None:
             connector.write(record["Data"])
         iterator = answer.get("NextShardIterator")
         if not answer["Records"]:
-            # A shard may be read five times a second.
+            # Kinesis allows five reads of a shard per second.
             stop.wait(LOOK_S)
 
 

@@ -1,10 +1,10 @@
-"""Each notification on a channel of PostgreSQL becomes a message; with a table, each row that is inserted there.
+"""Each notification on a channel of PostgreSQL becomes a message. With a table, each inserted row becomes a message.
 
     postgres_notify_source --application-module app --connector feed --feed-connection "host=db dbname=shop"
         [--feed-channel CHANNEL] [--feed-table TABLE]
 
-The channel is `wallaroo` unless it is given. With a table the program gives it a trigger that notifies the channel of
-each new row, as JSON of at most 7,999 bytes. PostgreSQL keeps nothing for a listener that is away.
+The default channel is `wallaroo`. If a table is named, the program creates a trigger on it, which notifies the channel
+of each new row, as JSON of at most 7,999 bytes. PostgreSQL does not keep notifications while the program does not run.
 Needs `wallaroo-connectors[postgres]`.
 
 Source: Wallaroo 0.5.3, where it was a template.

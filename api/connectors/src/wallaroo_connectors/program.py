@@ -1,4 +1,4 @@
-"""The parts that the connector programs share: libraries of others, values of decoders, start and end of a program."""
+"""The parts that all connector programs share: client libraries, results of decoders, start and end of a program."""
 
 import contextlib
 import importlib
@@ -17,13 +17,14 @@ LOOK_S = 0.2
 
 
 def library(name: str, extra: str) -> Any:
-    """Import a client library of others.
+    """Import a client library.
 
     Args:
-        extra: What of `wallaroo-connectors` installs it.
+        name: Name of the package.
+        extra: Extra of `wallaroo-connectors` that installs the package.
 
     Raises:
-        WallarooParameterError: R728, it is not installed.
+        WallarooParameterError: R728 if the package is not installed.
     """
     try:
         return importlib.import_module(name)
@@ -36,7 +37,7 @@ def library(name: str, extra: str) -> Any:
 
 
 def say(text: str) -> None:
-    """Print a line at once."""
+    """Print a line without buffering."""
     print(text, flush=True)
 
 
@@ -44,7 +45,7 @@ def connect(connector: SourceConnector, stop: Event) -> None:
     """Connect to the application as soon as it listens.
 
     Raises:
-        SystemExit: The program is to end before that.
+        SystemExit: `stop` is set before the application listens.
     """
     while not stop.is_set():
         try:
@@ -57,12 +58,12 @@ def connect(connector: SourceConnector, stop: Event) -> None:
 
 
 def values(connector: SinkConnector, stop: Event, idle: Callable[[], object] = lambda: None) -> Iterator[Any]:
-    """Yield the values of the connector's decoder, until the program is to end.
+    """Yield the results of the connector's decoder, until `stop` is set.
 
     Args:
-        connector: It listens already.
-        stop: Says that the program is to end.
-        idle: Called whenever nothing has come for a moment.
+        connector: A connector that listens already.
+        stop: Ends the program.
+        idle: Called each time that no message came for 0.2 seconds.
     """
     while not stop.is_set():
         try:
@@ -75,7 +76,7 @@ def octets(value: Any) -> bytes:
     """Return the bytes of a decoder's result: bytes as they are, text in UTF-8.
 
     Raises:
-        WallarooParameterError: C503, it is something else.
+        WallarooParameterError: C503 if the result is neither bytes nor text.
     """
     if isinstance(value, str):
         return value.encode()
@@ -85,10 +86,10 @@ def octets(value: Any) -> bytes:
 
 
 def pair(value: Any) -> tuple[Any, Any]:
-    """Return the key and the value that a decoder gave.
+    """Return the key and the value of a decoder's result.
 
     Raises:
-        WallarooParameterError: C503, it is no pair.
+        WallarooParameterError: C503 if the result is not a pair.
     """
     if isinstance(value, (tuple, list)) and len(value) == 2:
         return value[0], value[1]
@@ -96,10 +97,10 @@ def pair(value: Any) -> tuple[Any, Any]:
 
 
 def row(value: Any) -> tuple[Any, ...]:
-    """Return the fields that a decoder gave.
+    """Return the fields of a decoder's result.
 
     Raises:
-        WallarooParameterError: C503, it is no tuple or list, or an empty one.
+        WallarooParameterError: C503 if the result is not a tuple or list, or is empty.
     """
     if isinstance(value, (tuple, list)) and value:
         return tuple(value)
@@ -115,9 +116,9 @@ def _wrong(value: Any, expected: str) -> WallarooParameterError:
 def run_source(
     work: Callable[[SourceConnector, Event], None], required: Sequence[str], optional: Sequence[str] = ()
 ) -> int:
-    """Run the program of a source connector; parameters and result are those of `run_sink`.
+    """Run the program of a source connector, with parameters and result as for `run_sink`.
 
-    At the end it waits until the application has all messages safe.
+    At its end the program waits until the application has stored all messages durably.
     """
     return _run(work, lambda: SourceConnector(None, required, optional), SourceConnectorConfig)
 
@@ -125,15 +126,15 @@ def run_source(
 def run_sink(
     work: Callable[[SinkConnector, Event], None], required: Sequence[str], optional: Sequence[str] = ()
 ) -> int:
-    """Run the program of a sink connector until it is asked to end, by SIGTERM, SIGHUP or Ctrl-C.
+    """Run the program of a sink connector until a SIGTERM, SIGHUP or Ctrl-C.
 
     Args:
-        work: Gets the connector, not yet connected, and an event that says that the program is to end.
-        required: Names of the parameters that must be there.
-        optional: Names of those that may be.
+        work: Gets the connector, which is not connected yet, and an event that is set when the program must end.
+        required: Names of the required parameters.
+        optional: Names of the optional parameters.
 
     Returns:
-        The exit code: 0; 2: the command line or the application is wrong; 1: something failed.
+        The exit code: 0 after a normal end, 2 if the command line or the application is wrong, 1 after another error.
     """
     return _run(work, lambda: SinkConnector(None, required, optional), SinkConnectorConfig)
 
@@ -154,7 +155,7 @@ def _run(work: Callable[[Any, Event], None], make: Callable[[], Any], config: ty
         print(error, file=sys.stderr)
         return 2
     except Exception as error:
-        # What clients of other systems raise has no base class in common.
+        # The errors of client libraries have no common base class.
         finding = Diagnostic.of("R692", error=f"{type(error).__name__}: {error}".rstrip(": "))
         print(finding, file=sys.stderr)
         return 1
@@ -165,7 +166,7 @@ def _work(work: Callable[[Any, Event], None], connector: Any, stop: Event) -> No
     try:
         work(connector, stop)
     except BaseException:
-        # The failure is reported; what a source has sent before that must not be lost.
+        # The failure is reported, but messages that a source has sent before must not be lost.
         with contextlib.suppress(UnexpectedSocketError):
             connector.close()
         raise
@@ -173,7 +174,7 @@ def _work(work: Callable[[Any, Event], None], connector: Any, stop: Event) -> No
 
 
 def _check(connector: Any, config: type) -> None:
-    """Refuse a connector of the other direction, and one that speaks the connector protocol."""
+    """Refuse a connector of the other direction, and a connector with a cookie."""
     declared = connector.config
     what = "a sink" if isinstance(declared, SinkConnectorConfig) else "a source"
     if getattr(declared, "cookie", None) is not None:

@@ -6,10 +6,10 @@ from wallaroo_connectors.program import library
 
 
 def channel_of(url: str, queue: str) -> Any:
-    """Connect to a broker of AMQP 0-9-1 and return a channel; a queue that does not exist is made, durable.
+    """Connect to a broker of AMQP 0-9-1 and return a channel. A queue that does not exist is created, and is durable.
 
     Raises:
-        WallarooParameterError: R728, the library is not installed.
+        WallarooParameterError: R728 if the library is not installed.
     """
     pika = library("pika", "rabbitmq")
     connection = pika.BlockingConnection(pika.URLParameters(url))

@@ -3,9 +3,8 @@
     rabbitmq_sink --application-module app --connector out --out-amqpurl amqp://guest:guest@broker/%2F
         --out-queue QUEUE
 
-A queue that does not exist is made, durable; messages survive a restart of the broker, which confirms each of them
-if it can.
-The decoder gives bytes or text. Needs `wallaroo-connectors[rabbitmq]`.
+A queue that does not exist is created, and is durable. Messages survive a restart of the broker. If the broker supports
+confirms, it confirms each message. The decoder must return bytes or text. Needs `wallaroo-connectors[rabbitmq]`.
 """
 
 from threading import Event

@@ -1,9 +1,9 @@
-"""Each message of a queue of RabbitMQ, or of another broker of AMQP 0-9-1, becomes a message.
+"""Each message of a queue of RabbitMQ, or of another AMQP 0-9-1 broker, becomes a message of the application.
 
     rabbitmq_source --application-module app --connector feed --feed-amqpurl amqp://guest:guest@broker/%2F
         --feed-queue QUEUE
 
-A queue that does not exist is made, durable. A message is acknowledged once it is handed to the connection.
+A queue that does not exist is created, and is durable. A message is acknowledged when it was written to the connection.
 Needs `wallaroo-connectors[rabbitmq]`.
 
 Source: Wallaroo 0.5.3.

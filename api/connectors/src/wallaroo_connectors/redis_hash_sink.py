@@ -3,7 +3,7 @@
     redis_hash_sink --application-module app --connector out --out-key HASH
         [--out-host HOST] [--out-port PORT] [--out-password WORD]
 
-The decoder gives a pair of key and value, each bytes, text or a number. Needs `wallaroo-connectors[redis]`.
+The decoder must return a pair of key and value, each bytes, text or a number. Needs `wallaroo-connectors[redis]`.
 
 Source: Wallaroo 0.5.3.
 """
@@ -16,7 +16,7 @@ from wallaroo_connectors.redis_client import OPTIONS, client
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:
-    """Set the fields that the application gives."""
+    """Set the fields of the application's messages."""
     with client(connector.params) as redis:
         connector.listen()
         say(f"setting fields of {connector.params.key}")

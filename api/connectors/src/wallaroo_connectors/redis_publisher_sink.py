@@ -3,7 +3,7 @@
     redis_publisher_sink --application-module app --connector out --out-topic CHANNEL
         [--out-host HOST] [--out-port PORT] [--out-password WORD]
 
-The decoder gives bytes or text. Needs `wallaroo-connectors[redis]`.
+The decoder must return bytes or text. Needs `wallaroo-connectors[redis]`.
 """
 
 from threading import Event

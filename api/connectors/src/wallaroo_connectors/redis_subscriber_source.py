@@ -1,9 +1,9 @@
-"""Each message that is published on a channel of Redis becomes a message.
+"""Each message on a channel of Redis becomes a message of the application.
 
     redis_subscriber_source --application-module app --connector feed --feed-topic CHANNEL
         [--feed-host HOST] [--feed-port PORT] [--feed-password WORD]
 
-Redis keeps nothing for a subscriber that is away. Needs `wallaroo-connectors[redis]`.
+Redis does not keep messages while the program does not run. Needs `wallaroo-connectors[redis]`.
 
 Source: Wallaroo 0.5.3.
 """

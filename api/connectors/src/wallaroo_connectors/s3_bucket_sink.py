@@ -1,9 +1,9 @@
-"""Each message becomes an object of an S3 bucket, which is made when it does not exist.
+"""Each message becomes an object of an S3 bucket, which is created if it does not exist.
 
     s3_bucket_sink --application-module app --connector out --out-bucket BUCKET
 
-The decoder gives a pair: the object's name, a text, and its content, bytes or text. Objects have the access that the
-bucket gives them. Credentials, region and endpoint are those that boto3 finds. Needs `wallaroo-connectors[aws]`.
+The decoder must return a pair: the object's name, a text, and its content, bytes or text. Access to the objects is as
+the bucket defines it. boto3 finds credentials, region and endpoint as usual. Needs `wallaroo-connectors[aws]`.
 
 Source: Wallaroo 0.5.3.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from wallaroo.experimental.script import SinkConnector
 from wallaroo_connectors.program import library, octets, pair, run_sink, say, values
 
-DEFAULT_REGION = "us-east-1"  # cannot be named when a bucket is made
+DEFAULT_REGION = "us-east-1"  # S3 refuses this name as location of a new bucket
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:

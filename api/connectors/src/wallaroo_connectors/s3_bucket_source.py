@@ -1,10 +1,10 @@
-"""Each object of an S3 bucket becomes a message, in the order of their names; new ones as they come.
+"""Each object of an S3 bucket becomes a message, in the order of the objects' names; later also new objects.
 
     s3_bucket_source --application-module app --connector feed --feed-bucket BUCKET
         [--feed-prefix PREFIX] [--feed-start-after NAME]
 
-An object whose name comes before one that was read already is not seen, so name them by time or number. Credentials,
-region and endpoint are those that boto3 finds. Needs `wallaroo-connectors[aws]`.
+A new object is ignored if its name comes before a name that was read already, so name objects by time or number. boto3
+finds credentials, region and endpoint as usual. Needs `wallaroo-connectors[aws]`.
 """
 
 from threading import Event

@@ -2,7 +2,7 @@
 
     udp_sink --application-module celsius --connector out --out-host 127.0.0.1 --out-port 6790
 
-The decoder gives bytes, or text, which is sent in UTF-8.
+The decoder must return bytes, or text, which is sent in UTF-8.
 
 Source: Wallaroo 0.5.3.
 """

@@ -2,7 +2,7 @@
 
     udp_source --application-module celsius --connector feed --feed-host 127.0.0.1 --feed-port 6789
 
-Datagrams of more than 65,507 bytes do not exist; what the system drops when it has no room is lost.
+A datagram has at most 65,507 bytes. Datagrams that the system drops because its buffer is full are lost.
 
 Source: Wallaroo 0.5.3.
 """

@@ -9,5 +9,5 @@ if __name__ == "__main__":
     status = main(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    # The ordinary end would wait for threads that the program may have started.
+    # Python's usual exit would wait for threads that the program may have started.
     os._exit(status)

@@ -1,7 +1,7 @@
 """`python -m wallaroo.emit APP [ARGS]`: writes the topology of a program.
 
-With WALLAROO_EMIT_FILE the result, topology or diagnostics, goes to that file. Without it the topology goes to
-stdout, what the program prints to stderr.
+With WALLAROO_EMIT_FILE the result, topology or diagnostics, goes to this file. Without it the topology goes to stdout,
+and the output of the program itself to stderr.
 """
 
 import json
@@ -20,7 +20,7 @@ TOPOLOGY_STATUS = 3
 
 
 def result_of(app: str, args: Sequence[str]) -> dict[str, Any]:
-    """Return the program's declaration, `{"topology": ...}` or `{"library": ...}`; its faults as `{"diagnostics"}`."""
+    """Return the program's declaration, `{"topology"}` or `{"library"}`, or its faults, `{"diagnostics"}`."""
     warnings.simplefilter("default")
     try:
         return load(app, args).to_json()
@@ -29,10 +29,10 @@ def result_of(app: str, args: Sequence[str]) -> dict[str, Any]:
 
 
 def application_args(default: Sequence[str]) -> list[str]:
-    """Return the application's arguments: from the environment, else `default`.
+    """Return the application's arguments from the environment variable WALLAROO_ARGS, or `default` without it.
 
     Raises:
-        DiagnosticError: The variable does not hold a JSON array of texts.
+        DiagnosticError: R716 if the variable is not a JSON array of texts.
     """
     text = os.environ.get("WALLAROO_ARGS")
     if text is None:
@@ -50,7 +50,7 @@ def application_args(default: Sequence[str]) -> list[str]:
 
 
 def write_result(file: str, result: dict[str, Any]) -> None:
-    """Write a result so that a reader sees all of it or nothing."""
+    """Write a result atomically: a reader finds the complete file or no file."""
     temporary = f"{file}.{os.getpid()}"
     with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as out:
         json.dump(result, out, ensure_ascii=False)
@@ -58,7 +58,7 @@ def write_result(file: str, result: dict[str, Any]) -> None:
 
 
 def emit_to_file(app: str, file: str, default_args: Sequence[str] = ()) -> int:
-    """Run a program's setup and write the result to a file; returns the exit status."""
+    """Run a program's setup, write the topology or the diagnostics to a file, and return the exit status 0."""
     try:
         result = result_of(app, application_args(default_args))
     except DiagnosticError as err:
@@ -68,7 +68,7 @@ def emit_to_file(app: str, file: str, default_args: Sequence[str] = ()) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command, and return the exit status."""
     if not arguments:
         print("usage: python -m wallaroo.emit APP [ARGUMENTS OF THE APPLICATION]", file=sys.stderr)
         return USAGE_STATUS

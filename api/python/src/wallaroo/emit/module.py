@@ -1,20 +1,20 @@
-"""Starts a module as `python -m` does, but never imports from the current directory: its files may be another user's.
+"""Starts a module as `python -m` does, but never imports from the current directory, which others may write to.
 
-`python -P` does so from Python 3.11 on; its variable would change the processes that programs start.
+`python -P` does the same since Python 3.11. Its environment variable would also affect processes that programs start.
 """
 
 import sys
 
 
 def module_command(python: str, *arguments: str) -> list[str]:
-    """Return the command by which an interpreter runs a module; the first of `arguments` names it."""
+    """Return the command with which an interpreter runs a module. The first of `arguments` is the module's name."""
     return [python, __file__, *arguments]
 
 
 def main() -> None:
     """Run the module that the arguments name."""
     if not getattr(sys.flags, "safe_path", False):
-        del sys.path[0]  # the directory of this file; nothing has been imported that is not in the interpreter itself
+        del sys.path[0]  # the directory of this file; until now only modules of the interpreter were imported
     import runpy
 
     del sys.argv[0]

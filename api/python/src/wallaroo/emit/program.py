@@ -23,7 +23,7 @@ from wallaroo.message.serialization import Serializer, deserialize, serialize
 
 SETUP = "application_setup"
 PROGRAM_NAME = "wallaroo"
-_PROGRAMS: dict[str, ModuleType] = {}  # by name, as far as `load` has imported them: the next one may take the name
+_PROGRAMS: dict[str, ModuleType] = {}  # modules that `load` has imported; the next program may replace them by name
 _SDK = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
@@ -32,9 +32,9 @@ class LoadedProgram:
     """A program whose setup has run.
 
     Attributes:
-        application: What the setup returned.
-        directory: The directory in which the program's modules lie.
-        document: The topology document; of a library only its worker and, as `components`, what it offers.
+        application: The application that the setup returned.
+        directory: The directory that contains the program's modules.
+        document: The topology document; for a library only its worker and `components`, its offers.
     """
 
     application: Application
@@ -55,10 +55,11 @@ def load(app: str, args: Sequence[str]) -> LoadedProgram:
 
     Args:
         app: A file (`word_count.py`), a module (`shop.orders`), or either with `:function`.
-        args: The application's arguments; the setup gets a program name before them.
+        args: The application's arguments. The setup gets a program name before them.
 
     Raises:
-        DiagnosticError: With one of T201, T202, T217, T221, or all faults of the declaration.
+        DiagnosticError: T201 if there is no valid setup, T202 if it does not take its argument, T217 if the import or
+            the setup fails, T221 if another `wallaroo` would be imported; or all faults of the declaration.
     """
     target, function = split_app(app)
     module, directory = _import_file(target) if is_file(target) else _import_module(target)
@@ -78,10 +79,10 @@ def load_setup(setup: Callable[..., Any], args: Sequence[str]) -> LoadedProgram:
 
     Args:
         setup: The function.
-        args: The application's arguments; the setup gets a program name before them.
+        args: The application's arguments. The setup gets a program name before them.
 
     Raises:
-        DiagnosticError: With one of T201, T202, T217, or all faults of the declaration.
+        DiagnosticError: T201, T202 or T217, as for `load`; or all faults of the declaration.
     """
     name = getattr(setup, "__name__", SETUP)
     module = sys.modules[setup.__module__]
@@ -124,7 +125,7 @@ def other_wallaroo(directories: Iterable[str]) -> str:
     """Return the first package or module `wallaroo` in these directories that is not this SDK, or an empty text."""
     for directory in directories:
         spec = importlib.machinery.PathFinder.find_spec("wallaroo", [directory or os.getcwd()])
-        # A bare directory of that name is no package: the SDK, found later on the path, wins over it.
+        # A directory of this name without `__init__.py` does not hide the SDK, which is later on the path.
         if spec is not None and spec.origin and os.path.dirname(os.path.realpath(spec.origin)) != _SDK:
             return spec.origin
     return ""
@@ -149,7 +150,7 @@ def _import_file(target: str) -> tuple[ModuleType, str]:
         what, reason = f"the import of {name}", "there is no such file"
         raise DiagnosticError([Diagnostic.of("T217", file=_shown(file), what=what, error=reason)])
     module = importlib.util.module_from_spec(spec)
-    # Under its own name, so that pickles of its classes name a module that exists after a restart too.
+    # The module is registered under its own name, so that pickles of its classes can be read after a restart.
     sys.modules[name] = _PROGRAMS[name] = module
     try:
         spec.loader.exec_module(module)
@@ -163,7 +164,7 @@ def _import_module(name: str) -> tuple[ModuleType, str]:
     _refuse_other(os.getcwd())
     is_here = importlib.machinery.PathFinder.find_spec(name.partition(".")[0], [os.getcwd()]) is not None
     if is_here and os.getcwd() not in map(os.path.abspath, sys.path):
-        sys.path.insert(0, os.getcwd())  # else nothing of the program is there, and others may write to it
+        sys.path.insert(0, os.getcwd())  # only if the program is there, because others may write to the directory
     try:
         module = importlib.import_module(name)
     except BaseException as err:
@@ -249,7 +250,7 @@ def _serializer(module: ModuleType) -> Serializer:
 
 
 def _check_objects(application: Application) -> None:
-    """Refuse objects as states: the program's own `serialize` knows its messages and states, not its computations."""
+    """Refuse computation objects as states, because the program's own `serialize` may not be able to write them."""
     steps = [(step, step.run) for step in application.nodes() if isinstance(step, Step)]
     findings = [
         Diagnostic.of(

@@ -1,8 +1,8 @@
-"""The shapes of a program's states, as far as the program shows them: they decide whether an old state can be read.
+"""The shapes of a program's states, as far as its source shows them. They decide whether an old state can be read.
 
-A pickle names a class by module and name, and holds what its objects had. So a field that is new is missing in old
-states unless the class has a value for it, and nothing turns an old value into one of another type. No user code runs
-for this: the classes say it themselves, by their annotations, slots, values and the source of their methods.
+A pickle contains the name of a class and the attributes of the object. So a new field is missing in old states, unless
+the class has a value for it, and an old value keeps its old type. No user code runs to find the shape: it is derived
+from annotations, slots and values of the classes, and from the source of their methods.
 """
 
 import ast
@@ -22,23 +22,23 @@ from wallaroo.check.source_tree import source_tree
 from wallaroo.message.serialization import Serializer
 
 MAX_FIELDS, MAX_CHARACTERS = 1000, 1000
-MUST, UNSURE = "!", "?"  # cannot be missing in old states; may read them or not
-# With one of these a class is written and read in its own way.
+MUST, UNSURE = "!", "?"  # a field that old states must have; a type that may or may not be able to read them
+# A class with one of these methods controls how its objects are written and read.
 HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
 _DISPLAYS = {
     ast.List: list, ast.ListComp: list, ast.Dict: dict, ast.DictComp: dict, ast.Set: set, ast.SetComp: set,
     ast.Tuple: tuple, ast.JoinedStr: str,
 }  # fmt: skip
-_CLOSED = (str, bytes, bytearray, range)  # collections that hold nothing of a program's own
+_CLOSED = (str, bytes, bytearray, range)  # collections that cannot contain objects of the program
 
 
 def state_shape(maker: Any, serializer: Serializer, is_own: Callable[[str], bool]) -> dict[str, str] | None:
-    """Return the types of a state's fields by their paths; None: nobody can know.
+    """Return the types of a state's fields by path; None if they cannot be known.
 
     Args:
-        maker: The class, or what makes the state: a function, or an object with `build`.
+        maker: Makes the state: a class, a function, or an object with `build`.
         serializer: The application's functions.
-        is_own: Says of the name of a module whether it is the program's own.
+        is_own: Returns, for the name of a module, whether the program owns it.
 
     Example:
         >>> @dataclass
@@ -75,18 +75,18 @@ def _short(text: str) -> str:
 
 
 def codec_text(codec: Any) -> str:
-    """Describe a codec of Goka: one of the SDK always writes alike."""
+    """Describe a codec of Goka. Codecs of the SDK never change, but those of the program may."""
     kind = type(codec)
     return kind.__name__ if kind.__module__.startswith("wallaroo.") else named(kind) + UNSURE
 
 
 def named(cls: type) -> str:
-    """Return the name by which a pickle finds a class."""
+    """Return the name under which a pickle refers to a class."""
     return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _own_classes(is_own: Callable[[str], bool], root: type) -> Iterator[tuple[str, str]]:
-    """Yield each class of the program, and the shape of its objects: a list may hold any of them."""
+    """Yield each class of the program with the shape of its objects, since e.g. a list may contain any of them."""
     for name, module in sorted(sys.modules.items()):
         if not is_own(name):
             continue
@@ -105,12 +105,12 @@ def _own_classes(is_own: Callable[[str], bool], root: type) -> Iterator[tuple[st
 
 @dataclass(slots=True)
 class _Shaper:
-    """Describes types; notes the fields of classes below their path.
+    """Describes types, and records the fields of classes by path.
 
     Attributes:
-        is_open: Whether something may hold any object at all.
-        within: The classes that the one at hand is part of.
-        root: The state's own class, if it is the program's.
+        is_open: Whether a part of the state may be or contain any object.
+        within: The classes that enclose the present one.
+        root: The class of the state, if it belongs to the program.
     """
 
     is_own: Callable[[str], bool]
@@ -120,10 +120,10 @@ class _Shaper:
     root: type = object
 
     def of_maker(self, maker: Any) -> str | None:
-        """Describe the objects that a class, a function, or an object with `build` makes."""
+        """Describe the objects made by a class, a function, or an object with `build`."""
         if isinstance(maker, type) and not callable(vars(maker).get("build")):
             return self.text(maker, "")
-        inner = getattr(maker, "state_class", None)  # of a StateBuilder
+        inner = getattr(maker, "state_class", None)  # e.g. of a StateBuilder
         if inner is not None:
             return self.of_maker(inner)
         build = getattr(maker, "build", maker)
@@ -139,7 +139,7 @@ class _Shaper:
         return texts.pop() if len(texts) == 1 else None
 
     def text(self, hint: Any, path: str) -> str:
-        """Describe a type or an annotation; the fields of the program's own classes are noted below `path`."""
+        """Describe a type or an annotation, and record the fields of the program's classes below `path`."""
         if hint is None or hint is type(None):
             return "None"
         origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -177,7 +177,7 @@ class _Shaper:
             self.within.pop()
 
     def _own(self, cls: type, path: str) -> str:
-        """Describe a class of the program, and note its fields."""
+        """Describe a class of the program, and record its fields."""
         parts = [part for part in cls.__mro__ if part is not object and part.__module__ not in ("typing", "abc")]
         outer = [part for part in parts if not self.is_own(part.__module__)]
         hooks = [vars(part)[name] for part in parts for name in HOOKS if name in vars(part)]
@@ -190,7 +190,7 @@ class _Shaper:
         for name, text in fields.items():
             self.fields[start + name] = _unsure(text) if hooks else text
         text = named(cls)
-        # What lies outside of the program may keep more, such as the items of a dict.
+        # A base class from outside of the program may have more data, e.g. the items of a dict.
         if outer:
             self.is_open, text = True, f"{text} on {', '.join(map(named, outer))}"
         slots = sorted({name for part in parts for name in _slots(part)})
@@ -199,7 +199,7 @@ class _Shaper:
         return text + UNSURE if hooks else text
 
     def _fields(self, part: type, path: str, cls: type) -> dict[str, str]:
-        """Return the fields that one class declares: by annotations, by values, and by assignments in its methods."""
+        """Return the fields that one class declares by annotations, values, and assignments in its methods."""
         hints = {name: hint for name, hint in _hints(part).items() if name in _annotations(part)}
         of_class = {each.name for each in fields(part)} if is_dataclass(part) else set()
         below = f"{path}." if path else ""
@@ -221,7 +221,7 @@ class _Shaper:
         return declared
 
     def _assigned(self, part: type, below: str, known: set[str]) -> Iterator[tuple[str, str]]:
-        """Yield the fields that methods assign to; the constructor's last, since each object has them."""
+        """Yield the fields that methods assign; fields of the constructor come last, since each object has them."""
         try:
             tree = source_tree(part)
         except (OSError, TypeError, SyntaxError):
@@ -242,7 +242,7 @@ class _Shaper:
     def _of_target(
         self, method: ast.FunctionDef, value: ast.expr | None, annotation: ast.expr | None, path: str, names: Any
     ) -> str:
-        """Describe the value that a method assigns: by its annotation, else by the value."""
+        """Describe the value that a method assigns, by its annotation or else by the value."""
         if annotation is None:
             return self.value(value, path, _names_in(method, names))
         hint = _evaluated(annotation, names)
@@ -251,7 +251,7 @@ class _Shaper:
         return self._unknown(annotation) if isinstance(hint, ast.expr) else self.text(hint, path)
 
     def value(self, node: ast.expr | None, path: str, names: Mapping[str, Any]) -> str:
-        """Describe the value of an expression, without running it."""
+        """Describe the value of an expression without running it."""
         if isinstance(node, ast.Constant):
             return self.text(type(node.value), path)
         kind: Any = next((kind for display, kind in _DISPLAYS.items() if isinstance(node, display)), None)
@@ -273,7 +273,7 @@ class _Shaper:
 
 
 def _sets_by_name(node: ast.AST) -> bool:
-    """Say whether code may set attributes whose names it does not show."""
+    """Return whether code may set attributes whose names the source does not show."""
     is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("setattr", "vars")
     return is_call or isinstance(node, ast.Attribute) and node.attr in ("__dict__", "__setattr__")
 
@@ -288,7 +288,7 @@ def _targets(method: ast.FunctionDef) -> Iterator[tuple[str, ast.expr | None, as
 
 
 def _names_in(method: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the names of a method without arguments; those of its own variables are left out."""
+    """Return the values of the names in a method: globals and defaults of parameters, without its local variables."""
     local = {node.id for node in ast.walk(method) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     known = {name: value for name, value in names.items() if name not in local}
     parameters = [*method.args.posonlyargs, *method.args.args]
@@ -308,7 +308,7 @@ def _names_in(method: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, An
 
 
 def _evaluated(node: ast.expr, names: Mapping[str, Any]) -> Any:
-    """Return the value of a name, a module's attribute, a constant or an annotation; of other nodes the node itself."""
+    """Return the value of a name, an attribute, a constant or an annotation; for other nodes return the node itself."""
     allowed = (
         ast.Name,
         ast.Attribute,
@@ -351,7 +351,7 @@ def _of_dataclasses(hook: Any) -> bool:
 
 
 def _positional(cls: type, hooks: Sequence[Any]) -> list[str]:
-    """Return the fields of a class whose objects are written without the names of their fields, in order."""
+    """Return the fields in order if pickles of the class do not contain field names, else an empty list."""
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return list(cls._fields)
     if is_dataclass(cls) and hooks and all(map(_of_dataclasses, hooks)):

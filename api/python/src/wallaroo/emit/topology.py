@@ -26,7 +26,7 @@ CALL_DEADLINE_MS = 60_000
 
 
 def canonical(document: Mapping[str, Any]) -> str:
-    r"""Return a document in canonical form; its keys must be in schema order already.
+    r"""Return a document as canonical JSON. Its keys must be in schema order already.
 
     Example:
         >>> canonical({"name": "a\u2028b", "sinks": []})
@@ -36,7 +36,7 @@ def canonical(document: Mapping[str, Any]) -> str:
 
 
 def interface_hash(document: Mapping[str, Any]) -> str:
-    """Return the hash of all that a worker and a document must share: everything but `workers` and addresses."""
+    """Return the hash of a document without `workers` and addresses; it must be equal for worker and topology."""
     pipelines = [
         pipeline | {part: [_without_address(item) for item in pipeline[part]] for part in ("sources", "sinks")}
         for pipeline in document["pipelines"]
@@ -50,10 +50,10 @@ def topology(application: Application, directory: str, program: str, args: Seque
     """Return the topology document of an application.
 
     Args:
-        application: What the program's setup returned.
-        directory: The program's directory: files are named relative to it, and what lies in it is hashed.
-        program: How the program was named.
-        args: What the application saw on its command line, without the program's name.
+        application: The application that the program's setup returned.
+        directory: The program's directory. File names are relative to it, and its source files are hashed.
+        program: Name of the program, as the user wrote it.
+        args: The application's command line, without the program's name.
     """
     document: dict[str, Any] = {
         "topology_version": TOPOLOGY_VERSION,
@@ -69,7 +69,7 @@ def topology(application: Application, directory: str, program: str, args: Seque
 
 
 def library_document(library: Library, directory: str, program: str, args: Sequence[str]) -> dict[str, Any]:
-    """Return the worker of a library, and its offers; arguments as for `topology`."""
+    """Return the worker and the offers of a library; arguments as for `topology`."""
     offers = [library.offers[name] for name in sorted(library.offers)]
     subject = {"components": [offer.to_json() for offer in offers]}
     digest = "sha256:" + hashlib.sha256(canonical(subject).encode()).hexdigest()
@@ -100,7 +100,7 @@ def _worker(
 
 
 def code_hash(directory: str) -> str:
-    """Return the hash of the program's source files: the modules that were loaded from its directory."""
+    """Return the hash of the program's source files: all modules that were loaded from its directory."""
     files, real = {}, os.path.realpath(directory)
     for module in list(sys.modules.values()):
         if (place := source_place(getattr(module, "__file__", None), real)) is not None:
@@ -113,9 +113,9 @@ def code_hash(directory: str) -> str:
 
 
 def source_place(file: object, directory: str) -> tuple[str, str] | None:
-    """Return name below a resolved directory and path of a module's file; None: it is not the program's own."""
+    """Return a module's file relative to a resolved directory, and its path; None if the program does not own it."""
     installed = _installed()
-    # To resolve a path costs more than all else, and hundreds of modules are loaded.
+    # Hundreds of modules are loaded, and to resolve a path is slow, so installed modules are excluded before.
     if not isinstance(file, str) or not file.endswith(".py") or file.startswith(installed):
         return None
     real, below = os.path.realpath(file), os.path.join(directory, "")
@@ -195,7 +195,7 @@ def _ordered(application: Application) -> list[Component]:
 
 
 def _shapes(application: Application, directory: str) -> dict[str, dict[str, str] | None]:
-    """Return the shape of the state of each step by the path of its component: of a window the step's own."""
+    """Return the shape of each state by the path of the component that makes it; for a window this is the step."""
     steps = [step for pipeline in application.pipelines for step in pipeline.steps if step.state is not None]
     places = {component.path for component in application.components}
     is_own = _is_own(directory)
@@ -208,7 +208,7 @@ def _shapes(application: Application, directory: str) -> dict[str, dict[str, str
 
 
 def _is_own(directory: str) -> Callable[[str], bool]:
-    """Return a function that decides by the name of a module whether it is the program's own."""
+    """Return a function that returns, for the name of a module, whether the program owns it."""
     real = os.path.realpath(directory)
 
     @cache

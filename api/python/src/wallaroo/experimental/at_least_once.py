@@ -245,7 +245,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         return False
 
     def send_next(self) -> bool:
-        """Write the next message and return True, or return False if there is none. Only called if there is a credit."""
+        """Write the next message and return True, or return False if there is none. Called only with a credit left."""
         return False
 
     def stream_added(self, stream: Stream) -> None:
