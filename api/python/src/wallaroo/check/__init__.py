@@ -1,1 +1,1 @@
-"""Checks at the declaration: names and addresses, states that cannot be kept, and objects that keep something."""
+"""Checks of a declaration: names and addresses, states that cannot be saved, and objects that keep data."""

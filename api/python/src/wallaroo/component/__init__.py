@@ -1,1 +1,1 @@
-"""The parts of user code: decorated functions and classes, windows, and the application of them all."""
+"""The parts of user code: decorated functions and classes, windows, and the application that consists of them."""

@@ -55,7 +55,7 @@ class Generator:
 
 @dataclass(slots=True)
 class Source:
-    """Where messages come from.
+    """A source of messages.
 
     Attributes:
         kind: `tcp`, `kafka`, `spark`, `connector` or `generator`.
@@ -158,7 +158,7 @@ class Step:
 
 @dataclass(slots=True)
 class Sink:
-    """Where messages go.
+    """A sink for messages.
 
     Attributes:
         kind: `tcp`, `kafka` or `spark`.

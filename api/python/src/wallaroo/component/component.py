@@ -208,12 +208,12 @@ def outputs_of(component: Any) -> tuple[str, ...]:
 def _names(component: Any, attribute: str) -> tuple[str, ...]:
     cls = component if isinstance(component, type) else type(component)
     names = getattr(component, attribute, ()) if hasattr(cls, attribute) else ()
-    # Another program's class may have an attribute of this name that is no declaration.
+    # The class of a program may use an attribute with this name for other data.
     return tuple(names) if isinstance(names, (tuple, list)) and all(isinstance(name, str) for name in names) else ()
 
 
 def other_generation(place: Place, parameter: str, component: Any, actual: str, expected: str, *, fix: str) -> None:
-    """Record that a part of one generation of the API is used where one of another belongs."""
+    """Record that a part made for one of the two APIs is passed to the other one."""
     place.add(
         "T207", declared_at(component), method=place.method, parameter=parameter, fix=fix,
         actual=f"{_name(component)}, made for {actual}", expected=f"one for {expected}",

@@ -123,7 +123,7 @@ def state_computation(
     Args:
         name: Name of the step.
         state: Class that makes the state of a key; its constructor takes no arguments. The objects must be mutable
-            (T207), and must hold in themselves what they collect (T234).
+            (T207), and must keep their data in attributes of the object, not of the class or module (T234).
         outputs: Names of further outputs, as for `computation`.
         ttl: How long a state is kept after the last message of its key; with a ttl, `persist` has no effect and the
             state is always saved. None keeps states for ever.

@@ -250,7 +250,9 @@ class TimedWindowsBuilder:
         return text + (f".with_late_data_policy({self._given['late']!r})" if "late" in self._given else "")
 
     def with_delay(self: B, delay: int) -> B:
-        """Keep windows open for `delay` more nanoseconds, for late messages; rounded up to a multiple of the slide.
+        """Keep windows open for `delay` more nanoseconds, for late messages.
+
+        For range windows the delay is rounded up to a multiple of the slide, which by default is the range.
 
         Raises:
             WallarooParameterError: T207 if `delay` is not 0 nanoseconds to 365 days, or a delay is set already.

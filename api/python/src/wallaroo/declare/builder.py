@@ -107,8 +107,8 @@ class ApplicationBuilder:
     def to(self, computation: Stateless, *, on_error: str | None = None) -> "ApplicationBuilder":
         """Send each message to a computation.
 
-        An object whose attributes change between messages is one object for the whole application, as in Wallaroo 0.1:
-        it sees all messages in order of arrival, and is saved like a state. Other computations run in parallel.
+        An object that keeps data between messages, e.g. in a list, is one object for the whole application, as in
+        Wallaroo 0.1: it sees all messages in arrival order, and is saved like a state. Others run in parallel.
 
         Args:
             computation: A function with `@computation` or `@computation_multi`, or a class or object with `name()` and

@@ -53,7 +53,7 @@ class Kind(Enum):
 @cache
 def catalogue() -> Mapping[str, Mapping[str, str]]:
     """Return the error catalogue: the `name`, `kind`, `message` and `fix` of each code."""
-    text = pkgutil.get_data(__package__, "errors.json")  # `importlib.resources` imports modules that a program may shadow
+    text = pkgutil.get_data(__package__, "errors.json")  # importlib.resources has imports that a program may shadow
     return {entry["code"]: entry for entry in json.loads(text or "")["errors"]}
 
 

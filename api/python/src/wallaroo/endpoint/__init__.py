@@ -1,1 +1,1 @@
-"""Sources and sinks: their configs, and the options of the command line that they come from."""
+"""Sources and sinks: their configs, and the command line options with which they are configured."""

@@ -181,7 +181,7 @@ class ThrottledFileReader(FramedFileReader):
         self._unacknowledged.clear()
 
     def wallaroo_acked(self, point_of_ref: int) -> None:
-        """Remove acknowledged messages from the number of unacknowledged ones."""
+        """Remove acknowledged messages from the unacknowledged ones."""
         while self._unacknowledged and self._unacknowledged[0] <= point_of_ref:
             self._unacknowledged.popleft()
 

@@ -81,7 +81,7 @@ class String:
         return value.encode("utf-8", "surrogateescape")
 
     def decode(self, data: bytes | None) -> str:
-        """Return the text; an empty one for None."""
+        """Return the text; an empty text if `data` is None."""
         return (data or b"").decode("utf-8", "surrogateescape")
 
 
@@ -142,7 +142,7 @@ class Json:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
     def decode(self, data: bytes | None) -> Any:
-        """Return the value; None for None.
+        """Return the value; None if `data` is None.
 
         Raises:
             ValueError: The bytes are not JSON.

@@ -11,7 +11,7 @@ START_S = 600.0
 
 
 class Lookups:
-    """The lookup tables of a group. Views read them; they start with the first message of a process.
+    """The lookup tables of a group. Views, which start with the first message of a process, read the tables.
 
     Args:
         brokers: HOST:PORT of some brokers.

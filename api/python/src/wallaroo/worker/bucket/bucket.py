@@ -181,7 +181,7 @@ class BucketRun:
         self._changed = {}
         self._state, self._visits = state, VisitTurn(self._stage, state, self._changed)
         self._timed = TimedTurn(self._visits, self._messages, self._in_place, is_careful=is_careful)
-        self._before = self._unread(state) if is_careful else None  # states to restore after failures; fast: None
+        self._before = self._unread(state) if is_careful else None  # to restore states; None at full speed
         self._stage.flight[MESSAGE] = OUTSIDE
 
     def _of_states(self, turn: WindowTurn, state: BucketState) -> Iterator[Messages | Visit | Tick]:

@@ -69,7 +69,7 @@ class BucketRequests:
         """Return the next request of the state log of a call.
 
         Raises:
-            BucketProtocolError: Another request came. Only bucket calls may come before; they wait.
+            BucketProtocolError: A request of another kind came. Only bucket calls may come before the log.
         """
         for request in self._requests:
             if request.WhichOneof("kind") == "bucket":

@@ -52,7 +52,7 @@ Values = ValueCodec | CodedValues
 def read_messages(
     values: Values, frame: Frame, enters: Callable[[int], bool] | None = None
 ) -> tuple[list[Any], dict[int, Unread]]:
-    """Return the messages of a frame, with None for those that cannot be read, and these by position.
+    """Return a frame's messages, with None for unreadable ones, and the unreadable ones by position.
 
     Args:
         values: Reads the values.

@@ -344,7 +344,7 @@ def cut_ranges(
     while start < len(ends):
         before = ends[start - 1] if start else 0
         end = bisect_right(ends, before + limit) + 1
-        # Closing after the message that exceeds the limit must not exceed what a frame can hold.
+        # A frame includes the message that exceeds the limit, unless the frame would then be too large.
         if end > len(ends) or (end - 1 > start and ends[end - 1] - before > MAX_JOINED_BYTES):
             end = min(end - 1, len(ends))
         end = max(end, start + 1)

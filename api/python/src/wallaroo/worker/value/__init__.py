@@ -1,1 +1,1 @@
-"""Messages and states between bytes and objects, and dead letters of those that fail."""
+"""Conversion of messages and states between bytes and objects, and dead letters."""

@@ -1,1 +1,1 @@
-"""Windows of one step: their states, when ticks concern them, and the order of messages."""
+"""Windows of one step: their states, the ticks at which they are due, and the order of messages."""
