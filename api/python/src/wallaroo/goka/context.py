@@ -224,7 +224,8 @@ class Context:
 
         Returns:
             `done(error=None)`, which must be called. If it is called with an error, the application stops and nothing
-            is committed. It must not depend on later messages, as the worker waits for it before it gets more of them.
+            is committed. The call must not depend on later messages, because the worker waits for it before it gets
+            them.
         """
         return deferred.begin(f"could not commit message with key '{shown(self.key)}'")
 

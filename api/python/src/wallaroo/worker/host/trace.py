@@ -83,8 +83,9 @@ def is_wanted(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def service(application: str, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables that name the service of an application's worker; empty if the environment names a service.
+    """Return the variables that name the service of an application's worker.
 
+    They are empty if the environment names a service, or no receiver of traces.
     A worker that hosts a library needs them, since it does not know the application.
 
     Example:
@@ -272,7 +273,7 @@ def call_span(application: str, method: str, metadata: Iterable[tuple[str, Any]]
 
 
 def within(span: Span, replies: Generator[Any, None, None]) -> Iterator[Any]:
-    """Yield the replies of a call, and run its user code within the span. The span ends with the last reply."""
+    """Yield the replies of a call, and run its user code within the span, which ends with the call and has its failure."""
     error = ""
     try:
         while (reply := span.run(lambda: next(replies, None))) is not None:
