@@ -273,7 +273,7 @@ def call_span(application: str, method: str, metadata: Iterable[tuple[str, Any]]
 
 
 def within(span: Span, replies: Generator[Any, None, None]) -> Iterator[Any]:
-    """Yield the replies of a call, and run its user code within the span, which ends with the call and has its failure."""
+    """Yield the replies of a call, and run its user code within the span. The span gets the failure of the call."""
     error = ""
     try:
         while (reply := span.run(lambda: next(replies, None))) is not None:
