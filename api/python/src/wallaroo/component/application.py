@@ -1,4 +1,4 @@
-"""The application that a program declares: its pipelines, with their sources, steps and sinks."""
+"""The application that a program declares, of pipelines of sources, steps and sinks."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -165,7 +165,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod
 
 
 def _time(place: Place, component: Any, call: ComponentMethod, *, has_state: bool, may_yield: bool) -> None:
-    """Read the timers of a computation and the time to live of its states."""
+    """Read the timers of a computation, and the time to live of a key's state."""
     call.timers, owner = _names(component, "timers"), f'{call.kind} "{call.name}"'
     ttl = (
         getattr(component, "ttl", None)

@@ -1,4 +1,4 @@
-"""Lines over TCP: a decoder and an encoder of lines, e.g. for `nc` and for JSON lines."""
+"""Lines over TCP: a decoder of lines and an encoder of lines, e.g. for `nc` and for JSON lines."""
 
 from collections.abc import Callable
 from typing import Any, overload

@@ -223,7 +223,7 @@ class Windows:
 
 
 class RangeWindows(Windows):
-    """Windows of a fixed span of time."""
+    """Windows over a span of time."""
 
 
 class SessionWindows(Windows):
@@ -231,7 +231,7 @@ class SessionWindows(Windows):
 
 
 class CountWindows(Windows):
-    """Windows of a fixed number of messages."""
+    """Windows of a number of messages."""
 
 
 class TimedWindowsBuilder:
@@ -291,7 +291,7 @@ class TimedWindowsBuilder:
 
 
 class RangeWindowsBuilder(TimedWindowsBuilder):
-    """Describes windows of a fixed span of time; each method returns a new builder."""
+    """Describes windows over a span of time; each method returns a new builder."""
 
     _function, _size = "range_windows", "range"
 

@@ -20,7 +20,7 @@ TOPOLOGY_STATUS = 3
 
 
 def result_of(app: str, args: Sequence[str]) -> dict[str, Any]:
-    """Return the program's declaration, `{"topology"}` or `{"library"}`, or its faults, `{"diagnostics"}`."""
+    """Return the program's declaration, `{"topology": ...}` or `{"library": ...}`; its faults as `{"diagnostics"}`."""
     warnings.simplefilter("default")
     try:
         return load(app, args).to_json()
@@ -68,7 +68,7 @@ def emit_to_file(app: str, file: str, default_args: Sequence[str] = ()) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command, and return the exit status."""
+    """Run the command; returns the exit status."""
     if not arguments:
         print("usage: python -m wallaroo.emit APP [ARGUMENTS OF THE APPLICATION]", file=sys.stderr)
         return USAGE_STATUS

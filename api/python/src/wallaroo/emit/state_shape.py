@@ -120,7 +120,7 @@ class _Shaper:
     root: type = object
 
     def of_maker(self, maker: Any) -> str | None:
-        """Describe the objects made by a class, a function, or an object with `build`."""
+        """Describe the objects that a class, a function, or an object with `build` makes."""
         if isinstance(maker, type) and not callable(vars(maker).get("build")):
             return self.text(maker, "")
         inner = getattr(maker, "state_class", None)  # e.g. of a StateBuilder
@@ -177,7 +177,7 @@ class _Shaper:
             self.within.pop()
 
     def _own(self, cls: type, path: str) -> str:
-        """Describe a class of the program, and record its fields."""
+        """Describe a class of the program, and note its fields."""
         parts = [part for part in cls.__mro__ if part is not object and part.__module__ not in ("typing", "abc")]
         outer = [part for part in parts if not self.is_own(part.__module__)]
         hooks = [vars(part)[name] for part in parts for name in HOOKS if name in vars(part)]
@@ -199,7 +199,7 @@ class _Shaper:
         return text + UNSURE if hooks else text
 
     def _fields(self, part: type, path: str, cls: type) -> dict[str, str]:
-        """Return the fields that one class declares by annotations, values, and assignments in its methods."""
+        """Return the fields that one class declares: by annotations, by values, and by assignments in its methods."""
         hints = {name: hint for name, hint in _hints(part).items() if name in _annotations(part)}
         of_class = {each.name for each in fields(part)} if is_dataclass(part) else set()
         below = f"{path}." if path else ""
@@ -242,7 +242,7 @@ class _Shaper:
     def _of_target(
         self, method: ast.FunctionDef, value: ast.expr | None, annotation: ast.expr | None, path: str, names: Any
     ) -> str:
-        """Describe the value that a method assigns, by its annotation or else by the value."""
+        """Describe the value that a method assigns: by its annotation, else by the value."""
         if annotation is None:
             return self.value(value, path, _names_in(method, names))
         hint = _evaluated(annotation, names)
@@ -251,7 +251,7 @@ class _Shaper:
         return self._unknown(annotation) if isinstance(hint, ast.expr) else self.text(hint, path)
 
     def value(self, node: ast.expr | None, path: str, names: Mapping[str, Any]) -> str:
-        """Describe the value of an expression without running it."""
+        """Describe the value of an expression, without running it."""
         if isinstance(node, ast.Constant):
             return self.text(type(node.value), path)
         kind: Any = next((kind for display, kind in _DISPLAYS.items() if isinstance(node, display)), None)

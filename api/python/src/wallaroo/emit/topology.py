@@ -69,7 +69,7 @@ def topology(application: Application, directory: str, program: str, args: Seque
 
 
 def library_document(library: Library, directory: str, program: str, args: Sequence[str]) -> dict[str, Any]:
-    """Return the worker and the offers of a library; arguments as for `topology`."""
+    """Return the worker of a library, and its offers; arguments as for `topology`."""
     offers = [library.offers[name] for name in sorted(library.offers)]
     subject = {"components": [offer.to_json() for offer in offers]}
     digest = "sha256:" + hashlib.sha256(canonical(subject).encode()).hexdigest()
@@ -100,7 +100,7 @@ def _worker(
 
 
 def code_hash(directory: str) -> str:
-    """Return the hash of the program's source files: all modules that were loaded from its directory."""
+    """Return the hash of the program's source files: the modules that were loaded from its directory."""
     files, real = {}, os.path.realpath(directory)
     for module in list(sys.modules.values()):
         if (place := source_place(getattr(module, "__file__", None), real)) is not None:

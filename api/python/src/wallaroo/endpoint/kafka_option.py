@@ -15,7 +15,7 @@ _OFFSET = r"(START|END|0|-?[1-9][0-9]*)"
 
 
 class _Kind(NamedTuple):
-    """The syntax of an option's values."""
+    """The form of an option's values."""
 
     expected: str
     example: str

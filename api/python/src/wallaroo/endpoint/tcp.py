@@ -136,7 +136,7 @@ class TCPSinkConfig(SinkConfig):
         self.host, self.port = host, port
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind and the address."""
+        """Return the kind, and the address."""
         host, port = check.address(place, "sink", self.host, self.port, self.location)
         return "tcp", {"host": host, "port": port}
 

@@ -150,7 +150,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
             self._stopped.wait(self._delay)
 
     def run(self) -> None:
-        """Send until `is_finished`; connect again if the connection breaks."""
+        """Send until `is_finished`; connect again when the connection breaks."""
         while not self._stopped.is_set() and not self.is_finished():
             try:
                 self._step()

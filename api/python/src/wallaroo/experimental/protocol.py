@@ -87,7 +87,7 @@ def restart() -> bytes:
 
 
 def framed(tag: int, fields: bytes) -> bytes:
-    """Return a frame with a tag and fields."""
+    """Return a frame of its tag and fields."""
     return _U32.pack(len(fields) + 1) + bytes((tag,)) + fields
 
 

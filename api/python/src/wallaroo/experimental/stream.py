@@ -73,11 +73,11 @@ class TimedStreamDecoder(StreamDecoder):
 
 
 class OctetEncoder(Encoder[..., Any]):
-    """Converts a message to a payload of the connector protocol."""
+    """Turns a message into the payload of the connector protocol."""
 
 
 class OctetDecoder(BaseWrapped[..., Any]):
-    """Converts a payload of the connector protocol to a message."""
+    """Turns the payload of the connector protocol into a message."""
 
     kind = "decoder"
     parameters = ("bs",)

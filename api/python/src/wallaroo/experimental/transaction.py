@@ -31,7 +31,7 @@ class Order:
 
 
 def framed(order: Order) -> bytes:
-    """Return the frame of an order."""
+    """Return the frame that carries an order."""
     return protocol.message(CONTROL, 0, 0, b"", bytes((order.tag,)) + _fields(order))
 
 

@@ -170,7 +170,7 @@ def encode_body(
     headers: Sequence[bytes] = (),
     absent: Sequence[int] = (),
 ) -> tuple[int, list[bytes]]:
-    """Write the columns of a frame, and return its flags and the parts of its body."""
+    """Write the columns of a frame; returns its flags and the parts of its body."""
     flags = (
         (KEYS if keys else 0)
         | (SEQUENCES if sequences else 0)
@@ -249,7 +249,7 @@ def split_frames(data: bytes) -> Iterator[tuple[FrameHeader, int, int]]:
 
 
 class _Body:
-    """Reads the sections of a body from front to back, never past its end."""
+    """Takes the sections of a body from front to back, never past its end."""
 
     def __init__(self, data: bytes, start: int, end: int) -> None:
         self.data, self.at, self.end = data, start, end

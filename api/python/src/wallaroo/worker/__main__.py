@@ -36,7 +36,7 @@ DEFAULT_CACHE_BYTES = 512 * 1024 * 1024  # as SPECIFICATION.md says
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the worker, and return the exit status."""
+    """Run the worker; returns the exit status."""
     mode = os.environ.get("WALLAROO_MODE")
     needed = {"worker": "WALLAROO_WORKER_DIR", "emit": "WALLAROO_EMIT_FILE"}
     if len(arguments) != 1 or mode not in needed or needed[mode] not in os.environ:

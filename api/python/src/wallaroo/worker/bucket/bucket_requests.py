@@ -7,7 +7,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 
 
 class BucketProtocolError(Exception):
-    """The client violated the protocol."""
+    """The client broke the protocol."""
 
 
 class BucketRequests:

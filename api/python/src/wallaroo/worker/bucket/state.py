@@ -24,7 +24,7 @@ ENTRY_COST = 16  # bytes of a state in an entry in addition to its key and its d
 
 
 class Version(NamedTuple):
-    """The version of a bucket's state. (0, 0) is the version of the empty state."""
+    """The version of a bucket's state: (0, 0) is the empty state."""
 
     counter: int
     nonce: int

@@ -1,4 +1,4 @@
-"""Timed state steps in one bucket call: their messages, and the timers that become due at messages and ticks."""
+"""Timed state steps in one bucket call: their messages, and the timers that are due at messages and ticks."""
 
 from collections import Counter
 from collections.abc import Callable

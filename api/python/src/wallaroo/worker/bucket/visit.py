@@ -23,7 +23,7 @@ Visitor = Callable[[bytes, bytes, Any], Any]  # from a key, a message and a stat
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A visit. `ordinal` is its ordinal in the call, plus 1."""
+    """A visit. `ordinal` is 1 + its ordinal in the call."""
 
     sequence: int
     id: int

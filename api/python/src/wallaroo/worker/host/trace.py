@@ -54,7 +54,7 @@ class FirstFailure(logging.Handler):
         self._stream, self._is_said = stream, False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Report a record if it is the first one."""
+        """Report a record, if it is the first."""
         if self._is_said:
             return
         self._is_said = True

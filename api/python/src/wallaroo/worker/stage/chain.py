@@ -67,7 +67,7 @@ class ChainWriter:
         self._functions: list[int] = []
 
     def source(self) -> str:
-        """Return the source: a function `run<number>` for each entry, and the functions that they call."""
+        """Return the source: one function `run<number>` per entry, and the functions that they call."""
         for number, link in enumerate(self._links):
             if not link.input_count:
                 self._entry(number, link)
@@ -198,7 +198,7 @@ class ChainWriter:
             self._result(number, indent + 1, loops, key, value)
 
     def _sent(self, link: Link, key: str) -> str:
-        """Return the arguments of a SEND that follow the sequence."""
+        """Return the arguments of a SEND after the sequence."""
         return (f", key={key}" if link.takes_key else "") + (", time=t" if link.has_times else "")
 
     def _result(self, number: int, indent: int, loops: int, key: str = "k", checked: str = "") -> None:

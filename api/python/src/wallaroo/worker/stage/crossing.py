@@ -125,7 +125,7 @@ class SendExit(KeyedExit):
         self.dead = 0
 
     def clear(self) -> None:
-        """Remove the messages of the call."""
+        """Forget the messages of this call."""
         super().clear()
         self.dead = 0
 

@@ -88,7 +88,7 @@ class KeyExit:
         self.slots: dict[Any, Slot] = {}
 
     def clear(self) -> None:
-        """Remove the messages of the call."""
+        """Forget the messages of this call."""
         self._groups = {}
         self._int_slots.clear()
         self.slots.clear()
@@ -133,7 +133,7 @@ class KeyExit:
             put_in_order(group.sequences, group.values, group.indexes, group.times)
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
-        """Yield the frames of the call, bucket by bucket."""
+        """Yield the frames of this call, bucket by bucket."""
         for bucket in sorted(self._groups):
             group = self._groups[bucket]
             if not group.values:
@@ -170,12 +170,12 @@ class SinkExit:
         self.short = dead_letter.MAX_VALUE_BYTES // 4  # a text of so many characters is never too large
 
     def clear(self) -> None:
-        """Remove the messages of the call."""
+        """Forget the messages of this call."""
         self.values.clear()
         self.sequences.clear()
 
     def other(self, result: Any, message: Any, sequence: int) -> bytes | None:
-        """Return the bytes of a result that is long, or not exactly str or bytes; None after a dead letter."""
+        """Return the bytes of a result that is long, or neither str nor bytes exactly; None after a dead letter."""
         if isinstance(result, str):
             try:
                 result = str.encode(result)
@@ -193,7 +193,7 @@ class SinkExit:
         put_in_order(self.sequences, self.values)
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
-        """Yield the frames of the call."""
+        """Yield the frames of this call."""
         if not self.values:
             return
         try:
@@ -239,7 +239,7 @@ class KeyedExit:
         self._more: list[Any] = []
 
     def clear(self) -> None:
-        """Remove the messages of the call."""
+        """Forget the messages of this call."""
         for each in (self._values, self._sequences, self._keys, self._more):
             each.clear()
 
@@ -259,7 +259,7 @@ class KeyedExit:
         raise NotImplementedError
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
-        """Yield the frames of the call."""
+        """Yield the frames of this call."""
         sizes = [len(value) + len(key) for value, key in zip(self._values, self._keys, strict=True)]
         for start, end, _ in cut_ranges(sizes, b"", self._frame_bytes, sizes):
             keys: dict[bytes, int] = {}

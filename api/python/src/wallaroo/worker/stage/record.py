@@ -20,7 +20,7 @@ def makes_rows(sink: Sink) -> bool:
 
 
 class RecordExit(KeyedExit):
-    """Collects the results of a sink's encoder: values, each with a key and optionally a partition."""
+    """Collects the results of a sink's encoder: values, each with a key and perhaps a partition."""
 
     def put(self, result: Any, message: Any, sequence: int) -> bool:
         """Add an encoder's result, or make it a dead letter. Return False only if there is no value."""
@@ -39,7 +39,7 @@ class RecordExit(KeyedExit):
         return True
 
     def columns(self, more: Sequence[bytes], timestamp_ms: int) -> dict[str, Any]:
-        """Return the headers, which contain the partitions."""
+        """Return the headers, which hold the partitions."""
         return {"timestamp_ms": timestamp_ms, "headers": more if any(more) else ()}
 
 

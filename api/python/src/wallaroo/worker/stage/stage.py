@@ -1,4 +1,4 @@
-"""A stage that is ready to run: the user's functions, the loops around them, and the exits."""
+"""A stage made ready to run: the user's functions, the loops around them, and the exits."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -107,7 +107,7 @@ class Stage:
             self.flight, self.skips = InFlight("").words, {}
 
     def take(self, count: int) -> range:
-        """Return ordinal plus 1 of each of the next `count` messages of the call."""
+        """Return 1 + ordinal of each of the next `count` messages of the call."""
         first = self.ordinal + 1
         self.ordinal += count
         return range(first, first + count)
@@ -198,7 +198,7 @@ class Stage:
                 exit_.order()
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
-        """Yield the output frames of the call that has run."""
+        """Yield the frames of the call that has run."""
         for exit_ in self._exits:
             yield from exit_.outputs(index, timestamp_ms)
         if self.box.letters:

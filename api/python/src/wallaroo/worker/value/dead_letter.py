@@ -1,4 +1,4 @@
-"""Dead letters: messages on which user code failed."""
+"""Dead letters: messages that user code failed on."""
 
 from types import CoroutineType
 from typing import Any, NamedTuple, Protocol
@@ -64,7 +64,7 @@ class LetterBox:
         self.counts: dict[str, int] = {}
 
     def clear(self) -> None:
-        """Remove all letters."""
+        """Forget all letters."""
         self.letters, self.sequences, self.counts = [], [], {}
 
     def add(

@@ -41,7 +41,7 @@ class SessionWindow(TimedWindow):
         return not self._of(self._sessions(state), time)
 
     def _of(self, sessions: list[Session], time: int) -> list[Session]:
-        """Return the sessions to which a time belongs."""
+        """Return the sessions that a time belongs to."""
         return [each for each in sessions if each[0] - self.gap < time < each[1] + self.gap]
 
     def _add(self, state: WindowState, message: Any, time: int) -> None:

@@ -259,7 +259,7 @@ class TimedWindow(Window):
 
 
 class RangeWindow(TimedWindow):
-    """Windows of a fixed span of time."""
+    """Windows of a length of time."""
 
     def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:
         self.range: int = window["range_ms"]
@@ -336,7 +336,7 @@ class RangeWindow(TimedWindow):
 
 
 class CountWindow(Window):
-    """Windows of a fixed number of messages, which `oldest` of a state counts."""
+    """Windows of a number of messages; `oldest` of a state counts them."""
 
     waits = True
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Tick(NamedTuple):
-    """A tick. `ordinal` is its ordinal in the call, plus 1."""
+    """A tick; `ordinal` is 1 + its ordinal in the call."""
 
     sequence: int
     time: int
@@ -37,7 +37,7 @@ class MessageRun:
     ordinals: Sequence[int]
 
     def rows(self) -> Iterable[tuple[int, Any, int, int, int]]:
-        """Return ordinal plus 1, message, index of the key, sequence and time of each message."""
+        """Return 1 + ordinal, message, index of the key, sequence and time of each."""
         return zip(self.ordinals, self.messages, self.indexes, self.sequences, self.times, strict=True)
 
     def at(self, start: int, end: int) -> "MessageRun":
