@@ -1,4 +1,4 @@
-"""The gateway of a driver of this machine: `python -m wallaroo_runtime.gateway CHECKPOINT DESCRIPTOR`."""
+"""The gateway process of a driver on this machine: `python -m wallaroo_runtime.gateway CHECKPOINT DESCRIPTOR`."""
 
 import sys
 

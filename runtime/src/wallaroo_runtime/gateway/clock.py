@@ -4,9 +4,9 @@ import time
 
 
 class Clock:
-    """A clock that never goes back: its time passes on while the machine's clock is set back.
+    """A clock that never goes back: if the machine's clock is set back, this clock goes on at its normal rate.
 
-    Windows of a source's time then go on to close; a clock that is set forward is followed at once.
+    So windows still close. If the machine's clock is set forward, this clock follows at once.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The gateway's own configuration, besides the driver's."""
+"""The part of the gateway's configuration that no driver sends."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ class Limits:
     """The limits that no driver changes.
 
     Attributes:
-        buffer_bytes: Limit for the sum of all messages that have not arrived whole.
-        max_connections: Connections beyond that wait in the kernel.
+        buffer_bytes: Limit for the total size of all messages that have not arrived whole.
+        max_connections: Limit for open connections; further connections wait in the kernel.
         segment_bytes: Size of a journal segment.
-        stall_s: How long the peer of a large half message may be late; see `stall`.
-        hello_s: How long a connection to a connector source may be without HELLO.
-        look_s: How often to look for what stalls or is full, and to write the status.
+        stall_s: Seconds by which a large, partly received message may be late; see `stall`.
+        hello_s: Seconds within which a connection to a connector source must send HELLO.
+        look_s: Seconds between two checks for stalled connections and a full disk, after which the status is written.
     """
 
     buffer_bytes: int = 256 * 1024 * 1024

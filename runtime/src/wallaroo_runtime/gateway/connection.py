@@ -17,13 +17,13 @@ from wallaroo_runtime.gateway.pace import Pace
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 UNKNOWN_SIZE = "unknown size"
-RESET, EOF = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # how a connection is closed: SO_LINGER
+RESET, EOF = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # values of SO_LINGER: `close` sends a reset, or EOF
 _QUEUE = 1024
 
 
 @dataclass(slots=True)
 class Source:
-    """A source that listens at `address`; `cut` is None when only the worker can cut."""
+    """A source that listens at `address`; `cut` is None if only a worker can cut its bytes into messages."""
 
     config: pb.Source
     listener: socket.socket
@@ -32,23 +32,23 @@ class Source:
 
     @property
     def is_connector(self) -> bool:
-        """Whether its peers speak the connector protocol."""
+        """True if the peers of this source speak the connector protocol."""
         return bool(self.config.framing == CONNECTOR)
 
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """A connection and the part of a message that has not arrived whole.
+    """A connection, and the bytes of its last message if that message has not arrived whole.
 
     Attributes:
-        source: The source that it came to.
+        source: Source that the peer connected to.
         peer: Address of the peer, for people.
-        tail: What has been received of the message that is not whole.
-        wanted: Bytes that `tail` must have before it is worth looking at it again.
-        pace: How fast that message comes.
-        is_refused: Whether nothing more of it is taken; it is closed when the peer has read why.
-        taken: Value of `Intake.taken` after its last message.
-        has_ended: Whether the peer has closed its side, and all that it sent was read.
+        tail: Received bytes of the message that is not whole.
+        wanted: Number of bytes that `tail` must have before it is cut again.
+        pace: Measures whether the rest of this message comes fast enough.
+        is_refused: Whether no more input is accepted; the peer then gets some time to read the reason.
+        taken: Value of `Intake.taken` after the last message of this connection.
+        has_ended: Whether the peer has closed its side, and everything it sent was read.
     """
 
     source: Source
@@ -62,18 +62,18 @@ class Connection:
     has_ended: bool = False
 
     def look(self) -> None:
-        """Note whether the peer has closed its side and nothing of it is unread, of a connection that nobody reads."""
+        """Set `has_ended` if the peer has closed its side and no byte is unread; for a connection that is not read."""
         with contextlib.suppress(OSError):
             self.has_ended = self.has_ended or not self.socket.recv(1, socket.MSG_PEEK)
 
     def close(self, is_safe: Callable[[int], bool]) -> None:
         """Close, with EOF if the peer has closed its side and all its messages are safe, else with a reset.
 
-        EOF also follows the frame that refuses a connector: its protocol acknowledges messages for itself. A peer that
-        may still send gets a reset, since EOF could meet a message on its way.
+        A refused connector gets EOF, too, because its protocol has acknowledgements of its own. A peer that may still
+        send gets a reset: after EOF it would take a message that is under way for safe.
 
         Args:
-            is_safe: Says it of what was taken (`Intake.is_safe`).
+            is_safe: Returns whether everything up to a value of `taken` is safe (`Intake.is_safe`).
 
         """
         if self.is_refused or (self.has_ended and not self.tail and is_safe(self.taken)):
@@ -82,7 +82,7 @@ class Connection:
         self.socket.close()
 
     def cut_message(self) -> Diagnostic | None:
-        """Return the finding that the peer closed in the middle of a message; None when it did not."""
+        """Return the finding that the peer closed the connection within a message; None if it did not."""
         if not self.tail or self.is_refused:
             return None
         return Diagnostic.of(
@@ -96,17 +96,17 @@ class Connection:
 
     @property
     def size(self) -> str:
-        """How large the message is that has begun, as far as its header says."""
+        """Size of the message that has begun, as text; `UNKNOWN_SIZE` if its header does not say."""
         return f"{self.wanted} bytes" if self.wanted > len(self.tail) else UNKNOWN_SIZE
 
     def last_line(self) -> bytes:
-        """Return the line that the end of the connection ends, with a line break; empty where there is none."""
+        """Return the last line if only the end of the connection ends it, with a line break added; else nothing."""
         if not self.tail or self.is_refused or self.source.config.framing != NEWLINE:
             return b""
         return bytes(self.tail) + b"\n"
 
     def message_too_large(self, size: int) -> Diagnostic:
-        """Return the finding that a header announces too much, or that a line is too long."""
+        """Return the finding that a header announces too many bytes, or that a line is too long."""
         config = self.source.config
         details: dict[str, Any] = {
             "source": config.name,
@@ -119,7 +119,7 @@ class Connection:
 
 
 def real_address(config: pb.Source, listener: socket.socket) -> dict[str, object]:
-    """Return where a source really listens, for the status file."""
+    """Return the address at which a source really listens, for the status file."""
     host, tcp_port = listener.getsockname()[:2]
     address = f"[{host}]:{tcp_port}" if ":" in host else f"{host}:{tcp_port}"
     return {"port": config.port, "name": config.name, "address": address, "host": host, "tcp_port": tcp_port}
@@ -129,7 +129,7 @@ def listen(config: pb.Source) -> socket.socket:
     """Open the listening socket of a source.
 
     Raises:
-        RunError: R714.
+        RunError: R714 if the address cannot be used.
     """
     address = f"{config.host}:{config.tcp_port}"
     try:
@@ -156,10 +156,10 @@ def listen(config: pb.Source) -> socket.socket:
 
 
 def listen_all(configs: Iterable[pb.Source]) -> list[Source]:
-    """Return the sources, which listen; all or none.
+    """Open the listening sockets of all sources; if one cannot be opened, close the others.
 
     Raises:
-        RunError: R714.
+        RunError: R714 if an address cannot be used.
     """
     sources: list[Source] = []
     try:
@@ -180,7 +180,7 @@ def _cutter(config: pb.Source) -> Cutter | None:
 
 
 def accept(source: Source) -> Connection | None:
-    """Accept one connection; None when nobody waits.
+    """Accept one connection; returns None if no peer waits.
 
     Raises:
         OSError: There are no more descriptors or buffers.
@@ -190,9 +190,9 @@ def accept(source: Source) -> Connection | None:
     except (BlockingIOError, ConnectionAbortedError):
         return None
     accepted.setblocking(False)
-    # A peer whose machine vanished would stay here for ever.
+    # Otherwise the connection of a machine that has vanished would stay open for ever.
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # A gateway that is killed closes its sockets, too. That must not look like EOF, which says that all is safe.
+    # The system closes the sockets of a killed gateway. Peers must not see EOF then: it means that everything is safe.
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
     return Connection(source, accepted, f"{peer[0]}:{peer[1]}")
 

@@ -1,4 +1,4 @@
-"""Connector sources: programs that send each message until it is acknowledged as processed."""
+"""Connector sources: their connectors repeat each message until it is acknowledged as processed."""
 
 import hmac
 import time
@@ -20,7 +20,7 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 
 MOST_OPEN_STREAMS = 1024
 MOST_STREAMS = 65_536
-MESSAGE_BYTES = 32  # about what a message costs besides key and payload
+MESSAGE_BYTES = 32  # approximate size of a message without key and payload
 RETRY_S = 0.05
 BROKEN = "it broke the rules of the protocol"
 RULES = "SPECIFICATION.md, section 7, has the protocol"
@@ -31,9 +31,9 @@ class Streams:
     """The streams of one source.
 
     Attributes:
-        points: Stream to the id of the last message that was taken.
-        owners: Stream to the connector that sends it.
-        duplicates: Number of messages that were dropped since they had been taken before.
+        points: Id of the last message that was taken, by stream.
+        owners: Connector that sends the stream, by stream.
+        duplicates: Number of messages that were dropped because they had been taken before.
     """
 
     config: pb.Source
@@ -62,7 +62,7 @@ class ConnectorBatch:
         self.size += cost(message)
 
     def put(self, intake: Intake, port: int) -> dict[int, int]:
-        """Put them into the journal; returns the position of each stream."""
+        """Put the messages into the journal; returns the new point of each stream."""
         earliest = min(self.times)
         flags, parts = encode_body(
             self.values,
@@ -76,7 +76,7 @@ class ConnectorBatch:
 
 
 def cost(message: StreamMessage) -> int:
-    """Return about the number of bytes that a message takes in a frame."""
+    """Return the approximate number of bytes of a message in a frame."""
     return len(message.key) + len(message.payload) + MESSAGE_BYTES
 
 
@@ -84,8 +84,8 @@ class Connectors:
     """The connectors of a gateway.
 
     Args:
-        intake: Where messages go, and what knows how far they are.
-        hello_s: How long a connector may be silent at the beginning.
+        intake: Takes the messages, and knows which of them are safe and processed.
+        hello_s: Seconds within which a connector must send HELLO.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Connectors:
 
     @property
     def wait(self) -> bool:
-        """Whether a connector waits for something to be processed."""
+        """True if a connector waits for messages to be processed."""
         return any(session.deliveries for session in self._sessions.values())
 
     def timeout(self) -> float:
@@ -126,7 +126,7 @@ class Connectors:
         session.deliveries.clear()
 
     def take(self, connection: Connection, data: bytes) -> None:
-        """Take whole frames; at the first wrong one the connector is refused, earlier ones stay."""
+        """Take whole frames. A wrong frame refuses the connector; the frames before it stay taken."""
         session = self._sessions[connection]
         finding = None
         try:
@@ -143,7 +143,7 @@ class Connectors:
             self.refuse(connection, finding)
 
     def check(self, connection: Connection, cut: Cut) -> None:
-        """Refuse a frame that is too large, before it is gathered; one that has not said the cookie has less room."""
+        """Refuse a frame that is too large before it is received whole; the limit is lower before HELLO."""
         session = self._sessions[connection]
         if connection.is_refused:
             return
@@ -250,13 +250,13 @@ class Connectors:
         is_known = stream in streams.points
         streams.owners[stream] = session
         point = streams.points.setdefault(stream, notify.point)
-        # What is acknowledged must not be lost: the connector need not send it again.
+        # The connector never sends acknowledged messages again, so they must be safe before the stream opens.
         session.asked.append((self._intake.taken, stream))
         if is_known:
             session.deliver(self._intake.taken, {stream: point})
 
     def refuse(self, connection: Connection, finding: Diagnostic) -> None:
-        """Report to a connector why it is refused, and take nothing more of it; it is closed when it has read that."""
+        """Send a connector the reason why it is refused, and take no more input; `turn` closes it after `LINGER_S`."""
         self._say(finding)
         session = self._sessions[connection]
         self._release(session)
@@ -268,7 +268,7 @@ class Connectors:
         """Send connectors the frames that they wait for; called once in every turn of the event loop.
 
         Returns:
-            The connections that are to be closed.
+            The connections to close.
         """
         over = []
         for connection, session in self._sessions.items():
@@ -308,7 +308,7 @@ class Connectors:
             session.send(protocol.ack(credits, points))
 
     def status(self) -> list[dict[str, Any]]:
-        """Return the number of streams of each source, and of dropped messages, for the status file."""
+        """Return the numbers of streams and of dropped messages of each source, for the status file."""
         return [
             {
                 "name": streams.config.name,
@@ -320,7 +320,7 @@ class Connectors:
         ]
 
     def restart(self) -> None:
-        """Ask all connectors to connect again: the gateway ends."""
+        """Ask all connectors to connect again, because the gateway ends."""
         for session in self._sessions.values():
             if session.name is not None and session.leaves_at is None:
                 session.send(protocol.restart())

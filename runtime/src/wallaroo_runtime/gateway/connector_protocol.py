@@ -1,4 +1,4 @@
-"""Reads connectors' frames strictly: SPECIFICATION.md, section 7. `wallaroo.experimental.protocol` writes frames."""
+"""Strict reader of connectors' frames (SPECIFICATION.md, section 7); `wallaroo.experimental.protocol` writes them."""
 
 import struct
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Notify:
-    """A stream that a connector wants to send, and the position up to which it takes the stream to be processed."""
+    """A request to send a stream; the connector believes that the stream is processed up to `point`."""
 
     stream: int
     name: str
@@ -34,7 +34,7 @@ class Notify:
 
 @dataclass(frozen=True, slots=True)
 class StreamMessage:
-    """A message of a stream; `event_time_ns` is 0 when it has no time."""
+    """A message of a stream; `event_time_ns` is 0 if the message has no time."""
 
     stream: int
     id: int
@@ -45,7 +45,7 @@ class StreamMessage:
 
 @dataclass(frozen=True, slots=True)
 class EndOfStream:
-    """A stream that its connector sends no more of."""
+    """The end of a stream: its connector sends no more messages of it."""
 
     stream: int
 
@@ -54,10 +54,10 @@ Received = Hello | Notify | StreamMessage | EndOfStream
 
 
 def read_frames(data: bytes) -> Iterator[Received]:
-    """Yield the frames of a connector in bytes that are whole frames.
+    """Yield the frames in `data`, which holds whole frames of a connector only.
 
     Raises:
-        ProtocolError: A frame is not one of a connector's; those before it were given.
+        ProtocolError: A frame breaks the protocol; the frames before it have been yielded.
     """
     at = 0
     while at < len(data):

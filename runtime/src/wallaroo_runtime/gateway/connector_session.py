@@ -1,4 +1,4 @@
-"""One connector at the other end of a connection: the frames it may send, and those still to be sent to it."""
+"""State of one connector's connection: what the connector may send, and the frames that wait to be sent to it."""
 
 import contextlib
 from collections import deque
@@ -14,12 +14,12 @@ LINGER_S = 5.0
 
 @dataclass(slots=True)
 class Delivery:
-    """Messages that are journaled and not yet acknowledged.
+    """Messages that were taken and are not yet acknowledged.
 
     Attributes:
-        taken: Value of `Intake.taken` after them.
-        points: Stream to the id of its last one.
-        offset: Offset of the journal after them; None: they are not written yet.
+        taken: Value of `Intake.taken` after these messages.
+        points: Id of the last of these messages, by stream.
+        offset: Offset of the journal after these messages; None until they are written.
     """
 
     taken: int
@@ -32,12 +32,12 @@ class ConnectorSession:
     """The gateway's record of one connector.
 
     Attributes:
-        name: Program and instance, once it was welcomed.
-        credits: How many messages it may send.
-        asked: Streams that open when everything is safe up to a value of `Intake.taken`.
-        deliveries: In the order of the journal.
-        greets_by: When it must have said HELLO.
-        leaves_at: When waiting for a refused one ends.
+        name: Program and instance; None until HELLO is accepted.
+        credits: Number of messages that the connector may still send.
+        asked: Requested streams. Each opens when everything up to its value of `Intake.taken` is safe.
+        deliveries: Messages to acknowledge, in the order of the journal.
+        greets_by: Time by which HELLO must have come.
+        leaves_at: Time at which a refused connector is disconnected; None if it is not refused.
     """
 
     connection: Connection
@@ -52,28 +52,28 @@ class ConnectorSession:
 
     @property
     def has_unsent(self) -> bool:
-        """Whether the connector does not read the frames sent to it."""
+        """True if frames wait, since the connector does not read them."""
         return bool(self._unsent)
 
     @property
     def is_deaf(self) -> bool:
-        """Whether more than is reasonable waits for the connector."""
+        """True if more than `MOST_UNSENT_BYTES` wait for the connector."""
         return len(self._unsent) > MOST_UNSENT_BYTES
 
     def send(self, frame: bytes) -> None:
-        """Send a frame, now or when the connector has taken the earlier ones."""
+        """Send a frame, now or after the earlier frames that still wait."""
         self._unsent += frame
         self.flush()
 
     def flush(self) -> None:
         """Send as much as the connection takes."""
-        # A broken connection says so where it is read.
+        # A broken connection is noticed where it is read.
         with contextlib.suppress(OSError):
             while self._unsent and (sent := self.connection.socket.send(self._unsent)):
                 del self._unsent[:sent]
 
     def deliver(self, taken: int, points: Mapping[int, int]) -> None:
-        """Acknowledge points of streams when everything up to a value of `Intake.taken` is processed."""
+        """Note points of streams, to acknowledge when everything up to a value of `Intake.taken` is processed."""
         if len(self.deliveries) >= MOST_DELIVERIES:
             last = self.deliveries[-1]
             last.taken, last.offset = taken, None
@@ -82,7 +82,7 @@ class ConnectorSession:
             self.deliveries.append(Delivery(taken, dict(points)))
 
     def processed(self, end_messages: int, end_offset: int, committed: int) -> dict[int, int]:
-        """Return the points of streams that are processed now, each once."""
+        """Return the points of streams that are now processed and were not returned before."""
         for delivery in self._written(end_messages):
             delivery.offset = end_offset
         points: dict[int, int] = {}
@@ -91,7 +91,7 @@ class ConnectorSession:
         return points
 
     def _written(self, end_messages: int) -> Iterable[Delivery]:
-        """Yield, from the last one on, the deliveries that were written since the last look."""
+        """Yield the deliveries that were written since the last call, the latest first."""
         for delivery in reversed(self.deliveries):
             if delivery.offset is not None:
                 return

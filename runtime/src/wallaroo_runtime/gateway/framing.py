@@ -25,10 +25,9 @@ class Cut:
 
     Attributes:
         count: Number of whole messages.
-        end: Position after the last one.
-        wanted: Bytes of the message at `end`, header included, as far as its part is known; 0 when nothing is known.
-        too_large: Payload bytes of the message at `end`, as far as they are known, when they are more than allowed,
-            else 0.
+        end: Position after the last whole message.
+        wanted: Number of bytes from `end` on that the next cut needs, header included; 0 if that is not known.
+        too_large: Known payload size of the message at `end` if it is over the limit, else 0.
     """
 
     count: int
@@ -41,13 +40,13 @@ Cutter = Callable[[bytes | bytearray, int], Cut]
 
 
 class Splitter(Protocol):
-    """Cuts a stream whose framing only the user's decoder knows; called from one thread, and may block."""
+    """Cuts a stream whose framing only the user's decoder knows. One thread calls it, and a call may block."""
 
     def split(self, data: bytes) -> tuple[list[int], int]:
         """Cut bytes that begin at a message boundary.
 
         Returns:
-            The lengths of the whole messages at the start of `data`, and the bytes of the next one (0: not known).
+            The lengths of the whole messages at the start of `data`, and the length of the next one (0 if not known).
         """
 
 
@@ -57,7 +56,7 @@ def length_packer(kind: str) -> struct.Struct:
 
 
 def framer(kind: str) -> Callable[[bytes], bytes]:
-    r"""Return a function that makes wire bytes of a payload, such that cutting them gives the payload back.
+    r"""Return a function that turns a payload into wire bytes, from which a cutter gets the payload back.
 
     Args:
         kind: One of `KINDS`.
@@ -73,20 +72,20 @@ def framer(kind: str) -> Callable[[bytes], bytes]:
 
 
 def misfit(kind: str, payload: bytes) -> str:
-    """Return why a framing cannot have a payload; empty when it can."""
+    """Return the reason why a framing cannot carry a payload; empty if it can."""
     if kind == NEWLINE:
         return "a line has no line break in it" if b"\n" in payload else ""
     return f"its {len(payload)} bytes do not fit framing {kind}" if len(payload) >> (8 * _LENGTHS[kind].size) else ""
 
 
 def fixed_cutter(kind: str, max_message_bytes: int) -> Cutter:
-    r"""Return the cutter of a framing with a length of fixed size, or of lines.
+    r"""Return the cutter of a framing with a length as header, or with lines.
 
-    The cutter takes bytes that begin at a message boundary, and how many of them count.
+    The cutter takes a buffer that begins at a message boundary, and the number of bytes to use of it.
 
     Args:
         kind: One of `KINDS`.
-        max_message_bytes: Longest payload.
+        max_message_bytes: Size of the longest payload that is allowed.
 
     Example:
         >>> cutter = fixed_cutter("u16be", 100)
@@ -143,7 +142,7 @@ def splitter_cut(splitter: Splitter, data: bytes, header_bytes: int, max_message
     if wanted > header_bytes + max_message_bytes:
         return Cut(len(lengths), end, too_large=wanted - header_bytes)
     left = len(data) - end
-    # A splitter that has all of a message and does not take it would be asked the same for ever.
+    # This splitter does not take a message that is whole, so it would get the same question for ever.
     if left >= header_bytes and 0 < wanted <= left:
         reason = f"a message of {wanted} bytes was not taken out of {left} bytes"
         raise ValueError(reason)

@@ -36,21 +36,21 @@ LIMITS = Limits()
 
 
 class Gateway:
-    """One event loop over listeners and connections; nothing in it blocks but writing to the journal.
+    """One event loop over listeners and connections. Only writing to the journal blocks it.
 
     Args:
-        directory: Of the journal and the status file.
-        config: What to listen for, and how much to take.
-        splitter: Makes the splitter of a source that only its worker can cut.
-        maker: Makes the maker of a generator source.
-        has_driver: Says whether a driver lives; without one there are no ticks.
-        limits: What no driver changes.
+        directory: Directory of the journal and the status file.
+        config: Sources and limits, as the driver sends them.
+        splitter: Makes the `Splitter` of a source that only its worker can cut.
+        maker: Makes the `Maker` of a generator source.
+        has_driver: Returns whether a driver is alive; without a driver there are no ticks.
+        limits: Limits that no driver changes.
 
     Attributes:
         visits: Takes visits.
 
     Raises:
-        RunError: R714, an address cannot be used; R610 or R698 of the journal.
+        RunError: R714 if an address cannot be used; R610 if another process writes the journal; R698 if it is damaged.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class Gateway:
                 past.advance(writer.safe.offset)
             points = {each.port: points_of(each, past) for each in config.kafka}
             if points:
-                past.save()  # where a topic begins is decided once
+                past.save()  # a restart must not choose the first offsets of a topic again
             self._sources = listen_all(config.sources)
         except RunError as error:
             if writer is not None:
-                writer.close()  # a service tries again in the same process, which must not meet its own lock
+                writer.close()  # a service retries in the same process, where the old lock would refuse it
             for diagnostic in error.diagnostics:
                 self.status.say(diagnostic)
             self.status.write("failed")
@@ -104,8 +104,8 @@ class Gateway:
             for source in self._sources
             if source.cut is None
         }
-        # Connections have a selector of their own inside the outer one, so that reading pauses and goes on at once,
-        # however many there are.
+        # All connections are in a selector inside the outer one, so one call pauses or resumes reading, however many
+        # connections there are.
         self._control = selectors.DefaultSelector()
         self._traffic = selectors.EpollSelector()
         self._control.register(self._wake_read, selectors.EVENT_READ)
@@ -121,24 +121,24 @@ class Gateway:
         self._write_status("listening")
 
     def addresses(self) -> list[tuple[str, int]]:
-        """Return where the sources really listen."""
+        """Return the addresses at which the sources really listen."""
         return [source.listener.getsockname()[:2] for source in self._sources]
 
     def wake(self) -> None:
-        """Make the loop turn; from any thread or signal handler."""
+        """Make the event loop turn; any thread or signal handler may call this."""
         with contextlib.suppress(BlockingIOError):
             os.write(self._wake_write, b"\0")
 
     def stop(self) -> None:
-        """Let `run` come to its end; from any thread or signal handler."""
+        """Make `run` end; any thread or signal handler may call this."""
         self._stopping = True
         self.wake()
 
     def run(self) -> None:
-        """Serve until stopped; then make everything safe.
+        """Serve until `stop` is called, then make everything safe.
 
         Raises:
-            RunError: R800, messages that were read are lost; or what else made it end.
+            RunError: The error that ended the loop, and R800 if messages that were read are lost.
         """
         failure: OSError | RunError | None = None
         tick_at = 0.0
@@ -165,7 +165,7 @@ class Gateway:
         self._close(failure)
 
     def _tell_wait(self) -> None:
-        """Report to the driver at once that a source waits: it then sends the processed position."""
+        """Write into the status at once whether a source waits, so that the driver sends the processed position."""
         waits = self._generators.wait or self._connectors.wait or self.visits.open > 0
         if waits != self._intake.is_awaited:
             self._intake.is_awaited = waits
@@ -243,7 +243,7 @@ class Gateway:
             try:
                 connection = accept(source)
             except OSError:
-                # No descriptors or buffers: the next one that closes makes room, or the next tick tries again.
+                # No descriptors or buffers are left. Accept again after a connection closes, or at the next tick.
                 self._limit = len(self._connections)
                 return
             if connection is None:
@@ -255,7 +255,7 @@ class Gateway:
 
     def _read_connections(self) -> None:
         ready: list[Connection] = [key.data for key, _ in self._traffic.select(0)]
-        # Sources in turn, not mixed: fewer and larger frames. Those that are ready at once have no order.
+        # Read source after source: that makes fewer and larger frames. No order is promised between ready connections.
         ready.sort(key=lambda connection: connection.source.config.port)
         for connection in ready:
             if self._intake.disk_is_full:
@@ -274,7 +274,7 @@ class Gateway:
             self._end(connection)
             return
         if connection.is_refused:
-            return  # until it has read why
+            return  # the peer still has time to read why
         if connection.source.cut is None:
             self._extend(connection, size)
             self._split(connection)
@@ -294,7 +294,7 @@ class Gateway:
             self._hold_back(connection)
 
     def _hold_back(self, connection: Connection) -> None:
-        """Stop reading a connection with a large part of a message, except the one that has most, so one gets whole."""
+        """Stop reading a connection with a large partial message; only the largest one goes on, until it is whole."""
         largest = max(self._connections, key=lambda other: len(other.tail))
         if connection is not largest and connection not in self._waiting:
             self._waiting.add(connection)
@@ -302,7 +302,7 @@ class Gateway:
             self._traffic.unregister(connection.socket)
 
     def _take(self, connection: Connection, data: bytearray, cut: Cut, size: int | None = None) -> None:
-        """Take the whole messages of `data`, which is the connection's tail, or `size` bytes that just came."""
+        """Take the whole messages of `data`: the connection's tail, or a buffer with `size` bytes that just came."""
         view = memoryview(data)
         size = len(data) if size is None else size
         if cut.count:
@@ -321,11 +321,11 @@ class Gateway:
         if connection.source.is_connector:
             self._connectors.take(connection, data)
         else:
-            connection.taken = self._intake.taken + count  # before: the disk may fail
+            connection.taken = self._intake.taken + count  # set first, since `take` may raise
             self._intake.take(connection.source.config.port, count, data)
 
     def _split(self, connection: Connection) -> None:
-        """Ask the worker, and read nothing more of this connection until it has answered."""
+        """Ask the worker to cut the tail, and do not read this connection until the worker has answered."""
         if connection not in self._waiting:
             self._traffic.unregister(connection.socket)
         self._waiting.discard(connection)
@@ -343,7 +343,7 @@ class Gateway:
                 self._take(connection, connection.tail, cut)
 
     def _end(self, connection: Connection) -> None:
-        """The peer has closed its side: EOF goes back when everything is safe."""
+        """Handle that the peer has closed its side: it gets EOF as soon as its messages are safe."""
         if line := connection.last_line():
             self._take(connection, bytearray(line), Cut(1, len(line)))
         if connection.tail or connection.source.is_connector:
@@ -360,7 +360,7 @@ class Gateway:
             connection.close(self._intake.is_safe)
 
     def _drop(self, connection: Connection, diagnostic: Diagnostic | None) -> None:
-        """Close a connection that cannot go on; earlier messages stay."""
+        """Close a connection that cannot go on; its earlier messages stay taken."""
         if diagnostic is not None:
             self.status.say(diagnostic)
         with contextlib.suppress(KeyError):
@@ -376,7 +376,7 @@ class Gateway:
         self._limit = self._most
 
     def _close(self, failure: OSError | RunError | None) -> None:
-        """Write the taken messages, then end each connection as the journal is safe."""
+        """Write the taken messages, then close each connection: with EOF only if its messages are safe."""
         for source in self._sources:
             source.listener.close()
         self._kafka.close()

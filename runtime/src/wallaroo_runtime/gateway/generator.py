@@ -1,4 +1,4 @@
-"""Generator sources: a worker makes their messages, a little ahead of the processed ones."""
+"""Generator sources: a worker makes their messages, at most a few MiB ahead of the processed messages."""
 
 import queue
 import threading
@@ -25,19 +25,19 @@ class Maker(Protocol):
     def make(
         self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int
     ) -> tuple[list[bytes], int, bool, str]:
-        """Return the messages that follow `previous` (None: the first ones), and the state after them.
+        """Return the messages that follow `previous`, or the first messages if it is None.
 
         Args:
-            previous: As an earlier answer had it.
-            encoding: Of `previous`, as that answer had it; 0: not known.
-            max_count: At most so many messages.
-            max_bytes: The answer ends with the message that reaches it.
+            previous: Last message of an earlier answer.
+            encoding: Encoding of `previous`, from the same answer; 0 if it is not known.
+            max_count: Limit for the number of messages.
+            max_bytes: The answer ends with the message that reaches this size.
 
         Returns:
-            The messages, their encoding, whether it has ended, and why it cannot go on (empty: it can).
+            The messages, their encoding, whether the generator has ended, and why it cannot go on (empty if it can).
 
         Raises:
-            DiagnosticError: The worker gives no answer.
+            DiagnosticError: The worker does not answer.
         """
 
 
@@ -55,7 +55,7 @@ class Made:
 class MessageGenerator:
     """One generator source: asks its maker in a thread, one question at a time.
 
-    A slow generator is asked for few messages at once, so that each comes out when it is made.
+    A slow generator is asked for few messages at once, so that each message is taken soon after it is made.
     """
 
     config: pb.Generator
@@ -81,7 +81,7 @@ class MessageGenerator:
         self._questions.put(True)
 
     def close(self) -> None:
-        """End the thread; a call in progress is not waited for."""
+        """End the thread, without waiting for a call in progress."""
         self._questions.put(False)
 
     def _run(self) -> None:
@@ -111,7 +111,7 @@ class Generators:
     """The generator sources of a gateway.
 
     Args:
-        generators: Each with its last message.
+        generators: Generator sources, each with its last message.
     """
 
     def __init__(self, generators: list[MessageGenerator], intake: Intake, say: Callable[[Diagnostic], None]) -> None:
@@ -121,7 +121,7 @@ class Generators:
 
     @property
     def wait(self) -> bool:
-        """Whether one has made so much that it waits until that is processed."""
+        """True if a generator is so far ahead that it waits until its messages are processed."""
         return any(generator.waits for generator in self._generators)
 
     def turn(self) -> None:
@@ -148,7 +148,7 @@ class Generators:
             self._say(batch.finding)
 
     def status(self) -> list[dict[str, Any]]:
-        """Return the progress of each one, for the status file."""
+        """Return the progress of each generator, for the status file."""
         return [
             {"name": generator.config.name, "messages": generator.messages, "ended": generator.ended}
             for generator in self._generators

@@ -1,4 +1,4 @@
-"""From messages to journal frames: when to write them, and when they become safe."""
+"""Gathers messages into frames of the journal, and decides when frames are written and made safe."""
 
 import math
 import threading
@@ -43,7 +43,7 @@ class SyncThread:
         self._thread.start()
 
     def request(self) -> None:
-        """Start a call; only when not `busy`."""
+        """Start a call of `sync`; not allowed while `busy`."""
         self.busy = True
         self._wanted.set()
 
@@ -78,14 +78,14 @@ class Gathered:
     parts: list[bytes] = field(default_factory=list)
     flags: int = 0
     encoding: int = FRAMED
-    end: int = -1  # offset after it, once it is written
+    end: int = -1  # offset after the frame; -1 until it is written
 
 
 class SyncPace:
-    """Gives the time between syncs: at high rates the work after a sync costs more than a short wait saves.
+    """Chooses the time between syncs: at high rates a short wait is cheaper than the work after more frequent syncs.
 
     Attributes:
-        interval_s: From the begin of one to that of the next.
+        interval_s: Least time between the starts of two syncs.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class SyncPace:
         self._at, self._messages = 0.0, 0
 
     def look(self, now: float, messages: int) -> None:
-        """Note the number of messages up to now."""
+        """Update `interval_s` from the number of messages so far."""
         elapsed = now - self._at
         if elapsed >= RATE_S:
             self.interval_s = PACE_S if messages - self._messages > PACED_RATE * elapsed else 0.0
@@ -101,22 +101,22 @@ class SyncPace:
 
 
 class Intake:
-    """Gathers messages into frames, and keeps the journal's promises in time.
+    """Gathers messages into frames, writes the frames to the journal, and makes them safe in time.
 
-    Messages of one source stay together in one frame until it has 1 MiB or the next sync is due, for readers see
-    nothing before. A message of another source ends the frame, so the journal has the order of arrival.
+    Messages of one source share a frame until it has 1 MiB or the next sync is due, because readers see nothing before
+    the sync. A message of another source ends the frame, so the journal has the order of arrival.
 
     Args:
         writer: The journal.
-        policy: batch, interval or never.
-        interval_s: For interval, the least time between the starts of two syncs.
-        backlog_bytes: Limit of what is journaled and not committed.
-        past: What sources must know of the journal's past.
-        wake: Makes the event loop call `turn`, from another thread.
+        policy: When to sync: batch, interval or never.
+        interval_s: Least time between the starts of two syncs, for the policy interval.
+        backlog_bytes: Limit for the bytes that are journaled and not committed.
+        past: Facts that sources need from earlier frames of the journal.
+        wake: Makes the event loop call `turn`; any thread may call it.
 
     Attributes:
-        now_ms: Returns the time of what arrives now.
-        is_awaited: Whether a source waits until something is processed; the committed offset is then looked at often.
+        now_ms: Function that returns the time of arrival for a message that arrives now.
+        is_awaited: Whether a source waits until something is processed; the committed offset is then read often.
     """
 
     def __init__(
@@ -153,11 +153,11 @@ class Intake:
 
     @property
     def accepts(self) -> bool:
-        """Whether sockets may be read."""
+        """True if sources may be read: the disk and the backlog have room."""
         return not self.disk_is_full and self.backlog < self._backlog_bytes
 
     def status(self) -> dict[str, Any]:
-        """Return how it goes, for the status file."""
+        """Return counts and offsets, for the status file."""
         return {
             "messages": self.messages,
             "bytes": self.bytes,
@@ -172,11 +172,11 @@ class Intake:
 
     @property
     def taken(self) -> int:
-        """Number of messages that the journal has or will have; they are safe when `is_safe` says so of this number."""
+        """Number of messages that the journal has or will have; `is_safe` of this number says whether all are safe."""
         return self.writer.end.messages + sum(gathered.count for gathered in self._all())
 
     def is_safe(self, taken: int) -> bool:
-        """Return whether everything is safe up to a value that `taken` had."""
+        """Return whether all messages up to an earlier value of `taken` are safe."""
         return self.writer.safe.messages >= taken
 
     def has_safe(self, frame: Gathered) -> bool:
@@ -184,7 +184,7 @@ class Intake:
         return 0 <= frame.end <= self.writer.safe.offset
 
     def take(self, port: int, count: int, data: bytes) -> None:
-        """Take `count` whole messages of a source; kept when the disk is full, counted when it fails."""
+        """Take `count` whole messages of a source. They are kept if the disk is full, and counted even if it fails."""
         gathered = self._gathered
         if gathered is None or port != gathered.port or gathered.size + len(data) > FRAME_BODY_BYTES:
             self._seal()
@@ -197,12 +197,12 @@ class Intake:
         self._write()
 
     def take_values(self, port: int, values: Sequence[bytes], encoding: int) -> None:
-        """Take messages that are not as on a wire, as a frame of their own; kept even when the disk is full."""
+        """Take messages without wire framing as a frame of their own; they are kept even if the disk is full."""
         parts = [column(list(map(len, values))), *values]
         self._take_whole(Gathered(port, self.now_ms(), len(values), sum(map(len, parts)), parts, 0, encoding))
 
     def take_columns(self, port: int, count: int, flags: int, parts: list[bytes], *, timestamp_ms: int) -> Gathered:
-        """Take messages with columns of their own, as a frame of their own; kept even when the disk is full."""
+        """Take messages as columns, in a frame of their own; they are kept even if the disk is full."""
         frame = Gathered(port, timestamp_ms, count, sum(map(len, parts)), parts, flags, PLAIN)
         self._take_whole(frame)
         return frame
@@ -215,13 +215,13 @@ class Intake:
         self.flush()
 
     def tick(self) -> None:
-        """Write a tick, in its place among the messages."""
+        """Write a tick after the messages that were taken before it."""
         self.flush()
         self._gathered = Gathered(TICK_PORT, self.now_ms())
         self.flush()
 
     def visit(self, value: bytes) -> Gathered:
-        """Write a visit, in its place among the messages."""
+        """Write a visit after the messages that were taken before it."""
         self.flush()
         self._gathered = frame = Gathered(
             VISIT_PORT, self.now_ms(), parts=[column([len(value)]), value], encoding=PLAIN
@@ -230,7 +230,7 @@ class Intake:
         return frame
 
     def flush(self) -> None:
-        """Write the gathered messages; when the disk is full it waits."""
+        """Write the gathered messages; if the disk is full, they wait in memory."""
         self._seal()
         self._write()
 
@@ -307,7 +307,7 @@ class Intake:
             self._sync.request()
 
     def timeout(self, now: float) -> float | None:
-        """Return the seconds until `turn` must be called; None when only new input makes work."""
+        """Return the seconds until `turn` must be called; None if nothing is due without new input."""
         if self.disk_is_full:
             return max(0.0, self._retry_at - now)
         if self._is_full:
@@ -321,11 +321,11 @@ class Intake:
         """Write and make safe everything that was taken, as far as the disk has room.
 
         Args:
-            failure: Why journaling ends; None: in order.
+            failure: Error that ended journaling; None if the gateway was stopped.
 
         Returns:
-            What is to be said of that: why it ended, and how many messages of senders found no room (R800). Other
-            sources have positions, and make or read such messages again.
+            Findings to report: the error, and the number of senders' messages that could not be written (R800).
+            Messages of other sources do not count: these sources have positions, and make or read them again.
         """
         if not isinstance(failure, OSError):
             try:

@@ -19,9 +19,9 @@ from wallaroo_runtime.kafka.offset import why_lost
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 FRAME_BYTES = 256 * 1024
-AHEAD_BYTES = 4 * 1024 * 1024  # read, and not in the journal yet
+AHEAD_BYTES = 4 * 1024 * 1024  # limit for bytes that are read and not yet in the journal
 POLL_S = 0.2
-LOOK_S, LOOK_ANSWER_S = 5.0, 5.0  # for new partitions
+LOOK_S, LOOK_ANSWER_S = 5.0, 5.0  # time between searches for new partitions, and deadline of the brokers' answer
 AWAY_LOOK_S = 1.0
 BEGINNING = -2
 _NAME = POINT_HEADER.decode()
@@ -32,8 +32,8 @@ class ReadFrame:
     """Messages that become one frame.
 
     Attributes:
-        points: The next offset of each partition in it. The last message of each run of one partition, whose offsets
-            follow each other, has the next one as a header: it says what the offsets of the run are.
+        points: Offset after the last message of each partition in the frame. A run is messages of one partition with
+            consecutive offsets. Its last message has the next offset as a header, so all offsets of the run are known.
     """
 
     count: int
@@ -54,19 +54,19 @@ class FrameRecords:
         self._times: list[int] = []
         self._headers: list[bytes] = []
         self._runs: list[tuple[int, tuple[int, int]]] = []  # partition, index of the last message, next offset
-        self._partition = self._next = -1  # of the run that goes on
+        self._partition = self._next = -1  # of the current run
         self._size = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether a frame should have no more."""
+        """True if the frame should get no more records."""
         return self._size >= FRAME_BYTES or len(self._values) >= FRAME_MESSAGES
 
     def add(self, record: Any) -> None:
         """Add a record.
 
         Raises:
-            RunError: R606, it is longer than the topology allows; nothing of it is added.
+            RunError: R606 if the record is longer than the topology allows; it is not added then.
         """
         partition, offset, key = record.partition(), record.offset(), record.key()
         value, time_ms, headers = record.value(), record.timestamp()[1], record.headers() or ()
@@ -75,7 +75,7 @@ class FrameRecords:
             value = whole_value(
                 self._config.topic, partition, offset, key=key, value=value, timestamp_ms=time_ms, headers=headers
             )
-        elif headers:  # one of this name would be taken for ours
+        elif headers:  # a user's header of this name would be taken for the runtime's
             encoded = encode_headers(pair for pair in headers if pair[0] != _NAME)
         size, limit = len(value or b""), self._config.max_message_bytes
         if size > limit:
@@ -96,7 +96,7 @@ class FrameRecords:
             self._runs.append((self._partition, (len(self._values) - 1, self._next)))
 
     def frame(self) -> ReadFrame | None:
-        """Return a frame of the added records; None: there are none. Nothing can be added after it."""
+        """Return a frame of the added records, None if there are none. Nothing can be added after this call."""
         count = len(self._values)
         if not count:
             return None
@@ -110,19 +110,19 @@ class FrameRecords:
 
 
 class KafkaReader:
-    """Reads a topic from where the journal ends.
+    """Reads a topic from the offsets that the journal has reached.
 
     Args:
         config: The topic.
-        points: The next offset of each partition that is known, `BEGINNING`: its first record.
+        points: Next offset of each known partition; `BEGINNING` means its first record.
         wake: Called in the thread when something was read.
 
     Attributes:
-        frames: What was read, for the event loop.
-        findings: What is to be reported.
-        has_caught_up: Whether all partitions were read to their ends since the start; `frames` may have some of it. If
-            the configuration says where they end, nothing more is read then.
-        error: What ended the thread.
+        frames: Frames that were read, for the event loop.
+        findings: Findings that the event loop must report.
+        has_caught_up: Whether each partition was read to its end once since the start; its last records may still be in
+            `frames`. If the configuration has ends of partitions, reading stops then.
+        error: Exception that ended the thread.
     """
 
     def __init__(self, config: pb.KafkaSource, points: Mapping[int, int], wake: Callable[[], None]) -> None:
@@ -133,19 +133,19 @@ class KafkaReader:
         self.has_caught_up = False
         self.outage: Diagnostic | None = None
         self.error: Exception | None = None
-        self._put_bytes = self._taken_bytes = 0  # the one is the thread's, the other the event loop's
+        self._put_bytes = self._taken_bytes = 0  # the thread changes the first, the event loop the second
         self._rows = FrameRecords(config)
         self._room, self._stopping = threading.Event(), threading.Event()
         self._lost: list[str] = []
-        self._is_missing = False  # the topic, at the last look
+        self._is_missing = False  # whether the last look did not find the topic
         self._ended: set[int] = set()
         self._ends = dict(config.ends)
-        self._gone: set[int] = set()  # partitions without the records that come next
+        self._gone: set[int] = set()  # partitions whose next records no longer exist
         self._thread: threading.Thread | None = None
 
     @property
     def is_started(self) -> bool:
-        """Whether it reads."""
+        """True if the thread was started."""
         return self._thread is not None
 
     def start(self) -> None:
@@ -159,7 +159,7 @@ class KafkaReader:
         self._room.set()
 
     def close(self) -> None:
-        """End the thread; records that the journal has not taken are read another time."""
+        """End the thread; the next start reads the records again that the journal has not taken."""
         self._stopping.set()
         self._room.set()
         if self._thread is not None:
@@ -204,7 +204,7 @@ class KafkaReader:
                 self._begin_again(consumer)
 
     def _begin_again(self, consumer: Any) -> None:
-        """Go on where partitions begin or end now, of which the next records are gone."""
+        """Continue the partitions whose next records no longer exist at their current beginning or end."""
         from confluent_kafka import TopicPartition
 
         places = [TopicPartition(self.config.topic, number) for number in sorted(self._gone)]
@@ -224,7 +224,7 @@ class KafkaReader:
     def _look(self, consumer: Any) -> None:
         """Look for brokers that were lost, for a topic that is gone, and for new partitions."""
         if self._lost or self.outage:
-            self._lost.clear()  # brokers also close what was not used for long
+            self._lost.clear()  # brokers also close connections that were idle for long
             errors = connection_errors(self.config.brokers)
             if errors:
                 self._tell_outage("; ".join(f"{broker}: {error}" for broker, error in errors.items()))
@@ -239,7 +239,7 @@ class KafkaReader:
             self._assign(consumer, new)
 
     def _partitions(self, consumer: Any) -> list[int]:
-        """Return the partitions of the topic; empty: no broker says them now, or twice in a row that there is none."""
+        """Return the partitions of the topic if they are known. A topic that is missing twice in a row is an outage."""
         from confluent_kafka import KafkaException
 
         try:
@@ -262,7 +262,7 @@ class KafkaReader:
         try:
             self._rows.add(message)
         except RunError:
-            self._put()  # what precedes it stays
+            self._put()  # the records before it are kept
             raise
         self._next[message.partition()] = message.offset() + 1
         self.outage = None
@@ -299,7 +299,7 @@ class KafkaReader:
             self._tell_outage(error.str())
 
     def _why_lost(self, consumer: Any, partition: int, offset: int) -> str:
-        """Return the number of lost records, in words; empty: the brokers do not say."""
+        """Return the number of lost records, in words; empty if the brokers do not answer."""
         from confluent_kafka import KafkaException, TopicPartition
 
         with contextlib.suppress(KafkaException):

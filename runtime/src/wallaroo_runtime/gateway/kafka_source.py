@@ -1,4 +1,4 @@
-"""Kafka sources of a gateway, in real-time mode: their records go into the journal like messages of others."""
+"""Kafka sources of a gateway in real-time mode: their records go into the journal like messages of other sources."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -11,10 +11,10 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 
 
 def points_of(config: pb.KafkaSource, past: Past) -> dict[int, int]:
-    """Return where reading of each partition goes on; of a source that the journal does not know, where it begins.
+    """Return the next offset of each partition: from the journal, else the configured start.
 
-    A partition that came later begins at its first record, unless the source names those that it reads. A topic that
-    was created again and is to be reset is not known: that is decided once, since its id is kept.
+    A partition that was added later begins at its first record, unless the source names its partitions. If the source
+    resets and its topic was created again, the journal's offsets are dropped, once: the new topic's id is kept.
     """
     known = past.points[config.port]
     if config.topic_id:
@@ -31,13 +31,13 @@ def points_of(config: pb.KafkaSource, past: Past) -> dict[int, int]:
 class KafkaSources:
     """The Kafka sources of a gateway.
 
-    Tables come first: at each start they are read to their ends before any other source is.
+    Tables come first: at each start they are read to their ends before any other source is read.
 
     Args:
-        points: Of each source, by port, the next offset of each partition.
-        intake: Where messages go.
+        points: Next offset of each partition, by port of the source.
+        intake: Takes the messages.
         say: Takes findings.
-        wake: Makes the event loop call `turn`, from another thread.
+        wake: Makes the event loop call `turn`; any thread may call it.
     """
 
     def __init__(
@@ -51,16 +51,16 @@ class KafkaSources:
         self._readers = [KafkaReader(config, points[config.port], wake) for config in configs]
         self._messages = dict.fromkeys((reader.config.port for reader in self._readers), 0)
         self._intake, self._say = intake, say
-        self._taken = 0  # as the intake counts
+        self._taken = 0  # value of `Intake.taken` after the last record
         self._start()
 
     @property
     def hold(self) -> bool:
-        """Whether other sources wait, since a table has not come to its end."""
+        """True if other sources wait, since a table is not yet read to its end."""
         return any(reader.config.table and not _is_at_end(reader) for reader in self._readers)
 
     def _start(self) -> None:
-        """Start those that need not wait any longer."""
+        """Start the readers that need not wait for tables."""
         for reader in self._readers:
             if not reader.is_started and (reader.config.table or not self.hold):
                 reader.start()
@@ -72,7 +72,7 @@ class KafkaSources:
             Whether other sources may go on.
 
         Raises:
-            RunError: R606 or R792, a source cannot go on.
+            RunError: R606 if a record is too long; R792 if records are lost and the source does not reset.
         """
         for reader in self._readers:
             self._take(reader)
@@ -94,7 +94,7 @@ class KafkaSources:
             raise reader.error
 
     def status(self) -> list[dict[str, Any]]:
-        """Return the progress of each one, for the status file."""
+        """Return the progress of each source, for the status file."""
         return [
             {
                 "name": reader.config.name,
@@ -112,5 +112,5 @@ class KafkaSources:
 
 
 def _is_at_end(reader: KafkaReader) -> bool:
-    """Say whether the intake has all that the topic had at the start."""
+    """Return whether the intake has taken everything that the topic had at the start."""
     return reader.has_caught_up and not reader.frames

@@ -1,12 +1,13 @@
-"""How fast the bytes of a message come that is not whole yet."""
+"""Measures whether the bytes of a message that is not whole yet come fast enough."""
 
 LEAST_BYTES_PER_S = 64 * 1024
 
 
 class Pace:
-    """When a message that is not whole has last come as fast as it must.
+    """Measures by how many seconds a message that is not whole yet is late.
 
-    Bytes move that moment on, each as far as the least rate says, up to now: a pause counts, a slow peer falls back.
+    It keeps a time that moves forward with each byte, as far as the least rate allows and never past now. A peer that
+    pauses or sends slowly falls back.
 
     Example:
         >>> pace = Pace()
@@ -26,11 +27,11 @@ class Pace:
         self._kept_up = now
 
     def came(self, size: int, now: float) -> None:
-        """Note that bytes of it came."""
+        """Note that bytes of the message came."""
         self._kept_up = min(now, self._kept_up + size / LEAST_BYTES_PER_S)
 
     def pause(self, now: float) -> None:
-        """Note that the connection is not read from now on: that is not the peer's fault."""
+        """Note that the connection is not read from now on, so that the peer does not become late."""
         self._paused = self._paused or now
 
     def go_on(self, now: float) -> None:

@@ -1,4 +1,4 @@
-"""A gateway on its own: `wallaroo gateway` serves its journal to drivers and executors."""
+"""The gateway as a service: `wallaroo gateway` serves its journal to drivers and executors."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -32,15 +32,15 @@ MAX_PARTS = 100_000
 
 
 class GatewayHost(Host):
-    """Runs a gateway: journals for the latest driver that has attached.
+    """Runs a gateway, which journals for the latest driver that has attached.
 
     Args:
-        directory: Of the service; `journal` in the data's directory is the journal.
-        address: Where it serves, for errors.
-        local: `checkpoint` and `has_driver` of a local one.
+        directory: Directory of the service; the journal is `journal` in the directory of the data.
+        address: Address of the service, for errors.
+        local: `checkpoint` and `has_driver` of a local gateway.
 
     Raises:
-        RunError: As `Host`; R698 of the journal; R714.
+        RunError: As `Host`; R698 if the journal is damaged; R714 if an address cannot be used.
     """
 
     request = pb.AttachJournalRequest
@@ -59,12 +59,12 @@ class GatewayHost(Host):
         return f"{JournalReader(self.journal).end().journal_id:016x}"
 
     def clear(self) -> None:
-        """Begin an empty journal."""
+        """Remove the journal and begin an empty one."""
         shutil.rmtree(self.journal)
         JournalWriter(self.journal).close()
 
     def fault(self, config: pb.AttachJournalRequest) -> RunError | None:
-        """Return why the sources of a driver cannot be served here."""
+        """Return an error (R647) if a source of the driver needs a worker and has no address of it."""
         asking = (*(source for source in config.sources if source.framing == WORKER), *config.generators)
         name = next((part.name for part in asking if not part.target), None)
         return None if name is None else RunError.of("R647", source=name)
@@ -74,26 +74,26 @@ class GatewayHost(Host):
         add_JournalServiceServicer_to_server(JournalServicer(self), server)
 
     def make(self, config: pb.AttachJournalRequest) -> Gateway:
-        """Return the gateway, which listens."""
+        """Make the gateway, which listens at once."""
         return Gateway(
             self.data, config, worker_splitter, worker_maker, has_driver=self.has_driver, moved=self.heads.move
         )
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:
-        """Return the answer to a driver that is served from now on; followers for another one are notified."""
+        """Return the answer to a driver that is served from now on; wakes calls of `follow` for an earlier driver."""
         self.heads.wake()
         return super().reply(attachment)
 
     def release(self) -> None:
-        """Let calls end that follow the journal."""
+        """End the calls that follow the journal."""
         self._is_ending = True
         self.heads.wake()
 
     def follow(self, epoch: int, reader: JournalReader, is_open: Callable[[], bool]) -> Iterator[Position]:
-        """Yield the end of the journal, at once and whenever it has grown, until nobody asks any longer.
+        """Yield the end of the journal, at once and whenever it has grown, until the caller has gone.
 
         Raises:
-            RunError: R644, another driver has attached; R698.
+            RunError: R644 if another driver has attached; R698 if the journal is damaged.
         """
         sent, version = None, self.heads.version
         safe: Position | None = reader.end()
@@ -108,7 +108,7 @@ class GatewayHost(Host):
         """Journal a visit; returns its id.
 
         Raises:
-            RunError: As `Visits.ask`.
+            RunError: As `VisitIntake.ask`; R733 if no driver has attached.
         """
         if not isinstance(self._part, Gateway):
             raise RunError.of(
@@ -118,7 +118,7 @@ class GatewayHost(Host):
 
 
 class JournalServicer(JournalServiceServicer):
-    """The service, over a host."""
+    """Answers the calls of the service for a host."""
 
     def __init__(self, host: GatewayHost) -> None:
         self._host, self._refused = host, host.store.refused
@@ -160,7 +160,7 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Tail(self, request: pb.ReadRequest, context: grpc.ServicerContext) -> Iterator[pb.Chunk]:  # noqa: N802
-        """Send the journal from a place on, as it grows."""
+        """Send the journal from an offset on, as it grows."""
         reader, at = self._open(request), request.start
         self._check_range(at, at, reader)
         context.add_callback(self._host.heads.wake)
@@ -172,7 +172,7 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Limit(self, request: pb.LimitRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
-        """Say where a micro-batch ends."""
+        """Return the position at which a micro-batch ends."""
         reader = self._open(request)
         end = reader.end()
         self._check_range(request.start, end.offset, reader)
@@ -189,7 +189,7 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Read(self, request: pb.ReadRequest, context: grpc.ServicerContext) -> Iterator[pb.Chunk]:  # noqa: N802
-        """Send a range."""
+        """Send a range of the journal."""
         reader = self._open(request)
         self._check_range(request.start, request.end, reader)
         for data in reader.read(request.start, request.end, CHUNK_BYTES):
@@ -206,7 +206,7 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusReply:  # noqa: N802
-        """Report how it goes."""
+        """Return the status and the end of the journal."""
         self._host.store.check_look(request.epoch)
         reader = JournalReader(self._host.journal)
         end = position_message(reader.end())
@@ -233,7 +233,7 @@ class JournalServicer(JournalServiceServicer):
         """Return whether a visit is processed, and its counts."""
         journal = self._host.journal
         end = read_visits(journal).get(request.id)
-        committed = read_committed(journal)  # before the counts, which are there by then
+        committed = read_committed(journal)  # read first: counts are written before the commit
         visited = read_visited(journal)
         is_done = end is not None and max(committed, visited.done) >= end
         reply = pb.LookAtVisitReply(known=end is not None, done=is_done)
@@ -250,5 +250,5 @@ class JournalServicer(JournalServiceServicer):
 
 
 def position_message(position: Position) -> pb.Position:
-    """Return a position as it crosses the network."""
+    """Return a position as a message of the protocol."""
     return pb.Position(offset=position.offset, messages=position.messages, journal=f"{position.journal_id:016x}")

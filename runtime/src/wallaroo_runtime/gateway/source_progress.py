@@ -1,9 +1,9 @@
-"""The sources' knowledge of the journal's past: the last message of a generator, the positions of connectors' streams.
+"""Facts that sources need from earlier frames: the last message of a generator, the positions of connectors' streams.
 
-The streams of a Kafka source are the partitions of its topic; their points are the next offsets.
+The streams of a Kafka source are the partitions of its topic, and their points are the next offsets.
 
-Both are read from the frames themselves, so that they never disagree with what the journal holds. Before a segment is
-removed, what its frames say is kept in a small file.
+These facts are read from the frames themselves, so that they never disagree with the journal. Before a segment is
+removed, the facts of its frames are kept in a small file.
 """
 
 import struct
@@ -26,11 +26,11 @@ _POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack
 
 
 def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> list[bytes]:
-    """Return the headers of a frame of messages that come in streams: the positions of a stream after some of them.
+    """Return the headers of a frame of messages in streams: a header is a stream's position after that message.
 
     Args:
         count: Number of messages.
-        points: Streams, each with the index of a message, its last one among them, and that one's id.
+        points: Streams, each with the index of its last message, or the last one of a run, and the position after it.
     """
     headers = [b""] * count
     for stream, (index, point) in points:
@@ -39,12 +39,12 @@ def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> 
 
 
 def _has_point(headers: bytes) -> bool:
-    """Say whether the last header of a message is a point."""
+    """Return whether the last header of a message is a point."""
     return headers[-_POINT.size - len(_POINT_START) : -_POINT.size] == _POINT_START
 
 
 class HasEnd(Protocol):
-    """A frame that knows where it ends in the journal: -1, it is not written yet."""
+    """A frame with its end offset in the journal; -1 until the frame is written."""
 
     end: int
 
@@ -54,7 +54,7 @@ Noted = tuple[HasEnd, int, Mapping[int, int]]  # a frame, its port, its points
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """The last message of a generator, as its frame has it."""
+    """The last message of a generator, and the encoding of its frame."""
 
     value: bytes
     encoding: int
@@ -62,7 +62,7 @@ class Last:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The facts known of the frames before an offset; the attributes are those of `Past`."""
+    """The facts from the frames before an offset, for the file; the attributes are those of `Past`."""
 
     offset: int
     values: Mapping[int, Last]
@@ -71,21 +71,21 @@ class _Kept:
 
 
 class Past:
-    """The facts in a journal's frames about generators, connectors and topics, as far as it has been read.
+    """The facts about generators, connectors and topics in a journal's frames, up to the offset that was read.
 
     Args:
-        directory: The journal; its writer exists.
+        directory: The journal; its writer must exist already.
         generators: Ports of generator sources.
         connectors: Ports of connector sources.
         topics: Ports of Kafka sources, whose streams are partitions.
 
     Attributes:
-        values: Port of a generator to its last message.
-        points: Port of a source with streams to their last points of reference.
-        topics: Port of a Kafka source to the id of its topic, if the brokers gave one.
+        values: Last message of each generator, by port.
+        points: Last points of reference of a source's streams, by port of the source.
+        topics: Id of a Kafka source's topic, by port, if the brokers gave an id.
 
     Raises:
-        RunError: R698, file or journal are damaged.
+        RunError: R698 if the file or the journal is damaged.
     """
 
     def __init__(
@@ -108,11 +108,11 @@ class Past:
 
     @property
     def is_needed(self) -> bool:
-        """Whether any source must know anything."""
+        """True if a source needs facts from the journal."""
         return bool(self._generators or self._streams)
 
     def advance(self, end: int) -> None:
-        """Read the journal up to an offset, a frame boundary."""
+        """Read the facts of all frames up to an offset, which is a frame boundary."""
         segments = list_segments(self._directory)
         start = max(self._offset, segments[0].base if segments else 0)
         for data in JournalReader(self._directory).read(start, end):
@@ -121,11 +121,11 @@ class Past:
         self._offset = max(self._offset, end)
 
     def note(self, frame: HasEnd, port: int, points: Mapping[int, int]) -> None:
-        """Note the facts of a topic's frame that is about to be written: `move` need not read it then."""
+        """Note the points of a topic's frame, so that `move` need not read the frame."""
         self._noted.append((frame, port, points))
 
     def move(self, offset: int) -> None:
-        """Do the same as `advance`, to a safe offset; frames are read only where not all of them were noted."""
+        """Update the facts up to a safe offset; only generators and connectors make it read frames, as in `advance`."""
         if self._generators or self._connectors:
             self.advance(offset)
         while self._noted and 0 <= self._noted[0][0].end <= offset:

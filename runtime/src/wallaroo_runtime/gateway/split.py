@@ -1,4 +1,4 @@
-"""Cutting by the worker: asked in a thread, so that one slow decoder holds up nobody else."""
+"""Lets the worker cut streams, in a thread, so that a slow decoder does not delay other sources."""
 
 import queue
 import threading
@@ -25,16 +25,16 @@ class SplitThread:
         threading.Thread(target=self._run, name=f"split-{config.port}", daemon=True).start()
 
     def ask(self, connection: Connection, data: bytes) -> None:
-        """Ask for a cut; the answer comes with `answers`."""
+        """Ask for a cut; `answers` yields the answer later."""
         self._questions.put((connection, data))
 
     def answers(self) -> Iterator[tuple[Connection, Cut | Diagnostic]]:
-        """Yield the answers that are there; a diagnostic where there was none."""
+        """Yield the answers so far; an answer is a diagnostic if the splitter failed."""
         while self._answers:
             yield self._answers.popleft()
 
     def close(self) -> None:
-        """End the thread; a call in progress is not waited for."""
+        """End the thread, without waiting for a call in progress."""
         self._questions.put(None)
 
     def _run(self) -> None:

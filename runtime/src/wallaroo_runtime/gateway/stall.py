@@ -1,22 +1,22 @@
-"""The time that a large half message may keep its part of the gateway's memory."""
+"""Limits the time for which a large partial message may occupy memory of the gateway."""
 
 from collections.abc import Iterable
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.gateway.connection import Connection
 
-PRESSED = 6  # so much shorter is the limit while others wait for room
-SMALL_TAIL_BYTES = 64 * 1024  # half messages up to this size may wait as long as they like
+PRESSED = 6  # divides the limit while other connections wait for room
+SMALL_TAIL_BYTES = 64 * 1024  # partial messages up to this size have no time limit
 
 
 def stalled(
     connections: Iterable[Connection], now: float, limit_s: float, is_pressed: bool
 ) -> list[tuple[Connection, Diagnostic]]:
-    """Return the connections whose half messages must go, each with its finding (R607).
+    """Return the connections to close since their partial messages are too late, each with its finding (R607).
 
     Args:
-        limit_s: For how long a peer may be late.
-        is_pressed: Whether others wait for the room that they take.
+        limit_s: Seconds by which a peer may be late.
+        is_pressed: Whether other connections wait for room.
     """
     limit = limit_s / PRESSED if is_pressed else limit_s
     return [
@@ -27,12 +27,12 @@ def stalled(
 
 
 def resumed(connections: set[Connection], waiting: set[Connection], has_room: bool) -> list[Connection]:
-    """Return the waiting connections that are read again: all with room for them, else one when no other has a turn.
+    """Return the waiting connections to read again: all if there is room, else one if no large message is being read.
 
-    A half message that nobody reads is never late, so without the last rule all could wait for each other.
+    A partial message that is not read is never late, so without the second rule all could wait for each other.
 
     Args:
-        waiting: Those of them whose half messages wait for room; at least one.
+        waiting: Connections whose partial messages wait for room; at least one.
         has_room: Whether there is room.
     """
     if has_room:

@@ -6,11 +6,11 @@ from wallaroo_runtime.gateway.intake import Intake
 
 
 class TickWriter:
-    """Writes ticks into the journal, while a driver lives and the journal has room.
+    """Writes ticks into the journal, while a driver is alive and the journal has room.
 
     Args:
-        has_driver: Says whether a driver lives.
-        interval_ms: From one to the next; 0: there are none.
+        has_driver: Returns whether a driver is alive.
+        interval_ms: Time from one tick to the next; 0 if there are no ticks.
     """
 
     def __init__(self, intake: Intake, has_driver: Callable[[], bool], interval_ms: int) -> None:
@@ -18,12 +18,12 @@ class TickWriter:
         self._at = 0.0
 
     def turn(self, now: float) -> None:
-        """Write one when it is due; called once in every turn of the event loop."""
+        """Write a tick if it is due; called once in every turn of the event loop."""
         if self._interval_s and now >= self._at:
             self._at = now + self._interval_s
             if self._has_driver() and self._intake.accepts:
                 self._intake.tick()
 
     def wait(self, now: float) -> float:
-        """Return the seconds until the next one is due."""
+        """Return the seconds until the next tick is due."""
         return max(0.0, self._at - now) if self._interval_s else float("inf")

@@ -1,4 +1,4 @@
-"""Visits: taken from users, journaled between messages, and answered when they are safe."""
+"""Takes visits from users, journals them between messages, and answers when they are safe."""
 
 import threading
 import time
@@ -12,13 +12,13 @@ from wallaroo_runtime.gateway.intake import Gathered, Intake
 from wallaroo_runtime.storage.journal.visit import read_visited, read_visits, write_visits
 
 PATIENCE_S, LOOK_S = 30.0, 0.1
-MAX_METADATA_BYTES = 1 << 20  # each bucket gets them
+MAX_METADATA_BYTES = 1 << 20  # each bucket gets the metadata
 LOST = "ask again once it runs"
 
 
 @dataclass(slots=True)
 class Asked:
-    """A visit that somebody waits for; it is `done` when it is safe, or never will be."""
+    """A visit whose caller waits; `done` is set when the visit is safe, or can no longer become safe."""
 
     name: str
     metadata: bytes
@@ -32,8 +32,8 @@ class VisitIntake:
     """Takes visits for the event loop of a gateway.
 
     Args:
-        names: Those that the application takes.
-        wake: Makes the event loop call `turn`, from another thread.
+        names: Names of the visits that the application takes.
+        wake: Makes the event loop call `turn`; any thread may call it.
     """
 
     def __init__(self, intake: Intake, names: Collection[str], wake: Callable[[], None]) -> None:
@@ -53,13 +53,13 @@ class VisitIntake:
         return unsafe + sum(end > done for end in self._known.values())
 
     def ask(self, name: str, metadata: bytes, seconds: float = PATIENCE_S) -> int:
-        """Journal a visit; called from any thread but the event loop's.
+        """Journal a visit and wait until it is safe; any thread but the event loop's may call this.
 
         Returns:
-            Its id; the visit is safe.
+            Id of the visit.
 
         Raises:
-            RunError: R720, no step takes the visit; R733, none takes any, or it cannot be journaled.
+            RunError: R720 if no step takes this visit; R733 if no step takes visits, or it cannot be journaled.
         """
         if not self._names:
             fix = "declare a visitor with a step that has state (docs/state.md)"
@@ -108,7 +108,7 @@ class VisitIntake:
         return True
 
     def close(self) -> None:
-        """Answer those that are safe, and refuse the others; the journal is closed."""
+        """Answer the visits that are safe, and refuse the others; called after the journal is closed."""
         self._is_closed = True
         self.turn()
         for asked in (*self._asked, *self._written):

@@ -1,4 +1,4 @@
-"""Calls of workers for sources whose messages only they can cut or make."""
+"""Calls of workers for sources whose messages only a worker can cut or make."""
 
 import pkgutil
 
@@ -6,7 +6,7 @@ from wallaroo_runtime.gateway.framing import Splitter
 from wallaroo_runtime.gateway.generator import Maker
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
-# As text, since this package knows nothing of workers.
+# Names as text, since this package does not import `worker`.
 SPLITTER = "wallaroo_runtime.worker.split:WorkerSplitter"
 MAKER = "wallaroo_runtime.worker.generate:WorkerMaker"
 
