@@ -1,4 +1,4 @@
-"""The egress of a driver of this machine: `python -m wallaroo_runtime.egress CHECKPOINT DESCRIPTOR`."""
+"""The egress process of a driver on this machine: `python -m wallaroo_runtime.egress CHECKPOINT DESCRIPTOR`."""
 
 import sys
 

@@ -25,7 +25,7 @@ PROGRAM = "wallaroo"
 
 
 class Refused(ConnectionError):
-    """The sink cannot be delivered to now; the text says why."""
+    """The sink takes no output now; the text has the reason."""
 
 
 class SinkConnection:
@@ -33,10 +33,10 @@ class SinkConnection:
 
     Args:
         wake: A descriptor that becomes readable when waiting must end.
-        is_over: Returns whether nothing is left to wait for.
+        is_over: Returns whether waiting for answers must end.
 
     Raises:
-        OSError: There is no connection.
+        OSError: The sink cannot be connected to.
     """
 
     def __init__(self, config: pb.Sink, wake: int, is_over: Callable[[], bool]) -> None:
@@ -49,18 +49,18 @@ class SinkConnection:
         self._frames: list[ReceivedFrame] = []
 
     def send(self, data: bytes) -> None:
-        """Send frames; waits while the sink takes nothing.
+        """Send frames; waits while the sink does not read.
 
         Raises:
-            OSError: The connection broke, or the sink took nothing for too long.
+            OSError: The connection broke, or the sink did not read for too long.
         """
         self._socket.sendall(data)
 
     def answer(self, tag: int) -> ReceivedFrame:
-        """Wait for a frame; acknowledgements on the way count for nothing, since transactions give the safe position.
+        """Wait for a frame with a tag; acknowledgements are ignored, since transactions decide the safe position.
 
         Raises:
-            Refused: The sink refuses, or says something else, or nothing for too long.
+            Refused: The sink refuses, sends another frame, or does not answer in time.
             OSError: The connection broke.
         """
         deadline = time.monotonic() + ANSWER_S
@@ -91,7 +91,7 @@ class SinkConnection:
         return order
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until the sink says something, or `wake` is readable.
+        """Wait until the sink sends something, or `wake` is readable.
 
         Raises:
             Refused: The sink has closed the connection.
@@ -112,10 +112,10 @@ class SinkConnection:
                 raise Refused(str(error)) from error
 
     def check(self) -> None:
-        """Look at frames that the sink has sent unasked.
+        """Check the frames that the sink has sent without being asked.
 
         Raises:
-            Refused: It wants no more of this connection.
+            Refused: The sink wants no more of this connection.
         """
         while self._frames:
             self._check(self._frames.pop(0))
@@ -132,15 +132,15 @@ class SinkConnection:
             raise Refused(reason)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self._socket.close()
 
 
 class CommittingSink(Sink):
     """Delivers the outbox's messages for one port in transactions: each message is in the sink exactly once.
 
-    A transaction that the sink has prepared is decided by the recorded position: what ends in front of it is committed.
-    Parameters and attributes are those of `Sink`; `position` is how far the sink has prepared.
+    The recorded position decides a transaction that the sink has prepared: it is committed if it ends at or before this
+    position. Parameters and attributes are those of `Sink`; `position` is the end of the last prepared transaction.
     """
 
     def _keep_connected(self) -> None:
@@ -152,11 +152,11 @@ class CommittingSink(Sink):
         return SinkConnection(self.config, self._wake, lambda: self._abandoned)
 
     def _is_lasting(self, before: SinkPosition) -> bool:
-        # A sink that refuses at once is not asked twenty times a second.
+        # Without progress the wait grows: a sink that refuses at once must not be asked twenty times a second.
         return self.position != before
 
     def _use(self, stream: SinkConnection) -> bool:  # type: ignore[override]
-        """Deliver over a connection until it breaks or nothing more is to do; returns whether it was the latter."""
+        """Deliver until the connection breaks (returns False) or nothing more is to do (returns True)."""
         try:
             self._greet(stream)
             self._deliver_all(stream)
@@ -167,7 +167,7 @@ class CommittingSink(Sink):
                 self._say(Diagnostic.of("R693", sink=self.config.name, address=self.address, reason=error))
         except OSError as error:
             if error.filename is not None:
-                raise  # of a file, not of the connection
+                raise  # the error is of a file, not of the connection
             self.state = "connecting"
         else:
             return True
@@ -213,7 +213,7 @@ class CommittingSink(Sink):
             feed.close()
 
     def _send(self, stream: SinkConnection, feed: Feed) -> list[Piece]:
-        """Send the pieces there are now, up to the size of a transaction."""
+        """Send the pieces that are ready, up to the size of a transaction."""
         pieces: list[Piece] = []
         size = 0
         while size < TRANSACTION_BYTES and (piece := feed.next()) is not None:
@@ -234,7 +234,7 @@ class CommittingSink(Sink):
         """Let the sink prepare the sent pieces, record that, and let it commit.
 
         Raises:
-            Refused: The sink did not prepare it.
+            Refused: The sink did not prepare the pieces.
         """
         begin, end = self.position, pieces[-1].after
         if any(piece.lengths for piece in pieces):

@@ -20,11 +20,11 @@ class Deliveries:
     """Decides which streams may deliver, and which of their messages are new.
 
     Args:
-        ports: Of the sinks that take output of running micro-batches.
-        wake: Called with a port for which something is there.
+        ports: Returns the ports of the sinks that take output of running micro-batches.
+        wake: Called with a port that has new output.
 
     Attributes:
-        outstanding: What sinks have not taken.
+        outstanding: Messages whose output sinks have not taken yet.
     """
 
     def __init__(
@@ -35,10 +35,10 @@ class Deliveries:
         self._latest: dict[int, Delivering] = {}
 
     def open(self, writer: AttemptWriter) -> "Delivering":
-        """Return the receiver of an attempt's output, in the place of earlier ones of its partition.
+        """Return the receiver of an attempt's output; it replaces earlier receivers of the partition.
 
         Raises:
-            RunError: R644, its driver is not the latest; R750, its partition has a later attempt.
+            RunError: R644 if the driver is not the latest; R750 if the partition has a later attempt.
         """
         with self.lock:
             self.store.check(writer.epoch)
@@ -50,16 +50,16 @@ class Deliveries:
             return stream
 
     def close(self) -> None:
-        """Take nothing more, and close the log."""
+        """Take no more output, and close the log."""
         with self.lock:
             self._latest = {}
             self.live.close()
 
     def check(self, stream: "Delivering") -> None:
-        """Refuse a stream that is not the latest of its partition, with the lock.
+        """Refuse a stream that is not the latest of its partition; the caller holds the lock.
 
         Raises:
-            RunError: R644 or R750.
+            RunError: R644 if the driver is not the latest; R750 if the partition has a later attempt.
         """
         self.store.check(stream.writer.epoch)
         if self._latest.get(stream.writer.partition) is not stream:
@@ -78,7 +78,7 @@ class Deliveries:
         )
 
     def append(self, entry: Entry) -> None:
-        """Append output, with the lock."""
+        """Append output to the live log; the caller holds the lock."""
         is_sink = entry.port != DEAD_LETTER_PORT
         if is_sink and not self.live.state.messages[entry.port]:
             begin_position(self.live.directory.parent, entry.port)
@@ -90,21 +90,21 @@ class Deliveries:
         """Refuse output that no sink takes.
 
         Raises:
-            RunError: R648.
+            RunError: R648 if no sink has the port.
         """
         if port != DEAD_LETTER_PORT and port not in self._ports():
             raise self.store.refused(reason=f"port {port} is of no sink that takes output of a running micro-batch")
 
 
 class Delivering:
-    """The output of one attempt of a task.
+    """Receives the output of one attempt of a task.
 
     Args:
-        writer: Whose output it is.
+        writer: The attempt.
 
     Attributes:
-        writer: Whose output it is.
-        taken: Number of the last delivery that the live log has wholly.
+        writer: The attempt.
+        taken: Number of the last delivery that is wholly in the live log.
     """
 
     def __init__(self, deliveries: Deliveries, writer: AttemptWriter) -> None:
@@ -112,14 +112,15 @@ class Delivering:
         self.taken = self._number = self._committed = 0
         self._run, self._joiner = StreamRun(), ChunkJoiner()
         self._place: Place = (-1, -1)
-        self._ends: dict[int, int] = {}  # messages by port, with what is new since the last arrivals
-        self._published_ms = 0  # when the last of that came; 0: nothing is new
+        self._ends: dict[int, int] = {}  # by port with new output since the last `arrive`, its number of messages
+        self._published_ms = 0  # time of the last new output; 0 if there is none
 
     def take(self, delivery: pb.Delivery) -> None:
         """Take the next delivery: append its new messages.
 
         Raises:
-            RunError: R644 or R750, another one delivers; R648, it breaks the protocol; R751, it is out of order.
+            RunError: R644 or R750 if another attempt delivers; R648 if this one breaks the protocol; R751 if its output
+                is out of order.
             OSError: The disk failed.
         """
         self._check(delivery)
@@ -151,19 +152,19 @@ class Delivering:
         self._place = place
 
     def arrive(self, arrived: Iterable[pb.Arrived]) -> None:
-        """Take the messages whose output ends with the last delivery; repeated ones were counted before."""
+        """Note the messages whose output ends with the last delivery; repeated messages were counted before."""
         if self._published_ms:
             times = {each.time_ms: each.messages for each in arrived}
             self._deliveries.outstanding.publish(self._ends, times, self._published_ms)
             self._ends, self._published_ms = {}, 0
 
     def commit(self, sequence: int) -> None:
-        """Take note that input before a sequence is committed: nothing before the commit ahead of it comes again.
+        """Note that input before a sequence is committed; input before the previous commit is never repeated.
 
-        What is after that one comes again if a loss of power takes Spark's newest commit.
+        Input after the previous commit is repeated if a loss of power removes Spark's newest commit.
 
         Raises:
-            RunError: R644 or R750, another one delivers.
+            RunError: R644 or R750 if another attempt delivers.
         """
         with self._deliveries.lock:
             self._deliveries.check(self)
@@ -172,10 +173,10 @@ class Delivering:
         self._committed = sequence
 
     def end(self) -> None:
-        """Take note that nothing more comes.
+        """Note that no more output comes.
 
         Raises:
-            RunError: R648, it ended within a frame.
+            RunError: R648 if the output ended within a frame.
         """
         if not self._joiner.is_whole:
             raise self._refused(reason="a stream ended within a frame")
@@ -213,7 +214,7 @@ def _frames(data: bytes, port: int) -> Iterator[tuple[Frame, bytes]]:
     """Yield the frames of a delivery that have messages, each with its bytes.
 
     Raises:
-        ValueError: They are damaged, or of another port.
+        ValueError: A frame is damaged, or of another port.
     """
     for header, start, end in split_frames(data):
         if header.port != port or header.encoding == FRAMED:

@@ -1,4 +1,4 @@
-"""A stream of deliveries: taken by one thread, made safe and answered by another one, all that has come at once."""
+"""A stream of deliveries: one thread takes them, another thread makes them safe and acknowledges them in groups."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -17,12 +17,12 @@ PACE_S = 0.01
 class DeliveryStream:
     """Takes deliveries as fast as they come, and reports which are safe.
 
-    Sinks send them at once, safe or not. The first delivery after a pause is made safe and acknowledged at once; those
-    that follow it within 10 ms are made safe together: one sync and one reply for all of them.
+    Sinks send deliveries at once, safe or not. The first delivery after a pause is made safe and acknowledged at once.
+    Deliveries that follow it within 10 ms share one sync and one reply.
 
     Args:
-        is_full: Returns whether nothing more is to be taken now.
-        live: The log that has them.
+        is_full: Returns whether no more output may be taken now.
+        live: The live log, which has the deliveries.
     """
 
     def __init__(self, delivering: Delivering, is_full: Callable[[], bool], live: LiveLog) -> None:
@@ -32,10 +32,10 @@ class DeliveryStream:
         self._error: Exception | None = None
 
     def numbers(self, requests: Iterator[pb.DeliverRequest]) -> Iterator[int]:
-        """Yield the number up to which deliveries are safe, whenever it has risen, until no more come.
+        """Yield the number of the last safe delivery, whenever it has risen, until no more deliveries come.
 
         Raises:
-            RunError: As `Delivering.take`; what came before is safe.
+            RunError: As `Delivering.take`; earlier deliveries are safe.
             OSError: The disk failed.
         """
         threading.Thread(target=self._take, args=(requests,), name="delivery", daemon=True).start()
@@ -57,7 +57,7 @@ class DeliveryStream:
             self._over.set()
 
     def _wait_for_room(self) -> None:
-        """Wait while too much waits for sinks; looks rarely when that lasts, as with a receiver that is away."""
+        """Wait while too much output waits for sinks; look less often if that lasts, e.g. if a receiver is away."""
         look = Backoff(FULL_S, LAST_FULL_S)
         while self._is_full() and not self._over.wait(look.next()):
             continue
@@ -79,7 +79,7 @@ class DeliveryStream:
         except grpc.RpcError:
             pass  # the caller has gone
         except Exception as error:
-            self._error = error  # the call ends with it, whatever it is: a stream that ends well has all
+            self._error = error  # any error must end the call: a normal end means that everything was taken
         finally:
             with self._changed:
                 self._over.set()

@@ -16,15 +16,15 @@ from wallaroo_runtime.storage.outbox.position import SinkPosition
 
 @dataclass(slots=True)
 class Piece:
-    """The values of one frame, or an empty step past something that has nothing for this sink.
+    """The values of one frame, or an empty step past a part of the outbox that has nothing for this sink.
 
     Attributes:
-        lengths: Lengths of the messages in it.
-        before: Position in front of it.
-        finished: The file that ends with this piece.
-        frame: The frame that they are of.
-        ends: Where its messages end, once `position` was asked for.
-        is_live: Whether they are of the live log.
+        lengths: Lengths of the messages in `data`.
+        before: Position in front of the piece.
+        finished: File that ends with this piece, if a file does.
+        frame: Frame that the messages come from.
+        ends: Ends of the messages in `data`; empty until `position` needs them.
+        is_live: Whether the messages come from the live log.
     """
 
     data: bytes
@@ -39,7 +39,7 @@ class Piece:
     def position(self, size: int) -> SinkPosition:
         """Return the position after the last message that ends in the first `size` bytes."""
         if size <= 0:
-            return self.before  # empty messages at the beginning go with what follows them
+            return self.before  # empty messages at the beginning are delivered with the message after them
         if not self.ends:
             self.ends = list(accumulate(self.lengths))
         count = bisect_right(self.ends, size)
@@ -68,7 +68,7 @@ def _moved(position: SinkPosition, count: int, size: int) -> SinkPosition:
 
 
 class Feed:
-    """Reads log and files for one port, and the live log besides.
+    """Reads the outbox's log with its files, and the live log, for one port.
 
     Args:
         directory: The outbox.
@@ -82,10 +82,10 @@ class Feed:
         self._pieces: Iterator[Piece] = iter(())
 
     def next(self) -> Piece | None:
-        """Return the next piece; None when there is nothing now.
+        """Return the next piece; None if there is nothing now.
 
         Raises:
-            RunError: R698, the outbox is damaged.
+            RunError: R698 if the outbox is damaged.
         """
         piece = next(self._pieces, None)
         if piece is None:
@@ -94,10 +94,10 @@ class Feed:
         return piece
 
     def several(self, size: int, messages: float = math.inf) -> list[Piece]:
-        """Return the next pieces, of at least `size` bytes or so many messages if there are; empty: nothing now.
+        """Return the next pieces until they reach `size` bytes or `messages` messages; empty if there is nothing now.
 
         Raises:
-            RunError: R698, the outbox is damaged.
+            RunError: R698 if the outbox is damaged.
         """
         pieces: list[Piece] = []
         while size > 0 and messages > 0 and (piece := self.next()) is not None:
@@ -121,7 +121,7 @@ class Feed:
         for entry in self._live.entries(end):
             if entry.kind == OUTPUT and entry.port == self._port:
                 yield self._live_piece(entry)
-        if self._live.offset > self._at.live:  # past entries of others
+        if self._live.offset > self._at.live:  # past entries of other ports
             before, self._at = self._at, replace(self._at, live=self._live.offset, live_byte=0)
             yield Piece(b"", (), before, self._at)
 
@@ -162,7 +162,7 @@ class Feed:
             self._at = replace(after, file=index + 1, byte=0) if is_last else after
             yield Piece(data, lengths, before, self._at, file if is_last else None, values)
         if self._at.file == index:
-            # Everything in it had been delivered, only that was not recorded.
+            # Everything in the file was delivered, but the position past the file was not recorded.
             before, self._at = self._at, replace(self._at, file=index + 1, byte=0)
             yield Piece(b"", (), before, self._at, file)
 
@@ -183,7 +183,7 @@ class Feed:
 
 
 def _without(data: bytes, lengths: Sequence[int], skip: int) -> tuple[bytes, Sequence[int]]:
-    """Take away the messages of the first `skip` bytes, empty ones after them included."""
+    """Remove the messages of the first `skip` bytes, and the empty messages right after them."""
     if not skip:
         return data, lengths
     count = bisect_right(list(accumulate(lengths)), skip)

@@ -17,10 +17,10 @@ from wallaroo_runtime.storage.outbox.position import SinkPosition
 from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
 
 ANSWER_S, POLL_S = 15.0, 0.05
-LOOK_S = 0.5  # between two looks for an outage while a call is under way
+LOOK_S = 0.5  # between two looks for an outage during a call
 POLL_RECORDS = 500
-RECORD_BYTES = 100  # more than what a record has besides key and value
-LARGE = "a record of"  # begins why a record is too large
+RECORD_BYTES = 100  # more than the size of a record without key and value
+LARGE = "a record of"  # the reason begins with this if a record is too large
 ANY_PARTITION = 1 << 31
 UNKNOWN = -1  # in place of a record's number
 PREFIX = "kafka."
@@ -29,12 +29,12 @@ DEFAULTS: dict[str, Any] = {
     "linger.ms": 5,
     "topic.metadata.propagation.max.ms": 3000,  # until it is reported that there is no topic; 30,000 by default
 }
-# What only this program may say: the name of a sink's transactions, and what is called.
+# Settings that only this program may make: the name of a sink's transactions, the brokers, and callbacks.
 OWN = re.compile(r"transactional\.id|bootstrap\.servers|delivery\.report\.only\.error|logger|.*_cb|on_delivery")
-# Names of settings in Kafka's own client, which Spark's sink has, and in this one.
+# Settings by their names in Kafka's Java client, which Spark's sink uses, with their names in this client.
 LIMIT = "message.max.bytes"
 RENAMED = {"max.request.size": LIMIT}
-# Errors that trying again does not mend.
+# Errors that a retry does not mend.
 OF_RECORD = (
     *("MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "INVALID_TIMESTAMP", "_UNKNOWN_PARTITION"),
     *("UNSUPPORTED_FOR_MESSAGE_FORMAT", "_INVALID_ARG"),
@@ -47,16 +47,16 @@ LASTING = (
     *("SASL_AUTHENTICATION_FAILED", "INVALID_TRANSACTION_TIMEOUT"),
 )
 FENCED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "TRANSACTION_COORDINATOR_FENCED")
-# With one of these set, the client keeps no order of its own.
+# If one of these settings is made, the client no longer keeps the order by itself.
 _UNORDERED = ("max.in.flight", "max.in.flight.requests.per.connection", "message.send.max.retries", "retries")
 NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
 
 
 class Unavailable(OSError):
-    """Kafka does not take records now, and may have some of those that it got last.
+    """Kafka does not take records now, and may have some of the last records.
 
     Attributes:
-        has_topic: Whether it may have the topic.
+        has_topic: False if the brokers do not have the topic.
     """
 
     def __init__(self, reason: str, *, has_topic: bool = True) -> None:
@@ -69,8 +69,8 @@ class Lasting(Exception):
 
     Attributes:
         is_fenced: Whether the reason is another session of the same name.
-        is_too_large: Whether the first of these records is larger than is possible.
-        numbers: Of the records that are refused for what they are, from 0, with why; empty: it is not due to records.
+        is_too_large: Whether the first of these records is too large.
+        numbers: Reasons of the refused records, by their numbers from 0; empty if the cause is not a known record.
     """
 
     def __init__(
@@ -81,19 +81,19 @@ class Lasting(Exception):
 
 
 class ProducerSession:
-    """A producer of records of which none is lost; after a failure some may be written twice.
+    """A producer that loses no record; after a failure it may write some records twice.
 
     Args:
         target: `brokers`, `topic` and `options` of the sink.
-        sink: Its name, for errors.
+        sink: Name of the sink, for errors.
 
     Attributes:
-        position: What Kafka knows of how far it has come; None: nothing.
+        position: Position that Kafka has for this sink; None if Kafka has no position.
 
     Raises:
         Unavailable: No broker answers now.
-        Lasting: None ever will.
-        RunError: R716, an option is none of this client.
+        Lasting: Kafka refuses the session, and a retry does not mend that.
+        RunError: R716 if the client does not accept an option.
     """
 
     def __init__(self, client: Any, target: pb.KafkaTopic, sink: str) -> None:
@@ -103,15 +103,15 @@ class ProducerSession:
         self._settings = settings_of(target, sink)
         self._limits = record_limits(reader_settings(self._settings), target.topic)
         self._limit = self._limits.max_bytes
-        with suppress(ValueError):  # what is no number, the client refuses
+        with suppress(ValueError):  # the client itself refuses a value that is not a number
             self._limit = min(self._limit, int(self._settings.get(LIMIT, self._limit)))
             self._settings |= batch_settings(self._limit)
         self._room = 100_000  # messages, librdkafka's default
         with suppress(ValueError):
             self._room = max(1, int(self._settings.get("queue.buffering.max.messages", self._room)))
         self.position: SinkPosition | None = None
-        self._partitions = 0  # as far as they were asked for
-        self._plain = set[int]()  # places of the parts of a write that go together
+        self._partitions = 0  # number of partitions of the topic; 0 until a record needs it
+        self._plain = set[int]()  # numbers at which parts of a write begin that one call produces
         try:
             self._open()
         except (client.KafkaException, TypeError, ValueError) as error:
@@ -137,7 +137,7 @@ class ProducerSession:
     def _judge(self, errors: list[Any]) -> Unavailable | Lasting:
         of_record = self._codes(OF_RECORD)
         numbers = {number for number, error in self._failed if error.code() in of_record}
-        if len(numbers) > 1 or UNKNOWN in numbers:  # a broker refuses a batch for one record: which, is not known
+        if len(numbers) > 1 or UNKNOWN in numbers:  # a broker refuses a batch for one unknown record
             numbers = set()
         for names in (FENCED, LASTING):
             known = self._codes(names)
@@ -148,7 +148,7 @@ class ProducerSession:
         missing = self._codes(NO_TOPIC)
         if any(error.code() in missing for error in errors):
             return Unavailable(f"it has no topic {self._topic}", has_topic=False)
-        # A record's own error says more than that of the transaction.
+        # A record's own error says more than the error of the transaction.
         return Unavailable(errors[-1].str())
 
     def _codes(self, names: Iterable[str]) -> set[int]:
@@ -160,27 +160,27 @@ class ProducerSession:
             raise Unavailable(reason)
 
     def look(self) -> None:
-        """Notice an outage, which the client reports in its own threads, whether there is something to write or not.
+        """Check for an outage, which the client reports from its own threads even if there is nothing to write.
 
         Raises:
             Unavailable: All connections were lost, and no broker takes one.
         """
         self._producer.poll(0)
         if self._lost:
-            self._lost.clear()  # brokers also close what was not used for long
+            self._lost.clear()  # brokers also close connections that were idle for long
             self._check_answer()
 
     def write(self, records: Iterable[SinkRecord], end: SinkPosition, without: Collection[int] = ()) -> None:
         """Write records; returns when Kafka has them.
 
         Args:
-            records: All up to the position.
-            end: The position after them.
-            without: Numbers of records that are passed over.
+            records: All records up to `end`.
+            end: Position after the records.
+            without: Numbers of records to leave out.
 
         Raises:
-            Unavailable: It is not known whether they are there.
-            Lasting: Some are not.
+            Unavailable: Kafka takes no records now; it is not known whether Kafka has these.
+            Lasting: Kafka refuses some of the records.
         """
         all_records = list(records)
         self._check(all_records, without)
@@ -197,10 +197,10 @@ class ProducerSession:
                 return
 
     def _check(self, records: Sequence[SinkRecord], without: Collection[int]) -> None:
-        """Look for records that the topic never takes, as far as that is known here, before any is written.
+        """Look for records that the topic never takes, as far as that is known before any record is written.
 
         Raises:
-            Lasting: There are some.
+            Lasting: There are such records.
         """
         reasons: dict[int, str] = {}
         is_too_large = False
@@ -226,13 +226,13 @@ class ProducerSession:
             raise self._client.KafkaException(self._failed[0][1])
 
     def _undo(self) -> None:
-        """Leave nothing of a write under way."""
+        """End a failed write, so that no record of it is in flight."""
         self._producer.flush(ANSWER_S)
 
     def _produce_all(self, records: Sequence[SinkRecord], without: Collection[int] | None) -> None:
-        """Produce records, each by itself but for some; None: together where none needs a look of its own.
+        """Produce each record by itself, without some; if `without` is None, one call produces all of a plain part.
 
-        Of records that go together it is not known which one fails.
+        If such a call fails, it is not known for which record.
         """
         is_able = without is None and hasattr(self._producer, "produce_batch")
         for begin, part in self._parts(records):
@@ -245,12 +245,12 @@ class ProducerSession:
                     self._produce(record, number)
 
     def _parts(self, records: Sequence[SinkRecord]) -> Iterator[tuple[int, Sequence[SinkRecord]]]:
-        """Yield the records produced between two looks at the client, with their place."""
+        """Yield parts of the records, each with the number of its first one; the client is polled between parts."""
         size = min(POLL_RECORDS, self._room)
         yield from ((begin, records[begin : begin + size]) for begin in range(0, len(records), size))
 
     def _is_plain(self, records: Sequence[SinkRecord]) -> bool:
-        """Say whether records have key and value alone, and all are surely taken."""
+        """Return whether records have only keys and values, and the topic surely takes them."""
         keys, values, partitions, headers, times = zip(*records, strict=True)
         size = sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
         is_taken = size + RECORD_BYTES * len(records) <= self._limit and not (self._limits.needs_key and None in keys)
@@ -265,7 +265,7 @@ class ProducerSession:
             queued = self._producer.produce_batch(self._topic, messages, on_delivery=partial(self._delivered, UNKNOWN))
         except BufferError:
             queued = 0
-        if queued < len(messages):  # each by itself waits for room
+        if queued < len(messages):  # `write` then produces each record by itself, and that waits for room
             reason = f"{len(messages) - queued} records cannot be queued"
             raise Lasting(reason, is_fenced=False)
         if self._failed:
@@ -292,7 +292,7 @@ class ProducerSession:
                 raise self._client.KafkaException(self._failed[0][1])
 
     def _refusal(self, record: SinkRecord) -> str:
-        """Return why the topic never takes a record, for which a broker would refuse a whole batch; empty: it may."""
+        """Return the reason why the topic never takes a record; empty if it may. Brokers would refuse a whole batch."""
         if size := too_large(self._limit, record.key, record.value, record.headers):
             return f"{LARGE} {size} bytes; {self._limit} bytes are possible, with key, headers and batch"
         if record.partition is not None and record.partition >= self._partitions:
@@ -306,7 +306,7 @@ class ProducerSession:
         return ""
 
     def _count_partitions(self) -> int:
-        """Return the number of partitions of the topic; where brokers do not say, they decide on each record."""
+        """Return the number of partitions of the topic; if it is unknown, any number, since brokers check, too."""
         with suppress(self._client.KafkaException):
             metadata = self._producer.list_topics(self._topic, ANSWER_S).topics.get(self._topic)
             if metadata is not None and metadata.error is None and metadata.partitions:
@@ -314,9 +314,9 @@ class ProducerSession:
         return ANY_PARTITION
 
     def _noting(self) -> Callable[[int, Any, Any], None]:
-        """Return a function that notes the records that failed by themselves; it does not keep the producer alive."""
+        """Return a function that notes records with an error of their own; it does not keep the producer alive."""
         failed, codes = self._failed, self._client.KafkaError
-        # What other records of a batch get, and what is thrown away.
+        # Errors of the other records of a refused batch, and of purged records.
         followers = {codes._PURGE_QUEUE, getattr(codes, "_INVALID_DIFFERENT_RECORD", codes._PURGE_QUEUE)}
 
         def delivered(number: int, error: Any, _: Any) -> None:
@@ -336,18 +336,18 @@ class ProducerSession:
         return failed
 
     def close(self) -> None:
-        """Let go of unwritten records."""
-        with suppress(self._client.KafkaException):  # why it could not go on; that has been reported
+        """Drop the records that are not written, and the producer."""
+        with suppress(self._client.KafkaException):  # the reason for closing, which has been reported
             self._producer.purge()
             self._producer.poll(0)
-        del self._producer  # else it would try to go on
+        del self._producer  # otherwise its threads would keep trying
 
 
 def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
     """Return settings of the client for a sink's options.
 
     Raises:
-        RunError: R716, an option is none of Kafka's.
+        RunError: R716 if an option is not one of Kafka's, or is not for users.
 
     Example:
         >>> settings_of(pb.KafkaTopic(brokers=["k:9092"], options={"kafka.max.request.size": "9000"}), "out")
@@ -367,7 +367,7 @@ def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
 
 
 def keeps_order(settings: Mapping[str, Any]) -> bool:
-    """Say whether settings let the client number its records, so that none is written twice or too late by a retry.
+    """Return whether settings let the client number its records, so that a retry neither repeats nor reorders them.
 
     Example:
         >>> keeps_order({"acks": "all"}), keeps_order({"acks": "1"}), keeps_order({"retries": "0"})
@@ -378,6 +378,6 @@ def keeps_order(settings: Mapping[str, Any]) -> bool:
 
 
 def reader_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings by which a consumer reaches the same brokers."""
+    """Return the settings with which a consumer reaches the same brokers."""
     kinds = ("bootstrap.", "log_level", "security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
     return {name: value for name, value in settings.items() if name.startswith(kinds)}

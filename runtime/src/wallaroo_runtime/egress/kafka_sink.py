@@ -1,4 +1,4 @@
-"""Delivery to a topic of Kafka: no record is lost, and some come again after a kill."""
+"""Delivery to a topic of Kafka: no record is lost, and some records are written again after a kill."""
 
 import os
 import select
@@ -34,13 +34,13 @@ FOLDER = "dead-letters"  # next to the outbox
 class KafkaSink(Sink):
     """Delivers the outbox's messages for one port to a topic.
 
-    Parameters and attributes are those of `Sink`; `position` is how far Kafka has the records.
+    Parameters and attributes are those of `Sink`; Kafka has all records up to `position`.
 
     Raises:
-        RunError: R698, the outbox is damaged; R728, the client is not installed.
+        RunError: R698 if the outbox is damaged; R728 if the client is not installed.
     """
 
-    _start_brokers = "the brokers"  # what helps where none answers
+    _start_brokers = "the brokers"  # what to start if no broker answers
 
     def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
         super().__init__(config, directory, say)
@@ -55,7 +55,7 @@ class KafkaSink(Sink):
             self._record(durable=True)
 
     def _begin(self) -> None:
-        """Forget the transactions of an earlier version: their committed position is not where a later one goes on."""
+        """Forget transactions of an earlier version; a later version must not continue at their committed position."""
         if self.position.sender:
             self.position = replace(self.position, sender="")
             self._record(durable=True)
@@ -77,7 +77,7 @@ class KafkaSink(Sink):
         return ProducerSession(self._client, self._target, self.config.name)
 
     def _agree(self, session: ProducerSession) -> None:
-        """Agree with Kafka where to go on; without transactions it does not know."""
+        """Agree with Kafka on the position to continue at; without transactions Kafka has no position."""
 
     def _refused(self, error: Lasting) -> RunError:
         if error.is_fenced:
@@ -91,7 +91,7 @@ class KafkaSink(Sink):
         return RunError.of("R674", sink=self.config.name, place=topic, reason=reason, fix=fix)
 
     def _tell_connected(self) -> None:
-        """Keep an outage: a broker that answers may still take no record, e.g. where there is no topic."""
+        """Keep a reported outage: a broker that answers may still take no record, e.g. if there is no topic."""
         if not self._told:
             super()._tell_connected()
 
@@ -114,10 +114,10 @@ class KafkaSink(Sink):
         return self.position != before
 
     def _use(self, session: ProducerSession) -> bool:  # type: ignore[override]
-        """Deliver until Kafka does not take records, or nothing more is to do; returns whether it was the latter.
+        """Deliver until Kafka takes no more records (returns False) or nothing more is to do (returns True).
 
         Raises:
-            RunError: R674, R732.
+            RunError: R674 if Kafka will never take a record; R732 if another egress uses the same name.
         """
         feed = Feed(self._directory, self.config.port, self.position)
         try:
@@ -151,17 +151,17 @@ class KafkaSink(Sink):
         self._take(pieces, end, durable=self._is_due(pieces))
 
     def _prepare(self, end: SinkPosition) -> None:
-        """Prepare the write of records up to a position; without transactions there is nothing to do."""
+        """Prepare the write of records up to a position; without transactions nothing is needed."""
 
     def _write(self, session: ProducerSession, pieces: list[Piece], end: SinkPosition) -> SinkPosition:
-        """Write the records of pieces, and the position after them; without those that Kafka never takes, if so set.
+        """Write the records of pieces, and the position after them. Refused records become dead letters, if so set.
 
         Returns:
-            The position, in which these count.
+            The position, which counts the refused records.
 
         Raises:
-            Unavailable: Kafka takes nothing now.
-            Lasting: It never takes them.
+            Unavailable: Kafka takes no records now.
+            Lasting: Kafka never takes some of the records.
         """
         refused: set[int] = set()
         while True:
@@ -178,7 +178,7 @@ class KafkaSink(Sink):
                 return after
 
     def _set_aside(self, pieces: list[Piece], numbers: Mapping[int, str]) -> None:
-        """Make dead letters of records, of which each has its reason, before the position after them is committed."""
+        """Make dead letters of records, by number with the reason, before the position after them is committed."""
         sink, topic, before = self.config.name, self._target.topic, pieces[0].before.messages
         path, letters = self._target.sets_aside, {}
         for number, (record, sequence) in enumerate(
@@ -190,9 +190,9 @@ class KafkaSink(Sink):
         self._say(set_aside(self._directory.parent / FOLDER, self.config.port, letters))
 
     def _is_due(self, pieces: list[Piece]) -> bool:
-        """Say whether the position must now survive a loss of power; of live output, which comes in drops, each second.
+        """Return whether to record the position durably now: with live output, which comes in drops, once a second.
 
-        Kafka has it, so nothing depends on that but when files may be removed.
+        Kafka has the records, so files are only removed later; without transactions a loss of power may repeat records.
         """
         now = time.monotonic()
         is_due = now >= self._durable_at + RECORD_DURABLY_S or not all(
@@ -212,14 +212,14 @@ def _sequences(pieces: list[Piece]) -> Iterator[int]:
 
 
 def written(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:
-    """Yield the records to write of pieces; of whole records the values are the records."""
+    """Yield the records to write for pieces; `are_whole` means that each value is a whole record."""
     for piece in pieces:
         if not piece.lengths:
             continue
         if piece.frame is None:
             message = "a piece has messages and no frame: they would count as delivered"
             raise ValueError(message)
-        # What was delivered of the frame before is at its beginning.
+        # Messages of this frame that were delivered earlier are at its beginning.
         if are_whole:
             yield from map(whole_record, list(piece.frame.values())[-len(piece.lengths) :])
         else:

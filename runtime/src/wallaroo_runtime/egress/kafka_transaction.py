@@ -20,16 +20,16 @@ GRACE_S = 5.0
 
 
 def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Callable[[], None] = lambda: None) -> None:
-    """Call a function of the client that has a timeout as its last parameter, and wait no longer than that.
+    """Call a function of the client whose last parameter is a timeout, and wait only a little longer than that.
 
-    `look` is called again and again meanwhile; what it raises ends the wait.
+    `look` is called repeatedly during the wait. An exception that it raises ends the wait.
 
-    librdkafka may forget its own timeout: send_offsets_to_transaction has waited for ever where the connection to the
-    broker broke at that moment. A call that does not return keeps its thread and its producer; the next session's
-    takes the place of that one.
+    librdkafka may forget its own timeout: send_offsets_to_transaction has waited for ever after the connection to the
+    broker broke at that moment. A call that does not return keeps its thread and its producer. The producer of the next
+    session replaces that producer.
 
     Raises:
-        Unavailable: It did not return.
+        Unavailable: The call did not return.
     """
     outcome: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
 
@@ -57,7 +57,7 @@ def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Call
 
 
 class TransactionalSession(ProducerSession):
-    """A producer whose transactions no other one of its name can mix with, and a reader of its position.
+    """A producer in transactions that fences off other producers of its name, and a reader of its position.
 
     Args:
         name: Transactional id and consumer group.
@@ -69,7 +69,7 @@ class TransactionalSession(ProducerSession):
         self._name = name
         super().__init__(client, target, sink)
         with self._judged():
-            # Ends what a producer of this name has left; from now on Kafka takes nothing of that one.
+            # Aborts the open transaction of an earlier producer of this name, and fences that producer off.
             within(ANSWER_S, self._producer.init_transactions)
             self._group = self._reader.consumer_group_metadata()
             (committed,) = self._reader.committed([client.TopicPartition(self._topic, 0)], ANSWER_S)
@@ -81,7 +81,7 @@ class TransactionalSession(ProducerSession):
         self._reader = self._client.Consumer({**reader_settings(self._settings), **reader})
 
     def _write(self, records: Sequence[SinkRecord], end: SinkPosition, without: Collection[int] | None) -> None:
-        """Write records, and the position after them, or nothing."""
+        """Write records and the position after them in one transaction."""
         self._producer.begin_transaction()
         self._produce_all(records, without)
         reach("egress.kafka_produced")
@@ -91,12 +91,12 @@ class TransactionalSession(ProducerSession):
         within(COMMIT_S, self._producer.commit_transaction, look=self.look)
 
     def _undo(self) -> None:
-        # Else readers of committed records would wait for its timeout.
+        # Otherwise readers of committed records would wait for the timeout of the transaction.
         with suppress(self._client.KafkaException, Unavailable):
             within(ANSWER_S, self._producer.abort_transaction)
 
     def close(self) -> None:
-        """Let go; uncommitted records are undone by the next session."""
+        """Close producer and reader; the next session aborts uncommitted records."""
         super().close()
         with suppress(self._client.KafkaException):
             self._reader.close()

@@ -1,7 +1,7 @@
 """Delivery to a topic of Kafka in transactions: readers of committed records see each one exactly once.
 
-A transaction has records of the outbox and, as an offset of a consumer group, the position after them. Both are there
-or neither is, so a new egress asks Kafka for the position and continues there, whatever ended the one before.
+A transaction has records of the outbox and, as an offset of a consumer group, the position after them. Kafka commits
+both or neither. So a new egress asks Kafka for the position and continues there, however the last egress ended.
 """
 
 import secrets
@@ -23,7 +23,7 @@ from wallaroo_runtime.storage.outbox.position import SinkPosition
 class TransactionalSink(KafkaSink):
     """Delivers the outbox's messages for one port to a topic, exactly once.
 
-    Parameters and attributes are those of `Sink`; `position` is how far Kafka has committed.
+    Parameters and attributes are those of `Sink`; `position` is the position that Kafka has committed.
     """
 
     _start_brokers = (
@@ -41,19 +41,19 @@ class TransactionalSink(KafkaSink):
 
     def _begin(self) -> None:
         if not self.position.sender:
-            self._open.unlink(missing_ok=True)  # of another name, before a version without transactions
+            self._open.unlink(missing_ok=True)  # left by an earlier name, before a version without transactions
         self._name_output(f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}")
 
     def _session(self) -> ProducerSession:
         return TransactionalSession(self._client, self._target, self.config.name, self.position.sender)
 
     def _agree(self, session: ProducerSession) -> None:
-        """Continue where Kafka has committed; a contradiction to the outbox is an error.
+        """Continue at the position that Kafka has committed.
 
-        Kafka has a position before the first record is written. So where it has none later, it has forgotten it.
+        Kafka gets a position before the first record is written. If it has none later, it has forgotten the position.
 
         Raises:
-            RunError: R731.
+            RunError: R731 if Kafka has forgotten the position, or the position does not fit the outbox.
         """
         position = session.position
         if position is None:
@@ -72,7 +72,7 @@ class TransactionalSink(KafkaSink):
         return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, path=self._open)
 
     def _pieces_until(self, end: SinkPosition) -> list[Piece]:
-        """Return the pieces that Kafka has past the recorded position: the last egress died between the two."""
+        """Return the pieces that Kafka has past the recorded position: the last egress died before it recorded them."""
         feed = Feed(self._directory, self.config.port, self.position)
         pieces: list[Piece] = []
         try:
@@ -91,10 +91,10 @@ class TransactionalSink(KafkaSink):
             self._open.touch(mode=0o600)
             sync_directory(self._directory)
         if self.live is not None and end.live_needed > self.live.safe:
-            self.live.sync()  # Kafka would keep what a loss of power takes away here
+            self.live.sync()  # otherwise a loss of power could remove output that Kafka has
 
 
 def _is_same(position: SinkPosition, end: SinkPosition) -> bool:
-    """Say whether two places come after the same messages; steps past messages of other sinks have no fixed ends."""
+    """Return whether two positions are after the same messages; other sinks' output may lie between the positions."""
     counts = (position.messages, position.total_bytes, position.live_messages)
     return counts == (end.messages, end.total_bytes, end.live_messages)

@@ -1,4 +1,4 @@
-"""Messages whose output sinks have not taken yet: their time since the gateway, and since the outbox."""
+"""Latencies of messages until sinks have taken their output: from the gateway on, and from the outbox on."""
 
 import threading
 import time
@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from wallaroo_runtime.service.histogram import Histogram
 
 MOST_GROUPS = 10_000
-COARSE_MS = 100  # of the arrivals of what joins another group; more when that waits for hours
-MOST_TIMES = 4096  # of one group
+COARSE_MS = 100  # resolution of the times of messages that join a group; coarser if the group waits for hours
+MOST_TIMES = 4096  # different times in one group
 
 
 def now_ms() -> int:
@@ -18,13 +18,13 @@ def now_ms() -> int:
 
 
 class _Group:
-    """Messages that end together.
+    """Messages whose latencies end together.
 
     Attributes:
-        arrived: Messages by the time of their arrival, in milliseconds since 1970.
-        published: Messages by the time at which their output was in the outbox.
-        sinks: How many sinks have not taken it.
-        coarse_ms: The times of messages that have joined are multiples of it.
+        arrived: Number of messages by the time of their arrival, in milliseconds since 1970.
+        published: Number of messages by the time at which their output was in the outbox.
+        sinks: Number of sinks that have not taken the output.
+        coarse_ms: The times of messages that have joined the group are multiples of this.
     """
 
     __slots__ = ("arrived", "coarse_ms", "published", "sinks")
@@ -34,7 +34,7 @@ class _Group:
         self.sinks, self.coarse_ms = sinks, COARSE_MS
 
     def join(self, arrived: Mapping[int, int], published_ms: int) -> None:
-        """Take messages that end with these: their times become earlier by less than `coarse_ms`."""
+        """Add messages to this group; their times are rounded down to multiples of `coarse_ms`."""
         for time_ms, count in arrived.items():
             self.arrived[time_ms - time_ms % self.coarse_ms] += count
             self.published[published_ms - published_ms % self.coarse_ms] += count
@@ -54,8 +54,8 @@ def _coarse(counts: Mapping[int, int], step_ms: int) -> Counter[int]:
 class Outstanding:
     """Latencies of the messages of running micro-batches; a message ends when all sinks have taken its output.
 
-    Any thread may call it. While 10,000 groups wait for a sink, as when its receiver is away, further ones join the
-    latest of those: they end with that sink.
+    Any thread may call it. If 10,000 groups wait for a sink, e.g. because its receiver is away, further messages join
+    the latest of these groups and end with it.
 
     Args:
         clock: Returns milliseconds since 1970.
@@ -73,17 +73,17 @@ class Outstanding:
 
     def __init__(self, clock: Callable[[], int] = now_ms) -> None:
         self._lock, self._clock = threading.Lock(), clock
-        self._waiting: dict[int, deque[tuple[int, _Group]]] = defaultdict(deque)  # by port, with where the group ends
+        self._waiting: dict[int, deque[tuple[int, _Group]]] = defaultdict(deque)  # by port, each with its last message
         self._taken: Counter[int] = Counter()
         self._end_to_end, self._deliver = Histogram(), Histogram()
 
     def publish(self, ends: Mapping[int, int], arrived: Mapping[int, int], published_ms: int) -> None:
-        """Take messages whose output is in the outbox.
+        """Note messages whose output is in the outbox.
 
         Args:
-            ends: By port, how many messages the outbox has with that output.
-            arrived: Messages by the time of their arrival, in milliseconds since 1970.
-            published_ms: When the output came into the outbox.
+            ends: Number of messages in the outbox up to the end of that output, by port.
+            arrived: Number of messages by the time of their arrival, in milliseconds since 1970.
+            published_ms: Time at which the output came into the outbox.
         """
         with self._lock:
             open_ends = {port: end for port, end in ends.items() if end > self._taken[port]}
@@ -104,7 +104,7 @@ class Outstanding:
                     waiting[-1] = end, latest
 
     def take(self, port: int, messages: int) -> None:
-        """Take note that a sink has so many messages."""
+        """Note the number of messages that a sink has taken so far."""
         with self._lock:
             self._taken[port] = messages
             waiting = self._waiting[port]
@@ -122,6 +122,6 @@ class Outstanding:
             self._deliver.add(now - time_ms, count)
 
     def to_json(self) -> dict[str, dict[int, int]]:
-        """Return the number of messages by milliseconds since the process began, by stage."""
+        """Return, for each stage, the number of messages by latency in milliseconds, since the process began."""
         with self._lock:
             return {"deliver": self._deliver.to_counts(), "end_to_end": self._end_to_end.to_counts()}

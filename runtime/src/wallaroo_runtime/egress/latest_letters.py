@@ -13,10 +13,10 @@ MOST_CHARACTERS = 2000  # of each text
 
 
 class FreshLetters:
-    """Finds dead letters, and keeps some of the latest ones until a driver knows them.
+    """Finds dead letters, and keeps some of the latest ones until a driver has got them.
 
     Args:
-        folder: With their files.
+        folder: Folder with the files of dead letters.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -30,13 +30,13 @@ class FreshLetters:
         self._count += count
 
     def after(self, known: int) -> tuple[int, list[pb.FreshLetter]]:
-        """Return the number of the last letter, and those after a known one that are kept.
+        """Return the number of the last letter, and the kept letters after a known one.
 
         Args:
-            known: What the call before returned as the last; a call that was not answered may be repeated.
+            known: Number that the previous call returned; a call without an answer may be repeated.
         """
         self._tail.look()
-        if known > self._count:  # of an egress that was there before this one
+        if known > self._count:  # the number is of an earlier egress process
             known = 0
         while self._kept and self._kept[0][0] <= known:
             self._kept.popleft()

@@ -1,4 +1,4 @@
-"""Records the position of a sink, in a thread of its own: sending never waits for a disk."""
+"""Records the position of a sink in a thread of its own, so that sending never waits for a disk."""
 
 import threading
 import time
@@ -11,13 +11,13 @@ class Recorder:
     """Records a position soon after it has moved, and durably within a second.
 
     Args:
-        record: Records the position of now, and returns whether it could; its argument says whether that must survive
-            a loss of power.
-        failed: Called in the thread when it cannot be recorded.
-        name: Of the thread.
+        record: Records the current position, and returns whether that was possible; its argument says whether the
+            record must survive a loss of power.
+        failed: Called in the thread when `record` has raised an error.
+        name: Name of the thread.
 
     Attributes:
-        error: Why it could not be recorded.
+        error: Error that `record` has raised.
     """
 
     def __init__(self, record: Callable[[bool], bool], failed: Callable[[], None], name: str) -> None:
@@ -33,7 +33,7 @@ class Recorder:
             self._moved.set()
 
     def close(self) -> None:
-        """End the thread; unrecorded positions are left to the caller."""
+        """End the thread; the caller must record a position that is not recorded yet."""
         self._closing.set()
         self._moved.set()
         self._thread.join()
@@ -42,7 +42,7 @@ class Recorder:
         try:
             self._keep()
         except Exception as error:
-            self.error = error  # the sink ends with it, whatever it is
+            self.error = error  # the sink ends with this error, of whatever type
             self._failed()
 
     def _keep(self) -> None:

@@ -26,15 +26,15 @@ class Sender:
     """Watches the outbox, and has one thread per sink.
 
     Args:
-        directory: Of the outbox and the status file.
-        drain_s: How long to go on delivering after `stop`.
+        directory: Directory of the outbox and the status file.
+        drain_s: Seconds for which delivery goes on after `stop`.
 
     Attributes:
-        live: The live log, once something was delivered to it.
-        is_woken: Whether all output comes by `Deliver`, which wakes: nothing needs to be looked for.
+        live: The live log; None until output was delivered to it.
+        is_woken: Whether all output comes by calls of `Deliver`, which wake the sender, so that it need not poll.
 
     Raises:
-        RunError: R698, the outbox is damaged.
+        RunError: R698 if the outbox is damaged.
     """
 
     def __init__(self, directory: Path, config: pb.AttachOutboxRequest, drain_s: float = DRAIN_S) -> None:
@@ -76,13 +76,13 @@ class Sender:
                     self._published[file.port] = self._published.get(file.port, 0) + file.bytes
 
     def use(self, live: LiveLog, outstanding: Outstanding) -> None:
-        """Deliver the live log, too; `wake` names the port that has got more."""
+        """Deliver the live log, too; new output for a port is then signalled by `wake`."""
         for sink in self._sinks:
             sink.live, sink.outstanding = live, outstanding
         self.live, self._outstanding = live, outstanding
 
     def wake(self, port: int) -> None:
-        """Signal that the live log has something for a port."""
+        """Signal that the live log has new output for a port."""
         for sink in self._sinks:
             if sink.config.port == port:
                 sink.wake()
@@ -100,21 +100,21 @@ class Sender:
                 yield sink.position.live
 
     def _remove_live(self) -> None:
-        """Remove the part of the live log that no sink will ask for."""
+        """Remove the part of the live log that no sink needs again."""
         if self.live is not None:
             kept = (sink.done_live for sink in self._sinks if self.live.state.messages[sink.config.port])
             self.live.remove(min(kept, default=self.live.safe))
 
     def stop(self) -> None:
-        """Let `run` deliver the waiting output and come to its end; from any thread or signal handler."""
+        """Make `run` deliver the waiting output and end; any thread or signal handler may call this."""
         self._stop.set()
         self._news.set()
 
     def run(self) -> None:
-        """Deliver until stopped.
+        """Deliver until `stop` is called.
 
         Raises:
-            RunError: R698; nothing more is delivered.
+            RunError: The error that ended a sink, e.g. R698; delivery has ended.
         """
         for sink in self._sinks:
             sink.start()
@@ -140,7 +140,7 @@ class Sender:
                 self._news.wait(QUIET_S)
             elif self.is_woken:
                 self._stop.wait(STATUS_S)
-            else:  # the driver writes a record
+            else:  # until the driver writes a record
                 watch.wait(STATUS_S)
 
     def _take_records(self) -> None:
@@ -190,7 +190,7 @@ class Sender:
         return self.status.write(state, records=self._log.base.number, sinks=sinks, **live)
 
     def _live_status(self, live: LiveLog) -> dict[str, object]:
-        writers, messages = tuple(live.state.writers.values()), live.state.messages.copy()  # tasks change them
+        writers, messages = tuple(live.state.writers.values()), live.state.messages.copy()  # tasks change both
         return {
             "bytes": live.end,
             "waiting_bytes": self.waiting_bytes(),

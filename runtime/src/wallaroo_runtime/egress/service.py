@@ -1,4 +1,4 @@
-"""An egress on its own: `wallaroo egress` takes output from executors and delivers it."""
+"""The egress as a service: `wallaroo egress` takes output from executors and delivers it."""
 
 import re
 import shutil
@@ -40,19 +40,19 @@ _FOLDERS = ("outbox", "dead-letters", "staging")
 
 
 class EgressHost(Host):
-    """Runs an egress: keeps an outbox and delivers it for the latest driver that has attached.
+    """Runs an egress, which keeps an outbox and delivers it for the latest driver that has attached.
 
-    Staged files lie in a directory of their epoch, so that what tasks of an earlier driver still write is out
-    of the way. The files of a local one are its driver's: the egress only delivers them.
+    Staged files are in a directory of their epoch, so files that tasks of an earlier driver still write do no harm.
+    A driver on the same machine writes the files itself, and the egress only delivers them.
 
     Args:
-        directory: Of the service; `outbox`, `dead-letters` and `staging` in the data's directory hold what they are
-            called.
-        address: Where it serves, for errors.
-        local: `checkpoint` and `has_driver` of a local one.
+        directory: Directory of the service; its data are in the folders `outbox`, `dead-letters` and `staging` of the
+            directory of the data.
+        address: Address of the service, for errors.
+        local: `checkpoint` and `has_driver` of a local egress.
 
     Raises:
-        RunError: As `Host`; R698 of the outbox.
+        RunError: As `Host`; R698 if the outbox is damaged.
     """
 
     request = pb.AttachOutboxRequest
@@ -72,17 +72,17 @@ class EgressHost(Host):
         """The outbox of a remote egress.
 
         Raises:
-            RunError: R648, it is a local one.
+            RunError: R648 if the egress is local.
         """
         if self._outbox is None:
             raise self.store.refused(reason="its driver publishes to the files of the outbox")
         return self._outbox
 
     def deliveries(self) -> Deliveries:
-        """Return the receiver of output of running micro-batches; its log is made when there is none.
+        """Return the receiver of output of running micro-batches; its log is created if there is none.
 
         Raises:
-            RunError: R698, the log is damaged.
+            RunError: R698 if the log is damaged.
         """
         if self._deliveries is None:
             live = LiveLog(self.data / "outbox", self.data / "dead-letters")
@@ -91,10 +91,10 @@ class EgressHost(Host):
         return self._deliveries
 
     def expect_deliveries(self) -> Deliveries:
-        """Return the receiver of output of running micro-batches, from which all output comes from now on.
+        """Return the receiver of output of running micro-batches; from now on all output must come through it.
 
         Raises:
-            RunError: R698, the log is damaged.
+            RunError: R698 if the log is damaged.
         """
         deliveries = self.deliveries()
         if isinstance(self._part, Sender):
@@ -114,17 +114,17 @@ class EgressHost(Host):
             self._part.use(self._deliveries.live, self._deliveries.outstanding)
 
     def is_full(self) -> bool:
-        """Return whether so much output waits for sinks that no more is taken now."""
+        """Return whether the live output that waits for sinks has reached its limit."""
         limit = int(self.store.attachment.config.get("backlog_bytes", 0))
         return bool(limit) and self.waiting_bytes() >= limit
 
     def published(self) -> Counter[int]:
-        """Return the number of messages of each port that were ever published; 65535: dead letters."""
+        """Return the number of messages that were ever published, by port; port 65535 is that of dead letters."""
         live = Counter[int]() if self._deliveries is None else self._deliveries.live.state.messages
         return self.outbox.recorded() + live
 
     def delivered(self) -> int:
-        """Return the sequence of the last message of which output of a running micro-batch came; -1: of none."""
+        """Return the last sequence for which a running micro-batch has delivered output; -1 if there is none."""
         if self._deliveries is None:
             return -1
         with self._deliveries.lock:
@@ -147,14 +147,14 @@ class EgressHost(Host):
         return Outbox(self.data / "outbox", self.data / "dead-letters", ports=ports)
 
     def staging(self, epoch: int) -> Path:
-        """Return where the files of an epoch are staged."""
+        """Return the directory of the staged files of an epoch."""
         return self.data / "staging" / str(epoch)
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:
-        """Return the answer to a driver that is served from now on; staged files of others go."""
+        """Return the answer to a driver that is served from now on; removes staged files of earlier drivers."""
         if self._deliveries is not None:
             with self._deliveries.lock:
-                pass  # what an earlier driver's tasks deliver from now on is refused
+                pass  # wait for a delivery in progress; later deliveries of an earlier driver's tasks are refused
         reply = super().reply(attachment)
         if self.is_local:
             return reply
@@ -173,7 +173,7 @@ class EgressHost(Host):
         return self.store.attachment.store
 
     def clear(self) -> None:
-        """Begin an empty outbox."""
+        """Remove outbox, dead letters and staged files, and begin an empty outbox."""
         if self._deliveries is not None:
             self._deliveries.close()
             self._deliveries = None
@@ -187,7 +187,7 @@ class EgressHost(Host):
         add_OutboxServiceServicer_to_server(OutboxServicer(self), server)
 
     def make(self, config: pb.AttachOutboxRequest) -> Sender:
-        """Return the egress."""
+        """Make the sender for a configuration."""
         sender = Sender(self.data, config)
         if self._deliveries is not None:
             sender.use(self._deliveries.live, self._deliveries.outstanding)
@@ -202,7 +202,7 @@ class EgressHost(Host):
 
 
 class OutboxServicer(OutboxServiceServicer):
-    """The service, over a host."""
+    """Answers the calls of the service for a host."""
 
     def __init__(self, host: EgressHost) -> None:
         self._host, self._refused = host, host.store.refused
@@ -219,7 +219,7 @@ class OutboxServicer(OutboxServiceServicer):
     def Stage(  # noqa: N802
         self, request_iterator: Iterator[pb.StageRequest], context: grpc.ServicerContext
     ) -> pb.StageReply:
-        """Write the output of an attempt; a stream that breaks leaves nothing."""
+        """Stage the output of an attempt; if the stream breaks, no file is left."""
         attempt = next(request_iterator, pb.StageRequest()).attempt
         self._host.store.check(attempt.epoch)
         if not _QUERY.fullmatch(attempt.query):
@@ -264,7 +264,7 @@ class OutboxServicer(OutboxServiceServicer):
 
     @answering
     def Publish(self, request: pb.PublishRequest, context: grpc.ServicerContext) -> pb.PublishReply:  # noqa: N802
-        """Make a micro-batch count, once."""
+        """Publish a micro-batch, unless it was published before."""
         if not _QUERY.fullmatch(request.query):
             raise self._refused(reason=f"query {request.query[:100]!r} cannot be part of a file name")
         files = [self._located(file, request.epoch) for file in request.files]
@@ -310,14 +310,14 @@ class OutboxServicer(OutboxServiceServicer):
             yield from (pb.DeliverReply(number=number) for number in stream.numbers(request_iterator))
         finally:
             if deliveries.live.fault is not None:
-                self._host.ended.set()  # the process ends, and its next one reads what is on the disk
+                self._host.ended.set()  # the process ends, and the next process reads the log from the disk
 
     @answering
     def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusReply:  # noqa: N802
-        """Report how it goes."""
+        """Return the status and counts."""
         with self._host.lock:
             self._host.store.check_look(request.epoch)
-            if self._host.is_local:  # the driver has the files, and asks where the disk takes no status
+            if self._host.is_local:  # the driver reads files, and asks if the disk takes no status
                 return pb.StatusReply(document=self._host.status())
             size = self._host.outbox.size() + self._host.waiting_bytes()
             waiting = undelivered(self._host.outbox.directory, set(request.ports)) if request.ports else 0

@@ -28,24 +28,24 @@ FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S = 0.001, 0.02
 IDLE_S = 1.0
 FINISH_S = 2.0
 SETTLE_S = 1.0
-SEND_BYTES = 64 * 1024  # small pieces are sent together
+SEND_BYTES = 64 * 1024  # small pieces are sent together up to this size
 
 
 class Sink:
-    """Delivers the outbox's messages for one port, for as long as it takes.
+    """Delivers the outbox's messages for one port, over as many connections as needed.
 
     Args:
         directory: The outbox.
         say: Called with a diagnostic, from the thread.
 
     Attributes:
-        position: How far the peer's TCP has acknowledged.
+        position: Position up to which the peer's TCP has acknowledged.
         state: connecting, connected, half_closed, unreachable, failed or stopped.
         finished_bytes: Bytes of the files that were delivered wholly since the start.
-        outage: The last finding that the peer cannot be reached; it holds while that is the state.
-        error: What ended the thread.
-        live: The live log, once something is delivered from it.
-        outstanding: Gets to know what was taken of it.
+        outage: Last finding that the peer cannot be reached; only valid while `state` is unreachable.
+        error: Error that ended the thread.
+        live: The live log; None if nothing is delivered from it.
+        outstanding: Gets the number of messages of the live log that were taken.
     """
 
     def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
@@ -67,7 +67,7 @@ class Sink:
 
     @property
     def address(self) -> str:
-        """HOST:PORT of its peer."""
+        """HOST:PORT of the peer."""
         host = self.config.host
         return f"[{host}]:{self.config.tcp_port}" if ":" in host else f"{host}:{self.config.tcp_port}"
 
@@ -86,7 +86,7 @@ class Sink:
         self.wake()
 
     def abandon(self) -> None:
-        """Let the thread end now; messages without an acknowledgement are delivered another time."""
+        """Let the thread end now; the next egress delivers messages without an acknowledgement again."""
         self._abandoned = True
         self.drain()
 
@@ -102,7 +102,7 @@ class Sink:
             self.state = "stopped"
         except (RunError, OSError) as error:
             self.error, self.state = error, "failed"
-        except Exception as error:  # whatever it is: nobody would know that the thread has ended
+        except Exception as error:  # any error must be reported: otherwise nobody notices that the thread has ended
             what = f'sink "{self.config.name}" cannot go on: {type(error).__name__}: {error}'
             self.error, self.state = RunError.of("I901", reason=what), "failed"
 
@@ -124,7 +124,7 @@ class Sink:
                 return
 
     def _name_output(self, name: str) -> None:
-        """Give the output a name by which a sink with transactions is to know it, unless it has one."""
+        """Give the output a name, by which a sink with transactions knows it, unless it has a name already."""
         if not self.position.sender:
             self.position = replace(self.position, sender=name, base=self.position.total_bytes)
             self._record(durable=True)
@@ -147,11 +147,11 @@ class Sink:
         self._say(self.outage)
 
     def _is_lasting(self, before: SinkPosition) -> bool:
-        """Return whether a connection that broke is made again soon; `before`: the position when it began."""
+        """Return whether to reconnect soon after a connection broke that began at position `before`."""
         return True
 
     def _use(self, stream: SinkStream) -> bool:
-        """Deliver over a connection until it breaks or nothing more is to do; returns whether it was the latter."""
+        """Deliver until the connection breaks (returns False) or nothing more is to do (returns True)."""
         feed = Feed(self._directory, self.config.port, self.position)
         name = f"record-{self.config.port}"
         self._recorder = recorder = Recorder(self._try_record, self.wake, name)
@@ -164,7 +164,7 @@ class Sink:
             broken = error
         except OSError as error:
             if error.filename is not None or error is recorder.error:
-                raise  # of a file, not of the connection
+                raise  # the error is of a file, not of the connection
             broken = error
         finally:
             stream.close()
@@ -191,7 +191,7 @@ class Sink:
                 stream.wait(LAST_ACK_WAIT_S)
                 stream.send()
             elif not stream.is_idle:
-                # Acknowledgements cannot be waited for.
+                # The system cannot wait for acknowledgements, so look for them from time to time.
                 has_news = stream.wait(look.next())
             elif self._draining and has_news:
                 self._finish(stream)
@@ -211,7 +211,7 @@ class Sink:
     def _acknowledge(self, stream: SinkStream) -> None:
         for piece in stream.acknowledged():
             if piece.after.is_after(self.position):
-                self._finish_file(piece)  # first: who records the position looks for files that end in front of it
+                self._finish_file(piece)  # first: recording a position removes the noted files in front of it
                 self._advance(piece.after)
         now = time.monotonic()
         if now >= self._looked_at + RECORD_S:
@@ -225,7 +225,7 @@ class Sink:
             self.finished_bytes += piece.finished.bytes
 
     def _take(self, pieces: list[Piece], end: SinkPosition, *, durable: bool = True) -> None:
-        """Record the position after a transaction; where the sink only prepared it, that decides it."""
+        """Record the position after a transaction; if the sink has only prepared it, this decides to commit it."""
         for piece in pieces:
             self._finish_file(piece)
         self._advance(end)
@@ -248,8 +248,8 @@ class Sink:
         """Record the position.
 
         Args:
-            durable: Whether that must survive a loss of power.
-            must: Whether it is an error when the disk has no room; else it is reported, and delivery goes on.
+            durable: Whether the record must survive a loss of power.
+            must: Whether a full disk is an error; if not, it is reported, and delivery goes on.
         """
         position = self._recordable(durable=durable)
         if position == (self._durable if durable else self._recorded):
@@ -269,7 +269,7 @@ class Sink:
         self._recorded, self._has_no_room = position, False
         if durable:
             self._durable = position
-            # Only now: after a loss of power the position of before would ask for them again.
+            # Only now: until then, delivery after a loss of power would need these files again.
             self._remove(position)
 
     def _remove(self, position: SinkPosition) -> None:
@@ -285,7 +285,7 @@ class Sink:
         if durable:
             live.sync()
             return position
-        before, self._unsafe = self._unsafe, position  # that of the last look may be safe by now
+        before, self._unsafe = self._unsafe, position  # the position of the last call may be safe by now
         return before if before.is_after(self._recorded) and before.live_needed <= live.safe else self._recorded
 
     def is_done_with(self, record: int, index: int) -> bool:
@@ -294,5 +294,5 @@ class Sink:
 
     @property
     def done_live(self) -> int:
-        """Bytes of the live log that it will never ask for again."""
+        """Number of bytes at the beginning of the live log that this sink never needs again."""
         return self._durable.live

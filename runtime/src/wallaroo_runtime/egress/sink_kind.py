@@ -12,7 +12,7 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 def sink_of(config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> Sink:
     """Return the sink for a configuration, by its kind."""
     if config.HasField("kafka"):
-        # Late: its client takes long to import, and need not be installed.
+        # Imported late: Kafka's client takes long to import, and need not be installed.
         from wallaroo_runtime.egress.kafka_sink import KafkaSink
         from wallaroo_runtime.egress.kafka_transaction_sink import TransactionalSink
 

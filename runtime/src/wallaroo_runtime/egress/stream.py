@@ -17,9 +17,9 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
 
 _SIOCOUTQ = 0x5411
-_ABORT, _WAIT = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # what becomes of sent bytes when a socket is closed
+_ABORT, _WAIT = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # SO_LINGER: `close` drops sent bytes, or not
 CONNECT_S = 5.0
-UNSENT_BYTES = 128 * 1024  # that the system holds at most: at the end the peer must take these soon
+UNSENT_BYTES = 128 * 1024  # limit for unsent bytes in the system: at the end the peer must take them soon
 FLIGHT_S = 1.0
 
 
@@ -33,13 +33,13 @@ class SinkStream:
         peer_is_open: Whether the peer has not closed its side.
 
     Raises:
-        OSError: There is no connection.
+        OSError: The peer cannot be connected to.
     """
 
     def __init__(self, config: pb.Sink, wake: int) -> None:
         self._socket = connected(config.host, config.tcp_port, CONNECT_S)
         self._socket.setblocking(False)
-        # The next connection sends what the peer has not acknowledged; so this one must not, even if it is killed.
+        # The next connection sends the bytes that are not acknowledged, so this one must not, even if it is killed.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -53,16 +53,16 @@ class SinkStream:
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything is acknowledged."""
+        """True if everything is acknowledged."""
         return not self._pieces
 
     @property
     def is_sending(self) -> bool:
-        """Whether the last piece is not handed over wholly."""
+        """True if the system has not yet taken all bytes of the last pieces."""
         return bool(self._rest)
 
     def put(self, pieces: Sequence[Piece]) -> None:
-        """Take the next pieces; only when not `is_sending`."""
+        """Take the next pieces; not allowed while `is_sending`."""
         for piece in pieces:
             self._pieces.append((self._queued, piece))
             self._queued += len(piece.data)
@@ -70,7 +70,7 @@ class SinkStream:
         self.send()
 
     def send(self) -> None:
-        """Hand over as much as the system takes now.
+        """Give the system as many bytes as it takes now.
 
         Raises:
             OSError: The connection broke.
@@ -97,20 +97,20 @@ class SinkStream:
             yield piece
 
     def partly(self) -> SinkPosition | None:
-        """Return the position acknowledged within the first unfinished piece; None without one."""
+        """Return the acknowledged position within the first unfinished piece; None if there is no such piece."""
         if not self._pieces:
             return None
         start, piece = self._pieces[0]
         return piece.position(max(0, self._acknowledged - start))
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until it can send on, the peer does something, or `wake` is readable; returns whether it was the last.
+        """Wait until more can be sent, the peer does something, or `wake` is readable; returns True for the last.
 
         Raises:
             OSError: The connection broke.
         """
         poll = select.poll()
-        if self.peer_is_open or not self._has_finished:  # else the system would say at once that both sides are closed
+        if self.peer_is_open or not self._has_finished:  # otherwise `poll` returns at once: both sides are closed
             events = (select.POLLIN if self.peer_is_open else 0) | (select.POLLOUT if self._rest else 0)
             poll.register(self._socket, events)
         poll.register(self._wake, select.POLLIN)
@@ -123,7 +123,7 @@ class SinkStream:
                 code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
                 raise ConnectionResetError(code, os.strerror(code) if code else "the peer closed the connection")
             elif event & select.POLLIN:
-                # What the peer says is thrown away. One that only closes its own side may still read.
+                # Bytes from the peer are ignored. A peer that closes only its own side may still read.
                 self.peer_is_open = bool(self._socket.recv(65536))
         return is_woken
 
@@ -134,18 +134,18 @@ class SinkStream:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the peer has acknowledged the end, too."""
+        """True if the peer has acknowledged the end of the connection, too."""
         return self._outstanding() == 0
 
     def _outstanding(self) -> int:
-        """Return the bytes that the system holds, unsent or not acknowledged; the end of `finish` is one."""
+        """Return the number of bytes that are unsent or not acknowledged; the end sent by `finish` counts as one."""
         (count,) = struct.unpack("i", fcntl.ioctl(self._socket, _SIOCOUTQ, b"\0\0\0\0"))
         return int(count)
 
     def settle(self, timeout_s: float) -> None:
-        """Wait until the peer has acknowledged all that was handed over.
+        """Wait until the peer has acknowledged all bytes that were sent.
 
-        After the time it returns as soon as nothing is under way: what the peer has is then what it has acknowledged.
+        After `timeout_s` it returns as soon as nothing is in flight: the peer then has acknowledged all that it has.
         """
         end = time.monotonic() + timeout_s
         while self._outstanding():
@@ -164,5 +164,5 @@ class SinkStream:
         if self._outstanding() <= self._has_finished:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _WAIT)
         outstanding = self._outstanding()
-        self._socket.close()  # at once: what the peer takes in between comes twice
+        self._socket.close()  # at once: bytes that the peer takes in between are sent again
         self._acknowledged = self._sent - outstanding
