@@ -1,4 +1,4 @@
-"""Where the journal is read and output is put."""
+"""The places of a run's journal and output: directories, or services."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class DriverOutput(Protocol):
         """Name for people: a directory, or the address of an egress."""
 
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str) -> bool:
-        """Make the output of a micro-batch count, once."""
+        """Publish the output of a micro-batch, unless it was published before."""
 
     def letters(self) -> int:
         """Return the number of dead letters that were ever published."""
@@ -36,11 +36,11 @@ class DriverOutput(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JournalPlace:
-    """Where a journal is.
+    """The place of a journal.
 
     Attributes:
-        directory: It, when tasks and driver read its files.
-        service: The gateway that serves it; None: files are read.
+        directory: Directory of the journal, if tasks and driver read its files.
+        service: The gateway that serves the journal; None if its files are read.
     """
 
     directory: str = ""
@@ -56,13 +56,13 @@ class JournalPlace:
 
 @dataclass(frozen=True, slots=True)
 class OutputPlace:
-    """Where output goes.
+    """The place of output.
 
     Attributes:
         staging: Directory of staged files.
         outbox: Directory of the outbox.
         dead_letters: Directory of dead letters.
-        service: The egress that takes it all; None: the directories are written.
+        service: The egress that takes all output; None if it is written into the directories.
     """
 
     staging: str = ""
@@ -72,12 +72,12 @@ class OutputPlace:
 
     @classmethod
     def on(cls, checkpoint: Path) -> "OutputPlace":
-        """Return the directories of a checkpoint directory."""
+        """Return the place of output in a checkpoint directory."""
         return cls(str(checkpoint / "staging"), str(checkpoint / "outbox"), str(checkpoint / "dead-letters"))
 
     @staticmethod
     def remove(files: Iterable[StagedFile]) -> None:
-        """Remove staged files that are done with; files left by other attempts go when output is opened."""
+        """Remove staged files that are no longer needed; `open` removes the files that other attempts have left."""
         for file in files:
             Path(file.path).unlink(missing_ok=True)
 
@@ -85,14 +85,14 @@ class OutputPlace:
         """Return the output of the driver; leftovers of earlier runs are removed from staging.
 
         Args:
-            ports: Of the sinks that there are; what is kept for others is removed. None: of any.
+            ports: Ports of the existing sinks; output that is kept for other ports is removed. None removes nothing.
 
         Raises:
-            RunError: R698, it is damaged.
+            RunError: R698 if the output is damaged.
         """
         if self.service is None:
             return Outbox(Path(self.outbox), Path(self.dead_letters), Path(self.staging), ports=ports)
-        # Late: a run on files needs no gRPC in the driver.
+        # Imported late: a run on files needs no gRPC in the driver.
         from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 
         return RemoteOutbox(self.service)

@@ -12,7 +12,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.storage.spark_log import last_batch, last_commit
 
-Topics = Mapping[str, Mapping[int, int]]  # an offset in each partition
+Topics = Mapping[str, Mapping[int, int]]  # by topic, an offset of each partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +24,15 @@ class Progress:
         messages_out: Messages for sinks, since this run began.
         dead_letters: Dead letters, since the checkpoint began.
         batches: Micro-batches, since this run began.
-        offsets: Offset in each journal up to which everything is processed; empty: nothing is known yet.
+        offsets: Offset in each journal up to which everything is processed; empty until one is known.
         unread: Records of topics that Spark reads and that were not in the latest micro-batch.
         topics: Offset in each partition of each topic that Spark reads, as of the last run.
         bytes_by_file: Bytes of journals that tasks have read from files, since this run began.
-        bytes_by_grpc: Likewise, from gateways.
+        bytes_by_grpc: Bytes of journals that tasks have read from gateways, since this run began.
         records: Messages of sources that Spark reads, and of sinks that it writes.
-        endings: Processes of workers that ended by themselves, by executor and number, in words.
-        dead_letters_before: Those of `dead_letters` that were there when this run began.
-        counts: What else was counted since this run began, by name (`plan/counter.py`).
+        endings: Descriptions of worker processes that ended by themselves, by executor and number.
+        dead_letters_before: Value of `dead_letters` when this run began.
+        counts: Other counters since this run began, by name (`plan/counter.py`).
     """
 
     messages_in: int = 0
@@ -65,10 +65,10 @@ class Progress:
 
 
 def committed_progress(checkpoint: Path) -> Progress:
-    """Return the progress of a checkpoint's last run, without Spark; all zero for a new one.
+    """Return the progress of a checkpoint's last run, without Spark; all zero if the checkpoint is new.
 
     Args:
-        checkpoint: Spark's own, a directory.
+        checkpoint: Directory of Spark's own checkpoint.
     """
     done = last_commit(checkpoint)
     return Progress() if done < 0 else progress_at((checkpoint / "offsets" / str(done)).read_bytes())
@@ -82,10 +82,10 @@ def progress_at(offsets: bytes) -> Progress:
 
 
 def unread_records(sources: Iterable[Mapping[str, Any]], planned: Topics = MappingProxyType({})) -> int:
-    """Return the number of records of Kafka's topics that a micro-batch has left, from Spark's report of it.
+    """Return the number of records that a micro-batch has left unread in Kafka's topics, from Spark's report of it.
 
     Args:
-        planned: Where the micro-batch ends that began last: those up to there are not processed before it is reported.
+        planned: End of the micro-batch that began last; its records are not processed before it is reported.
 
     Example:
         >>> report = [{"endOffset": '{"t": {"0": 5}}', "latestOffset": '{"t": {"0": 9, "1": 2}}'}]
@@ -107,7 +107,7 @@ def _read(offset: Any) -> Any:
 
 
 def _topics(offsets: Iterable[Any]) -> Topics:
-    """Return the offsets of Kafka's topics; where several sources read a partition, the lowest one.
+    """Return the offsets of Kafka's topics; if several sources read a partition, the lowest of its offsets.
 
     Example:
         >>> _topics([{"journal": "0f", "offset": 9}, {"clicks": {"0": 7}}, {"clicks": {"0": 5, "1": 2}}])
@@ -123,19 +123,19 @@ def _topics(offsets: Iterable[Any]) -> Topics:
 
 
 def plan_elsewhere(files: Directory, topics: Topics) -> None:
-    """Let the next micro-batch end at other offsets of topics, so that the one after it begins there.
+    """Plan that the next micro-batch ends at other offsets of topics, so that the following one begins there.
 
-    Spark passes over what precedes the offset at which the last one ended, if sources go on where records are gone. Of
-    everything else a micro-batch that is planned already reads the same: it may have been published.
+    If sources go on where records are gone, Spark passes over the records before the offset at which the last
+    micro-batch ended. A planned micro-batch keeps the offsets of all other sources, since it may have been published.
 
     Args:
         files: Spark's own checkpoint.
-        topics: The offset of each partition.
+        topics: New offset of each partition, by topic.
     """
     planned = last_batch(files.names("offsets"))
     content = files.read(f"offsets/{planned}") if planned >= 0 else None
     if content is None:
-        return  # nothing was read
+        return  # no micro-batch was planned, so nothing was read
     batch = max(planned, last_batch(files.names("commits")) + 1)
     files.write(f"offsets/{batch}", _ending_at(content, topics))
 
@@ -150,14 +150,14 @@ def _ending_at(offsets: bytes, topics: Topics) -> bytes:
 
 
 def progress_in(files: Directory, folder: str = "") -> Progress:
-    """Return the same as `committed_progress`, of a checkpoint in any file system.
+    """Return the same as `committed_progress`, for a checkpoint in any file system.
 
     Args:
         files: The directory.
-        folder: Of Spark's checkpoint in it, with a slash at its end.
+        folder: Folder of Spark's checkpoint in this directory, with a slash at its end.
 
     Raises:
-        RunError: R698, the plan of the last committed micro-batch is damaged.
+        RunError: R698 if the plan of the last committed micro-batch is damaged.
     """
     done = last_batch(files.names(f"{folder}commits"))
     name = f"{folder}offsets/{done}"

@@ -1,6 +1,6 @@
-"""The counts of Spark's own sources and sinks since a checkpoint began: its record `records.json`.
+"""The counts of messages of Spark's own sources and sinks since a checkpoint began: the record `records.json`.
 
-Gateway and egress count theirs themselves. Offsets of Kafka would not do: markers of transactions have some, too.
+Gateway and egress count their own messages. Offsets of Kafka are no counts: markers of transactions have offsets, too.
 """
 
 from dataclasses import dataclass, field, replace
@@ -16,11 +16,11 @@ class Counted:
     """The record.
 
     Attributes:
-        query: Id of Spark's query; empty: it has no micro-batch yet.
-        written: The last micro-batch that sinks have got; -1: none.
-        batch: The last micro-batch that is counted; -1: none.
-        received: Messages that sources have given since the checkpoint began.
-        sent: Messages that sinks have got since then.
+        query: Id of Spark's query; empty before its first micro-batch.
+        written: The last micro-batch that sinks have got; -1 if there is none.
+        batch: The last micro-batch that is counted; -1 if there is none.
+        received: Number of messages that sources have given since the checkpoint began.
+        sent: Number of messages that sinks have got since the checkpoint began.
     """
 
     query: str = ""
@@ -31,10 +31,10 @@ class Counted:
 
 
 def read_counted(directory: Directory) -> Counted:
-    """Return the record of a checkpoint; all zero: it has none.
+    """Return the record of a checkpoint; all zero if it has no record.
 
     Raises:
-        RunError: R698, it is damaged; what the directory raises.
+        RunError: R698 if the record is damaged; the errors of the directory.
     """
     content = directory.read(NAME)
     return Counted() if content is None else unpack_record(Counted, content, f"{directory}/{NAME}")
@@ -42,12 +42,12 @@ def read_counted(directory: Directory) -> Counted:
 
 @dataclass(slots=True)
 class RecordCount:
-    """Counts each micro-batch once, also one that is repeated after a kill.
+    """Counts each micro-batch once, even if it is repeated after a kill.
 
     Attributes:
-        directory: The checkpoint; None: what is counted is kept nowhere.
-        now: What is counted.
-        before: What earlier runs had counted.
+        directory: The checkpoint; None if the counts are not kept.
+        now: The current counts.
+        before: The counts of earlier runs.
     """
 
     directory: Directory | None = None
@@ -56,12 +56,12 @@ class RecordCount:
 
     @classmethod
     def open(cls, directory: Directory) -> "RecordCount":
-        """Go on with the counts of earlier runs; raises as `read_counted`."""
+        """Go on with the counts of earlier runs; raises the errors of `read_counted`."""
         counts = read_counted(directory)
         return cls(directory, counts, counts)
 
     def is_written(self, query: str, batch: int) -> bool:
-        """Say whether sinks have got a micro-batch."""
+        """Return whether sinks have got a micro-batch."""
         return self.now.query == query and self.now.written >= batch
 
     def write(self, query: str, batch: int) -> None:
@@ -69,14 +69,14 @@ class RecordCount:
         self._store(replace(self._of(query), written=batch))
 
     def add(self, query: str, batch: int, received: int, sent: int) -> None:
-        """Count a micro-batch that is published; to be called before Spark commits it."""
+        """Count a published micro-batch; must be called before Spark commits it."""
         known = self._of(query)
         if batch <= known.batch or not (received or sent):
             return
         self._store(replace(known, batch=batch, received=known.received + received, sent=known.sent + sent))
 
     def _of(self, query: str) -> Counted:
-        """Return the record for a query; each one numbers its micro-batches from 0."""
+        """Return the record for a query; each query numbers its micro-batches from 0."""
         return self.now if self.now.query == query else replace(self.now, query=query, written=-1, batch=-1)
 
     def _store(self, counted: Counted) -> None:

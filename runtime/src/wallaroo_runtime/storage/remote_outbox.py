@@ -17,9 +17,9 @@ class RemoteOutbox:
     """Publishes at an egress.
 
     Args:
-        service: The egress; the driver has attached.
-        patience_s: How long it may be away.
-        waits: Whether `publish` waits for so long; else it raises `Away` soon.
+        service: The egress, to which the driver has attached.
+        patience_s: Seconds for which the egress may be away.
+        waits: Whether `publish` waits while the egress is away; if not, it soon raises `Away`.
 
     Raises (from every method): `RunError` of the egress, R641, R642, R644 or R648.
     """
@@ -30,11 +30,11 @@ class RemoteOutbox:
 
     @property
     def name(self) -> str:
-        """The egress's address."""
+        """Address of the egress, for people."""
         return f"the egress at {self._client.service.address}"
 
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:
-        """Make the output of a micro-batch count, once; a call that was not answered may be repeated."""
+        """Publish the output of a micro-batch, unless it was published before; an unanswered call may be repeated."""
         staged = map(staged_message, files)
         request = pb.PublishRequest(epoch=self._epoch, query=query, batch=batch, files=staged, offsets=offsets)
         client = self._client
@@ -46,14 +46,14 @@ class RemoteOutbox:
         return int(self._client.call("Status", pb.StatusRequest(epoch=self._epoch)).dead_letters)
 
     def published(self) -> int:
-        """Return the number of messages that were ever published for sinks; it is asked once."""
+        """Return the number of messages that were ever published for sinks; the call is not repeated."""
         status = self._client.look("Status", pb.StatusRequest(epoch=self._epoch), LOOK_S)
         if not status.HasField("published"):
             raise self._client.broke_rules(reason="it does not say how many messages it has for sinks")
         return int(status.published)
 
     def fresh_letters(self, known: int) -> pb.LettersReply | None:
-        """Return the dead letters of running micro-batches after the known ones; None: it is away now."""
+        """Return the dead letters of running micro-batches after the known ones; None if the egress is away now."""
         try:
             request = pb.LettersRequest(epoch=self._epoch, known=known)
             reply: pb.LettersReply = self._client.look("Letters", request, LOOK_S)
@@ -77,7 +77,7 @@ class RemoteOutbox:
 
 
 def staged_message(file: StagedFile) -> pb.StagedFile:
-    """Return a descriptor as it crosses the network."""
+    """Return the descriptor of a file as a message of the protocol."""
     return pb.StagedFile(
         port=file.port,
         name=file.path,
@@ -89,10 +89,10 @@ def staged_message(file: StagedFile) -> pb.StagedFile:
 
 
 def joined(chunks: Iterable[pb.Chunk], client: ServiceClient) -> Iterator[bytes]:
-    """Yield the data of chunks, each with those that continue it.
+    """Yield the data of chunks; a chunk and the chunks that continue it are joined.
 
     Raises:
-        RunError: R648, it is longer than any frame, or its end is missing.
+        RunError: R648 if joined data is longer than any frame, or its end is missing.
     """
     joiner = ChunkJoiner()
     for chunk in chunks:

@@ -1,11 +1,11 @@
-"""The logs in a checkpoint of Spark's: a file of each micro-batch that was planned, and of each that was committed."""
+"""The logs in Spark's checkpoint: one file for each micro-batch that was planned, one for each that was committed."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
 
 def last_batch(names: Iterable[str]) -> int:
-    """Return the last of the micro-batches whose files have these names; -1: there is none.
+    """Return the last of the micro-batches whose files have these names; -1 if there is none.
 
     Example:
         >>> last_batch(["9", "10", ".11.crc", "metadata"]), last_batch([])
@@ -15,24 +15,24 @@ def last_batch(names: Iterable[str]) -> int:
 
 
 def latest_batch(log: Path) -> int:
-    """Return the last micro-batch that has a file in a log; -1: there is none."""
+    """Return the last micro-batch that has a file in a log; -1 if there is none."""
     return last_batch(path.name for path in log.glob("*"))
 
 
 def last_commit(checkpoint: Path) -> int:
-    """Return the last micro-batch that Spark has committed; -1: there is none.
+    """Return the last micro-batch that Spark has committed; -1 if there is none.
 
     Args:
-        checkpoint: Spark's own, a directory.
+        checkpoint: Directory of Spark's own checkpoint.
     """
     return latest_batch(checkpoint / "commits")
 
 
 def pending_batch(checkpoint: Path) -> int | None:
-    """Return the micro-batch that is planned and not committed; None: there is none.
+    """Return the micro-batch that is planned and not committed; None if there is none.
 
     Args:
-        checkpoint: Spark's own, a directory.
+        checkpoint: Directory of Spark's own checkpoint.
     """
     planned, committed = latest_batch(checkpoint / "offsets"), last_commit(checkpoint)
     return planned if planned > committed else None

@@ -17,7 +17,7 @@ def latest_states(entries: Iterable[bytes]) -> dict[StateKey, StateValue]:
     """Return the states at the end of a log; keys without state are left out.
 
     Raises:
-        RunError: R664, an entry is damaged.
+        RunError: R664 if an entry is damaged.
     """
     states: dict[StateKey, StateValue] = {}
     for frame in _whole(entries):
@@ -32,7 +32,7 @@ def latest_states(entries: Iterable[bytes]) -> dict[StateKey, StateValue]:
 
 
 def _whole(entries: Iterable[bytes]) -> Iterator[Frame]:
-    """Yield the frames of a log, pieces of a state joined."""
+    """Yield the frames of a log; pieces of a large state are joined."""
     joiner = Joiner()
     try:
         for entry in entries:
@@ -44,7 +44,7 @@ def _whole(entries: Iterable[bytes]) -> Iterator[Frame]:
 
 
 def entries_of(states: Mapping[StateKey, StateValue]) -> Iterator[bytes]:
-    """Yield entries of a log that has these states, one for each port and encoding; together they fit into a frame."""
+    """Yield the entries of a log with these states, one for each port and encoding; all must fit into one frame."""
     groups: dict[tuple[int, int], list[tuple[bytes, bytes]]] = defaultdict(list)
     for (port, key), (encoding, value) in states.items():
         groups[port, encoding].append((key, value))

@@ -1,6 +1,6 @@
 """The journal: the input, in order of arrival, in files that only grow.
 
-docs/internals/input.md has the layout. One process writes a journal, any number read it.
+docs/internals/input.md has the layout. One process writes a journal, any number of processes read it.
 """
 
 from wallaroo_runtime.storage.journal.head import Position, read_committed

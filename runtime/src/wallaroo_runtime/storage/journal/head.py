@@ -1,4 +1,4 @@
-"""Two small files of a journal: `head`, the end of its readable part, and `committed`, that of its processed part."""
+"""Two small files of a journal: `head` has the end of its readable part, `committed` the end of its processed part."""
 
 import os
 import struct
@@ -20,8 +20,8 @@ class Position:
     """A frame boundary of a journal.
 
     Attributes:
-        offset: Frame bytes from the beginning of the journal.
-        messages: How many messages there are before it; ticks and visits are none.
+        offset: Number of frame bytes from the beginning of the journal.
+        messages: Number of messages before the position; ticks and visits are not counted.
         journal_id: Identity of the journal.
     """
 
@@ -37,13 +37,13 @@ def pack_head(position: Position) -> bytes:
 
 
 def read_head(directory: Path) -> Position | None:
-    """Read the file `head`; None when there is none, or none that is whole."""
+    """Read the file `head`; None if there is no such file, or it is not whole."""
     try:
         descriptor = os.open(directory / "head", os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:
-        # The writer overwrites the 32 bytes in place, so that a read may meet half of a write: read again.
+        # The writer overwrites the 32 bytes in place, so a read may see half of a write. Then read again.
         for _ in range(_TRIES):
             content = os.pread(descriptor, HEAD_BYTES + 1, 0)
             if len(content) == HEAD_BYTES and zlib.crc32(content[:-4]) == int.from_bytes(content[-4:], "little"):
@@ -55,10 +55,10 @@ def read_head(directory: Path) -> Position | None:
 
 
 def read_committed(directory: Path) -> int:
-    """Return the offset below which nothing is still needed; 0 when nothing was committed yet.
+    """Return the offset below which nothing is still needed; 0 if nothing was committed yet.
 
     Raises:
-        RunError: R698, the file does not fit its checksum.
+        RunError: R698 if the file does not fit its checksum.
     """
     path = directory / "committed"
     try:
@@ -79,7 +79,7 @@ def _checksum(offset: bytes) -> bytes:
 
 
 def write_committed(directory: Path, offset: int) -> None:
-    """Move the committed offset forward; a smaller one changes nothing."""
+    """Move the committed offset forward; a smaller offset changes nothing."""
     with locked(directory):  # Spark's source and the driver both do this
         if offset > read_committed(directory):
             text = b"%d" % offset

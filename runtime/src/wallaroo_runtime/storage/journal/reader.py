@@ -1,4 +1,4 @@
-"""The reading side of a journal, for other processes than the writer's."""
+"""The reading side of a journal; any process may use it."""
 
 import os
 from bisect import bisect_right
@@ -25,7 +25,7 @@ from wallaroo_runtime.storage.journal.segment import (
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The frames from one boundary of a journal to another one, in offsets."""
+    """A part of a journal between two frame boundaries, which are offsets."""
 
     start: int
     end: int
@@ -38,7 +38,7 @@ class JournalReader:
 
     Args:
         directory: The journal.
-        journal_id: The journal that it must be; None: whichever is there at the first look.
+        journal_id: Id that the journal must have; None accepts the journal that the first call finds.
 
     Example:
         >>> from tempfile import mkdtemp
@@ -61,7 +61,7 @@ class JournalReader:
         """Return the position up to which the journal may be read now.
 
         Raises:
-            RunError: R698, the journal is not there or is another one.
+            RunError: R698 if the journal is missing or has another id.
         """
         head = read_head(self.directory)
         if head is None or self._journal_id not in (None, head.journal_id):
@@ -70,7 +70,7 @@ class JournalReader:
         return head
 
     def id(self) -> int | None:
-        """Return the journal's id, from `head` or a segment; None when there is no journal."""
+        """Return the journal's id, from `head` or a segment; None if there is no journal."""
         if (head := read_head(self.directory)) is not None:
             return head.journal_id
         for segment in list_segments(self.directory):
@@ -81,12 +81,12 @@ class JournalReader:
         return None
 
     def limit(self, start: Position, max_bytes: int) -> Position:
-        """Return the last frame boundary at most `max_bytes` after `start`, but at least one frame further.
+        """Return the last frame boundary at most `max_bytes` after `start`, but at least one frame after it.
 
-        Where nothing follows `start` it is the end.
+        If no frame follows `start`, return the end of the journal.
 
         Raises:
-            RunError: R698.
+            RunError: R698 if the journal is damaged or missing.
         """
         end = self.end()
         if end.offset - start.offset <= max_bytes:
@@ -100,10 +100,10 @@ class JournalReader:
         return chosen or end
 
     def next_sequence(self, offset: int) -> int:
-        """Return the sequence of the first frame after an offset; -1: there is none.
+        """Return the sequence of the first frame after an offset; -1 if there is no frame.
 
         Raises:
-            RunError: R698.
+            RunError: R698 if the journal is damaged or missing.
         """
         pieces = self.read(offset, self.end().offset)
         return next((header.sequence for piece in pieces for header, *_ in split_frames(piece)), -1)
@@ -112,7 +112,7 @@ class JournalReader:
         """Cut [start, end) at frame boundaries into at most `parts` ranges of about the same size.
 
         Raises:
-            RunError: R698.
+            RunError: R698 if the journal is damaged or missing.
         """
         if start >= end:
             return []
@@ -126,15 +126,15 @@ class JournalReader:
         return [*ranges, Range(begin, end)]
 
     def read(self, start: int, end: int, chunk_bytes: int = 1024 * 1024) -> Iterator[bytes]:
-        """Yield the frames of [start, end), verified; each piece is whole frames.
+        """Yield the verified frames of [start, end), in pieces of whole frames.
 
         Args:
             start: A frame boundary.
-            end: A frame boundary that `end`, `limit` or `split` gave.
+            end: A frame boundary that `end`, `limit` or `split` has returned.
             chunk_bytes: A piece has at most this many bytes, unless one frame alone has more.
 
         Raises:
-            RunError: R698, bytes are lost or changed, or the journal is not there or is another one.
+            RunError: R698 if bytes are lost or changed, or the journal is missing or has another id.
         """
         sequence: int | None = None
         for segment, first, stop in self._pieces(start, end):
@@ -142,7 +142,7 @@ class JournalReader:
                 sequence = yield from _verified(segment, descriptor, (first, stop), chunk_bytes, sequence)
 
     def commit(self, offset: int) -> None:
-        """Release everything below `offset`; a smaller one than before changes nothing."""
+        """Release everything below `offset`; a smaller offset than before changes nothing."""
         try:
             write_committed(self.directory, offset)
         except OSError as error:
@@ -196,7 +196,7 @@ class JournalReader:
 def _verified(
     segment: Segment, descriptor: int, part: tuple[int, int], chunk_bytes: int, sequence: int | None
 ) -> Generator[bytes, None, int | None]:
-    """Yield the frames of a part of a segment; returns the sequence number that must follow."""
+    """Yield the frames of a part of a segment; return the sequence number that the next frame must have."""
     at, stop = part
     wanted = chunk_bytes
     while at < stop:

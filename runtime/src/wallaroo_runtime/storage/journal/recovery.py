@@ -25,7 +25,7 @@ _CHUNK_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The good part of a segment, and why it ends there."""
+    """The good part of a segment, and the reason why it ends there."""
 
     end: int
     sequence: int
@@ -36,13 +36,13 @@ class Scan:
 def recover(directory: Path) -> tuple[list[Segment], int, Position, int]:
     """Open the journal in `directory`, or make a new one.
 
-    Everything after the head that is whole is kept; the first frame that is not, and all after it, is cut.
+    Whole frames after the head are kept. The first frame that is not whole is cut off, with everything after it.
 
     Returns:
-        The segments, a descriptor of the last one, the end, and the sequence that comes next.
+        The segments, a descriptor of the last segment, the end, and the sequence that comes next.
 
     Raises:
-        RunError: R698, bytes below the head are lost or changed, or head and segments are of two journals.
+        RunError: R698 if bytes below the head are lost or changed, or head and segments are of two journals.
     """
     for left in directory.glob("*.new"):
         left.unlink()
@@ -66,9 +66,9 @@ def recover(directory: Path) -> tuple[list[Segment], int, Position, int]:
 
 
 def whole_end(directory: Path) -> int:
-    """Return where `recover` would find the end, and change nothing.
+    """Return the end that `recover` would find, without changing anything.
 
-    Frames are synced, the head is not: after a loss of power it is older than they are.
+    Frames are synced and the head is not, so after a loss of power the head may be older than the frames.
 
     Raises:
         RunError: R698, as `recover`.
@@ -78,14 +78,14 @@ def whole_end(directory: Path) -> int:
 
 
 def _look(directory: Path, head: Position | None, segments: list[Segment]) -> tuple[int, int, Scan]:
-    """Return the head's offset, the last segment that is good, and the end of its good part."""
+    """Return the head's offset, the index of the last good segment, and its good part."""
     safe = segments[-1].base if head is None else head.offset
     first = _first_to_verify(directory, segments, safe)
     return safe, *_verify(segments, first, safe)
 
 
 def _messages(segments: list[Segment], head: Position | None, end: int) -> int:
-    """Return the number of messages before `end`: those that the head knows, and those after it."""
+    """Return the number of messages before `end`: the head's count, and the messages after the head."""
     start, messages = (segments[0].base, 0) if head is None else (head.offset, head.messages)
     if head is None and start:
         reason = f"the file head is lost or not whole; only it knows how many messages there were before {start}"
@@ -103,7 +103,7 @@ def _shown(journal_id: int | None) -> str:
 
 
 def _first_to_verify(directory: Path, segments: list[Segment], safe: int) -> int:
-    """Return which segment holds the head; those before must be complete."""
+    """Return the index of the segment with the head's offset; all segments before it must be complete."""
     if segments[0].base > safe:
         raise damaged(segments[0].path, safe, f"the first segment begins at {segments[0].base}; the head is at {safe}")
     if segments[0].base > (committed := read_committed(directory)):
@@ -118,7 +118,7 @@ def _first_to_verify(directory: Path, segments: list[Segment], safe: int) -> int
 
 
 def _verify(segments: list[Segment], first: int, safe: int) -> tuple[int, Scan]:
-    """Verify the segments from `first` on; returns the last one that is good, as far as it is."""
+    """Verify the segments from `first` on; returns the index of the last good segment, and its good part."""
     kept, good = first, _scan(segments[first], None)
     if good.journal_id is None:
         raise damaged(segments[first].path, segments[first].base, good.fault)
@@ -155,7 +155,7 @@ def _scan(segment: Segment, sequence: int | None) -> Scan:
 
 
 def _cut(directory: Path, segments: list[Segment], kept: int, end: int) -> int:
-    """Remove everything after `end`, and make the rest safe; returns a descriptor of the last segment."""
+    """Remove everything after `end`, and make the rest safe; returns a descriptor of the last kept segment."""
     for segment in reversed(segments[kept + 1 :]):
         segment.path.unlink()
     descriptor = os.open(segments[kept].path, os.O_RDWR)

@@ -19,7 +19,7 @@ _BLOCK_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment file, known by its name; `base` is the offset of its first frame."""
+    """A segment file; `base`, its name, is the offset of its first frame."""
 
     path: Path
     base: int
@@ -39,7 +39,7 @@ class SegmentHeader:
 
 
 def list_segments(directory: Path) -> list[Segment]:
-    """Return the segments of a journal in order; empty when there is none."""
+    """Return the segments of a journal in order; empty if there is none."""
     try:
         names = os.listdir(directory)
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def list_segments(directory: Path) -> list[Segment]:
 def create_segment(directory: Path, header: SegmentHeader) -> tuple[Segment, int]:
     """Make an empty segment; returns it with an open descriptor.
 
-    The file gets its name when its header is written, so that no segment ever lacks one.
+    The file gets its final name after its header is written, so that no segment is ever without a header.
     """
     path = directory / f"{header.base:020d}.journal"
     new = path.with_suffix(".new")
@@ -68,7 +68,7 @@ def create_segment(directory: Path, header: SegmentHeader) -> tuple[Segment, int
 
 
 def read_segment_header(descriptor: int) -> SegmentHeader | None:
-    """Read the header of an open segment; None when these bytes are none."""
+    """Read the header of an open segment; None if the file does not begin with a header."""
     content = os.pread(descriptor, SEGMENT_HEADER_BYTES, 0)
     if len(content) < SEGMENT_HEADER_BYTES:
         return None
@@ -80,7 +80,7 @@ def write_all(descriptor: int, content: bytes, at: int) -> None:
     """Write all of `content` at a position of a file.
 
     Raises:
-        OSError: Not everything could be written; some of it may have been.
+        OSError: Not everything could be written; a part may have been written.
     """
     rest = memoryview(content)
     while rest:
@@ -94,9 +94,9 @@ class GoodFrames:
 
     Attributes:
         end: Position after the last good frame.
-        sequence: Sequence number that follows it; None when there was no frame and none was given.
-        wanted: Bytes of the frame at `end`, as far as known, when it is not whole; at least a header.
-        fault: What is wrong with the frame at `end`; empty when it is only not whole.
+        sequence: Sequence number of the next frame; None if there was no frame and no number was given.
+        wanted: Known size of the frame at `end` if it is not whole; at least the size of a header.
+        fault: Reason why the frame at `end` is wrong; empty if it is only not whole.
     """
 
     end: int
@@ -109,8 +109,8 @@ def verify_frames(data: bytes, sequence: int | None = None) -> GoodFrames:
     """Walk over the frames at the start of `data`, and verify layout, checksum and sequence numbers.
 
     Args:
-        data: Begins at a frame boundary.
-        sequence: Sequence number with which the first frame must begin; None: any.
+        data: Bytes that begin at a frame boundary.
+        sequence: Sequence number with which the first frame must begin; None accepts any.
     """
     at, size, view, unpack, crc = 0, len(data), memoryview(data), HEADER.unpack_from, zlib.crc32
     while size - at >= HEADER_BYTES:
@@ -130,16 +130,16 @@ def verify_frames(data: bytes, sequence: int | None = None) -> GoodFrames:
 
 
 def frame_boundaries(descriptor: int, segment: Segment, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the end of each frame of [start, stop) of a segment and the number of its messages; headers only.
+    """Yield the end and the number of messages of each frame of [start, stop) of a segment; reads only headers.
 
     Raises:
-        RunError: R698.
+        RunError: R698 if the segment is damaged.
     """
     block, base, at = b"", start, start
     while at < stop:
         index = at - base
         if index + HEADER_BYTES > len(block):
-            # Large frames cost one small read each; small ones share a block.
+            # Each large frame costs one small read; small frames share a block.
             block, base, index = os.pread(descriptor, _BLOCK_BYTES, SEGMENT_HEADER_BYTES + at - segment.base), at, 0
             if len(block) < HEADER_BYTES:
                 raise damaged(segment.path, at, "the file ends here")

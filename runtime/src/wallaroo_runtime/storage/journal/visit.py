@@ -1,6 +1,6 @@
 """Two records of a journal about its latest visits: `visits` has their positions, `visited` their counts.
 
-They serve those who ask about a visit, and may be lost: the visits themselves are frames of the journal.
+They answer questions about a visit, and may be lost: the visits themselves are frames of the journal.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """Where visits are; the gateway keeps it.
+    """The positions of visits; the gateway writes this record.
 
     Attributes:
         ends: Offset after the frame of each visit, by its id, in order.
@@ -30,11 +30,11 @@ class Visits:
 
 @dataclass(frozen=True, slots=True)
 class Visited:
-    """The counts of visits; the driver keeps them, or for a remote one the gateway.
+    """The counts of visits; the driver writes this record, or the gateway if it is remote.
 
     Attributes:
-        counts: For how many keys they ran, and how many of them failed, by id.
-        done: Offset before which visits are done, though they may not be committed; 0: it is not known.
+        counts: Number of keys that a visit ran for, and how many of them failed, by id of the visit.
+        done: Offset before which visits are done, though they may not be committed; 0 if it is not known.
     """
 
     counts: Mapping[int, tuple[int, int]] = field(default_factory=dict)
@@ -49,7 +49,7 @@ def read_visits(directory: Path) -> dict[int, int]:
 
 
 def write_visits(directory: Path, ends: Mapping[int, int]) -> None:
-    """Keep the latest visits of a journal."""
+    """Record the latest visits of a journal."""
     write_record(directory / VISITS, Visits(_latest(ends)), durable=False)
 
 
@@ -64,9 +64,9 @@ def add_counts(directory: Path, counts: Mapping[int, tuple[int, int]], done: int
     """Note the counts of visits; only one process at a time may do so.
 
     Args:
-        directory: Of the journal.
-        counts: Of some visits.
-        done: Offset before which visits are done; 0: those that are committed.
+        directory: Directory of the journal.
+        counts: Counts of some visits, as in `Visited`.
+        done: Offset before which visits are done; 0 keeps the former offset.
     """
     known = read_visited(directory)
     visited = Visited(_latest({**known.counts, **counts}), done or known.done)

@@ -6,7 +6,7 @@ from wallaroo_runtime.storage.journal.head import Position
 
 
 class HeadWatch:
-    """Reports the readable end of the journal to those who wait; slow ones hear of the latest position alone."""
+    """Reports the readable end of the journal to waiting threads; a slow thread gets only the latest position."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -14,13 +14,13 @@ class HeadWatch:
         self._version = 0
 
     def move(self, safe: Position) -> None:
-        """Take note that the journal may be read up to `safe`; from any thread."""
+        """Note that the journal may be read up to `safe`; any thread may call this."""
         with self._changed:
             self._safe = safe
             self._turn()
 
     def wake(self) -> None:
-        """Let everybody look again why they wait."""
+        """Wake all waiting threads, so that they check again whether to wait."""
         with self._changed:
             self._turn()
 
@@ -30,11 +30,11 @@ class HeadWatch:
 
     @property
     def version(self) -> int:
-        """Differs after each change."""
+        """A number that differs after each change."""
         return self._version
 
     def wait(self, version: int) -> tuple[int, Position | None]:
-        """Wait until the version is another one; returns it, and the readable end of the journal; None: not known."""
+        """Wait until the version differs; returns it, and the readable end of the journal, None if it is not known."""
         with self._changed:
             self._changed.wait_for(lambda: self._version != version)
             return self._version, self._safe

@@ -17,21 +17,21 @@ SEGMENT_BYTES = 64 * 1024 * 1024
 
 
 class JournalWriter:
-    """Appends frames to a journal; the only writer of its directory, which it locks.
+    """Appends frames to a journal. It locks the directory, since only one writer is allowed.
 
-    Everything but `sync` belongs to one thread; `sync` may run in another one, one call at a time.
+    One thread calls all methods but `sync`. Another thread may call `sync`, one call at a time.
 
     Args:
-        directory: The journal; made when it does not exist.
-        segment_bytes: A segment that has this many bytes of frames gets no more.
-        moved: Called, in the thread that moved it, whenever `safe` has moved.
+        directory: The journal; created if it does not exist.
+        segment_bytes: A segment that has this many bytes of frames gets no more frames.
+        moved: Called whenever `safe` has moved, in the thread that has moved it.
 
     Attributes:
         end: Position after the last frame.
         safe: Position up to which readers may read.
 
     Raises:
-        RunError: R610, another process writes it; R698, it cannot be continued.
+        RunError: R610 if another process writes the journal; R698 if it is damaged.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class JournalWriter:
         flags: int = 0,
         encoding: int = FRAMED,
     ) -> None:
-        """Append one frame of `count` messages, by default as they were on the wire.
+        """Append one frame of `count` messages, by default with the framing that they had on the wire.
 
-        A frame of `CONTROL_PORTS` is no message but has a sequence of its own.
+        A frame of `CONTROL_PORTS` counts as no message, but has a sequence of its own.
 
         Raises:
-            OSError: It could not be written; nothing of it is left. `errno` is in `NO_ROOM` when the disk is full.
+            OSError: The frame could not be written; nothing of it is left. `NO_ROOM` has the `errno` of a full disk.
         """
         position = self.end
         sequences, messages = (1, 0) if port in CONTROL_PORTS else (count, count)
@@ -102,10 +102,10 @@ class JournalWriter:
         self._segments.append(segment)
 
     def sync(self) -> None:
-        """Make everything that was appended before this call safe, then let readers see it.
+        """Make everything safe that was appended before this call, then let readers see it.
 
         Raises:
-            OSError: It is not known what is on the disk; the writer must no longer be used.
+            OSError: The content of the disk is not known; the writer must no longer be used.
         """
         with self._mutex:
             position, descriptor = self.end, self._descriptor
@@ -137,7 +137,7 @@ class JournalWriter:
         """Remove the segments that are no longer needed; the last segment always stays.
 
         Args:
-            before: Called with the offset below which everything is about to go.
+            before: Called with the offset below which everything will be removed.
 
         Returns:
             The committed offset.
@@ -146,16 +146,16 @@ class JournalWriter:
         bound = min(committed, self.safe.offset)
         kept = max((at for at, segment in enumerate(self._segments) if segment.base <= bound), default=0)
         if kept:
-            # Recovery takes a missing segment above the committed offset for a loss, so that offset must last.
+            # Recovery reports a missing segment above the committed offset as lost, so this offset must be on the disk.
             sync_file(self.directory / "committed")
-            os.fsync(self._head)  # a loss of power must leave none that lies before the first segment
+            os.fsync(self._head)  # after a loss of power the head must not lie before the first segment
             before(self._segments[kept].base)
         for _ in range(kept):
             self._segments.pop(0).path.unlink(missing_ok=True)
         return committed
 
     def close(self) -> None:
-        """Make everything safe, and give the journal free for another writer."""
+        """Make everything safe, and release the journal for another writer."""
         try:
             self.sync()
             os.fsync(self._head)

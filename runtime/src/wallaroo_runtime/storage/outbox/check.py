@@ -1,4 +1,4 @@
-"""Whether log, positions and files of an outbox belong together; looked at before anything is delivered."""
+"""Checks that log, positions and files of an outbox belong together, before anything is delivered."""
 
 import zlib
 from collections.abc import Collection, Iterator
@@ -17,14 +17,14 @@ _BLOCK_BYTES = 1024 * 1024
 def check_outbox(directory: Path, ports: Collection[int]) -> None:
     """Compare the positions of sinks with the log, and undelivered output with its files.
 
-    An egress may deliver meanwhile; nobody may publish.
+    An egress may deliver during the check, but no process may publish.
 
     Args:
         directory: The outbox.
-        ports: Of the sinks that it serves.
+        ports: Ports of the sinks that it serves.
 
     Raises:
-        RunError: R698, something is missing, was changed or belongs to another outbox.
+        RunError: R698 if something is missing, was changed or belongs to another outbox.
     """
     reader = LogReader(directory)
     records: list[OutboxRecord] = []
@@ -34,7 +34,7 @@ def check_outbox(directory: Path, ports: Collection[int]) -> None:
         records.append(record)
     total = reader.base
     reader.close()
-    positions = {port: read_position(directory, port) for port in ports}  # first: an egress moves on
+    positions = {port: read_position(directory, port) for port in ports}  # first: an egress moves them
     live = read_last(directory)
     if total.live > live.end:
         raise _damaged(
@@ -47,7 +47,7 @@ def check_outbox(directory: Path, ports: Collection[int]) -> None:
 
 
 def _before(record: OutboxRecord, after: Base) -> Base:
-    """Return the counts before a log's first record, from those with it."""
+    """Return the counts before a log's first record, from the counts after it."""
     base = Base(record.number, messages=after.messages.copy())
     for file in record.files:
         base.messages[file.port] -= file.messages
@@ -68,7 +68,7 @@ def _check_port(directory: Path, port: int, begin: Base, records: list[OutboxRec
 
 
 def _check_count(directory: Path, expected: tuple[int, int], counted: int, name: str) -> None:
-    """Refuse a position that counts other messages than there are before it."""
+    """Refuse a position whose count differs from the number of messages before it."""
     low, high = expected
     if not low <= counted <= high:
         counts = f"{low}" if low == high else f"{low} to {high}"
@@ -103,7 +103,7 @@ def _files(port: int, records: list[OutboxRecord]) -> Iterator[tuple[int, int, O
 
 
 def _counts(port: int, begin: Base, records: list[OutboxRecord], position: SinkPosition) -> tuple[int, int]:
-    """Return the bounds of the number of delivered messages at a position: all before its file, and some of it."""
+    """Return the bounds of the number of messages before a position: those before its file, and those up to its end."""
     low = begin.messages[port]
     at = (position.record, position.file)
     for record, index, file in _files(port, records):
@@ -124,7 +124,7 @@ def _check_file(directory: Path, port: int, place: tuple[int, int], file: Outbox
     except FileNotFoundError:
         position = read_position(directory, port)
         if place < (position.record, position.file):
-            return  # delivered meanwhile
+            return  # delivered during the check
         raise _damaged(directory, f"{file.name} is missing; it is not delivered yet") from None
     if size != file.bytes:
         raise _damaged(directory, f"{file.name} has {size} bytes; expected {file.bytes}")

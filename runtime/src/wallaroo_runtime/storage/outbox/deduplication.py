@@ -1,8 +1,8 @@
-"""The part of the output of running micro-batches that is delivered, and the part that a stream repeats.
+"""Finds the results of running micro-batches that a stream repeats, so that each result is delivered once.
 
-A result is known by port, bucket, sequence and its place among the results of that sequence. The results of a bucket
-for a port come in order of sequences, and a repeated micro-batch gives the same ones, however they are cut into frames.
-So one number of each kind says which of them are delivered; a stream counts from where its micro-batch begins.
+Port, bucket, sequence and the place among the results of that sequence identify a result. The results of a bucket for a
+port come in order of sequences, and a repeated micro-batch gives the same results, however they are cut into frames. So
+a mark, the last sequence and a count, says which results are delivered. A stream counts from its micro-batch's begin.
 """
 
 from bisect import bisect_left, bisect_right
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from wallaroo.message.frame import Frame, encode_frame
 
 Place = tuple[int, int]  # port and bucket
-Mark = tuple[int, int]  # a sequence, and how many results of it
+Mark = tuple[int, int]  # a sequence, and the number of its results; for dead letters a bucket and a sequence
 
 
 class OutOfOrderError(ValueError):
@@ -21,11 +21,11 @@ class OutOfOrderError(ValueError):
 
 @dataclass(slots=True)
 class StreamRun:
-    """The messages of a stream until now.
+    """The counts of a stream's messages so far.
 
     Attributes:
-        marks: The last sequence of each place, and how many results of it came.
-        letters: How many dead letters of each bucket and sequence came.
+        marks: Last sequence of each place, and the number of its results that came.
+        letters: Number of dead letters that came, by bucket and sequence.
     """
 
     marks: dict[Place, Mark] = field(default_factory=dict)
@@ -35,16 +35,17 @@ class StreamRun:
         """Count the messages of a frame.
 
         Args:
-            place: Where they belong.
-            sequences: Of the messages, less `first`.
-            first: The sequence of the frame's header.
-            delivered: The mark of the place.
+            place: Port and bucket of the messages.
+            sequences: Sequences of the messages, minus `first`.
+            first: Sequence of the frame's header.
+            delivered: Mark of the results that are delivered for the place.
 
         Returns:
-            How many messages at the beginning of the frame are delivered; and, unless all are, the place's new mark.
+            Number of messages at the beginning of the frame that are delivered; and the place's new mark, which does
+            not count if all messages are delivered.
 
         Raises:
-            OutOfOrderError: They are not in order.
+            OutOfOrderError: The messages are not in order.
         """
         if not isinstance(sequences, range) and sorted(sequences) != list(sequences):
             reason = "a frame's sequences fall"
@@ -69,11 +70,11 @@ class StreamRun:
         """Count the dead letters of a frame, which have no order.
 
         Args:
-            frame: Has them.
-            delivered: How many of each bucket and sequence are delivered.
+            frame: Frame with the dead letters.
+            delivered: Number of delivered dead letters, by bucket and sequence.
 
         Returns:
-            A frame of those that are not, and how many they are.
+            A frame with the dead letters that are not delivered, and their number.
         """
         new: list[int] = []
         for index in range(frame.header.count):
@@ -98,5 +99,5 @@ class StreamRun:
 
 
 def since(letters: Mapping[Mark, int], sequence: int) -> dict[Mark, int]:
-    """Return the counts of dead letters of a sequence or later ones."""
+    """Return the counts of dead letters from a sequence on."""
     return {mark: count for mark, count in letters.items() if mark[1] >= sequence}

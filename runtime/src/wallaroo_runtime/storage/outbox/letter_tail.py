@@ -1,4 +1,4 @@
-"""The dead letters of a running query, read where the egress writes them."""
+"""Reads the dead letters of a running query from the files that the egress writes."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,20 +20,20 @@ def letters_of(pieces: Iterable[bytes]) -> Iterator[pb.DeadLetter]:
 
 
 class LetterTail:
-    """Finds the dead letters that come after a moment; those of a sink, which counts and reports them, are left out.
+    """Finds dead letters that come after it was made; not those of sinks, which sinks count and report themselves.
 
     Args:
-        folder: Where the egress writes them, a file for each micro-batch.
-        add: Gets what is found, not all where it is much, and how many came.
+        folder: Folder to which the egress writes the dead letters, a file for each micro-batch.
+        add: Gets new dead letters, not all if there are many, and the number of all new ones.
 
     Attributes:
-        count: How many were found.
+        count: Number of dead letters that were found.
     """
 
     def __init__(self, folder: Path, add: Callable[[Found, int], None]) -> None:
         self._folder, self._add, self.count = folder, add, 0
-        self._known = {path: path.stat().st_size for path in self._files()}  # how much of it is known
-        self._numbers: dict[Path, int] = {}  # how many letters that much has, where it was asked for
+        self._known = {path: path.stat().st_size for path in self._files()}  # known bytes of each file
+        self._numbers: dict[Path, int] = {}  # number of letters in the known bytes, once it was needed
         self._cut: set[Path] = set()  # files whose end was written once more
 
     def _files(self) -> list[Path]:
@@ -41,7 +41,7 @@ class LetterTail:
         return sorted((path for path in files if not path.name.startswith(PREFIX)), key=_place_of)
 
     def look(self) -> None:
-        """Find new letters since the last look."""
+        """Find the letters that came since the last call."""
         for path in self._files():
             known, size = self._known.get(path, 0), path.stat().st_size
             if size < known or size >= known + HEADER_BYTES and not _begins(path, known):
@@ -52,7 +52,7 @@ class LetterTail:
                 self._known[path] = self._read(path, known)
 
     def _recount(self, path: Path, size: int) -> int:
-        """Count a file whose end was written once more, cut in another way; returns where its last whole frame ends."""
+        """Count a file whose end was written once more, in other frames; returns the end of its last whole frame."""
         frames = list(_frames(path, 0, size))
         number, known = sum(header.count for _, _, header in frames), self._known.get(path, 0)
         before = self._numbers.get(path, sum(header.count for _, end, header in frames if end <= known))
@@ -62,7 +62,7 @@ class LetterTail:
         return frames[-1][1] if frames else 0
 
     def _read(self, path: Path, begin: int) -> int:
-        """Take in a file's content after a place; returns the end of its last whole frame."""
+        """Read a file's content after an offset; returns the end of its last whole frame."""
         if path not in self._numbers:
             self._numbers[path] = sum(header.count for _, _, header in _frames(path, 0, begin))
         batch, partition = _place_of(path)
@@ -82,7 +82,7 @@ class LetterTail:
 
 
 def _begins(path: Path, at: int) -> bool:
-    """Return whether a frame begins there."""
+    """Return whether a frame begins at an offset of a file."""
     with path.open("rb") as file:
         file.seek(at)
         try:
@@ -99,14 +99,14 @@ def _place_of(path: Path) -> tuple[int, int]:
 
 
 def _frames(path: Path, begin: int, end: int) -> Iterator[tuple[int, int, FrameHeader]]:
-    """Yield begin, end and header of each frame that is whole; one that is being written is none yet."""
+    """Yield begin, end and header of each whole frame; a frame that is being written is not whole yet."""
     with path.open("rb") as file:
         while begin + HEADER_BYTES <= end:
             file.seek(begin)
             try:
                 header = read_header(file.read(HEADER_BYTES))
             except FrameError:
-                return  # the egress, started again, writes here once more; `wallaroo dead-letters` finds real damage
+                return  # a new egress process writes this part once more; `wallaroo dead-letters` finds real damage
             following = begin + HEADER_BYTES + header.body_bytes
             if following > end:
                 return

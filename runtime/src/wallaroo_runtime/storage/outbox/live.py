@@ -1,7 +1,7 @@
 """The live log: output of micro-batches that are still running, in the order in which it must be delivered.
 
-It lies in `live` of the outbox, in segments `<base offset, 20 digits>.live`: entries, of which the first one states all
-that is known of the segments before. `head` says how far it is safe.
+It is in the folder `live` of the outbox, in segments `<base offset, 20 digits>.live` of entries. The first entry of a
+segment has the known facts of all segments before it. The file `head` has the end of the log's safe part.
 """
 
 import os
@@ -31,17 +31,17 @@ class Entry:
     """An entry of the live log.
 
     Attributes:
-        kind: BEGIN: a line with what is known at the beginning of a segment; OPENING: a line that states whose output
-            follows; OUTPUT: a frame.
-        port: Of the frame; 65535: dead letters.
-        bucket: Whose state gave it; -1: of a stage without state.
-        partition: Spark's partition that delivered it.
-        skip: So many messages at the beginning of the frame were in the log before.
-        sequence: Of the frame's last message; of dead letters, where the frame begins in their file; of an OPENING, how
-            many bytes that file has.
-        count: How many results of that sequence are in the log, this frame's included.
+        kind: BEGIN for a line with the known facts at the beginning of a segment, OPENING for a line with the attempt
+            whose output follows, OUTPUT for a frame.
+        port: Port of the frame; 65535 is that of dead letters.
+        bucket: Bucket whose state gave the output; -1 for a stage without state.
+        partition: Spark's partition that delivered the output.
+        skip: Number of messages at the beginning of the frame that were in the log before.
+        sequence: Sequence of the frame's last message; for dead letters the frame's offset in their file; for an
+            OPENING the size of that file.
+        count: Number of results of that sequence in the log, this frame's included.
         content: The line or frame.
-        offset: Where it begins.
+        offset: Offset at which the entry begins.
     """
 
     kind: int
@@ -56,7 +56,7 @@ class Entry:
 
     @property
     def end(self) -> int:
-        """Where it ends."""
+        """Offset at which the entry ends."""
         return self.offset + ENTRY_BYTES + len(self.content)
 
     def head(self) -> bytes:
@@ -75,7 +75,7 @@ class Entry:
             return False
 
     def line(self) -> dict[str, Any] | None:
-        """Return the content of a line; None when it is damaged."""
+        """Return the content of a line; None if it is damaged."""
         return unpack_line(self.content.rstrip(b"\n"))
 
 
@@ -88,7 +88,7 @@ class LiveSegment:
 
     @property
     def end(self) -> int:
-        """The offset at its end now."""
+        """Offset at the current end of the segment."""
         return self.base + self.path.stat().st_size
 
 
@@ -102,7 +102,7 @@ def _name_at(base: int) -> str:
 
 
 def live_segments(directory: Path) -> list[LiveSegment]:
-    """Return the segments of the live log in `directory`, in order; empty when there is none."""
+    """Return the segments of the live log in `directory`, in order; empty if there is none."""
     try:
         names = os.listdir(directory)
     except FileNotFoundError:
@@ -112,7 +112,7 @@ def live_segments(directory: Path) -> list[LiveSegment]:
 
 
 def first_offset(outbox: Path) -> int:
-    """Return the first offset that is left of an outbox's live log."""
+    """Return the first offset of an outbox's live log that was not removed."""
     segments = live_segments(outbox / FOLDER)
     return segments[0].base if segments else 0
 
@@ -121,7 +121,7 @@ def entry_at(block: bytes, at: int, offset: int) -> tuple[Entry | None, int]:
     """Read the entry at `at` of a block.
 
     Returns:
-        The entry, None when the block has not all of it; and how many bytes it has, as far as known.
+        The entry, None if the block does not have all of it; and its size, as far as that is known.
 
     Raises:
         ValueError: No entry begins there.
@@ -141,7 +141,7 @@ def entry_at(block: bytes, at: int, offset: int) -> tuple[Entry | None, int]:
 
 
 def whole_entries(segment: LiveSegment) -> list[Entry]:
-    """Return the entries of a segment up to the first that is not whole or does not fit its checksums."""
+    """Return the entries of a segment before the first entry that is not whole or does not fit its checksums."""
     content = segment.path.read_bytes()
     entries: list[Entry] = []
     at = 0
@@ -158,27 +158,27 @@ def whole_entries(segment: LiveSegment) -> list[Entry]:
 
 
 class LiveReader:
-    """Reads the live log while it is written; also its bytes that are not safe yet.
+    """Reads the live log while it is written, including bytes that are not safe yet.
 
     Args:
         directory: The outbox.
-        offset: Where to begin; an entry's beginning.
+        offset: Offset of the first entry to read.
 
     Attributes:
-        offset: Of the next entry.
+        offset: Offset of the next entry.
     """
 
     def __init__(self, directory: Path, offset: int = 0) -> None:
         self._outbox, self._directory, self.offset = directory, directory / FOLDER, offset
-        self._prefix = f"{self._directory}/"  # paths in the way of each message are strings
+        self._prefix = f"{self._directory}/"  # strings, not paths: each message needs them
         self._segment: LiveSegment | None = None
         self._descriptor = -1
 
     def entries(self, end: int | None = None) -> Iterator[Entry]:
-        """Yield the entries that are there, those that begin before `end` alone if one is given.
+        """Yield the entries that are there; only entries that begin before `end`, unless it is None.
 
         Raises:
-            RunError: R698, the log is damaged.
+            RunError: R698 if the log is damaged.
         """
         while end is None or self.offset < end:
             entry = None
@@ -189,7 +189,7 @@ class LiveReader:
                 return
 
     def _block(self, end: int | None) -> Iterator[Entry]:
-        """Yield the whole entries of the bytes that one look at the segment finds; bytes from `end` on are not read."""
+        """Yield the whole entries of one block of the segment; entries from `end` on are left out."""
         if self._segment is None:
             return
         begin, size = self.offset, _BLOCK_BYTES
@@ -198,11 +198,11 @@ class LiveReader:
         while at < len(block) and (end is None or begin + at < end):
             entry, needed = self._entry(block, at, begin + at)
             if entry is None and not at and needed > len(block) == size:
-                size = needed  # it is larger than a block
+                size = needed  # the entry is larger than a block
                 block = os.pread(self._descriptor, size, begin - self._segment.base)
                 entry, _ = self._entry(block, 0, begin)
             if entry is None:
-                return  # it is not whole here, or not yet
+                return  # the entry is not whole in this block, or not whole yet
             yield entry
             at += needed
 
@@ -213,9 +213,9 @@ class LiveReader:
             raise RunError.of("R698", what=f"outbox {self._outbox}", reason=f"its live log: {error}") from error
 
     def _open(self) -> bool:
-        """Open the segment that has the next entry, if it is another one than the open one; returns whether it is.
+        """Open the segment of the next entry if it is not open yet; returns False if the open segment stays.
 
-        Segments that were removed are passed over: nothing of them was still to be read.
+        Removed segments are skipped, because nothing in them is still needed.
         """
         if self._segment is not None and not self._is_over():
             return False
@@ -232,11 +232,11 @@ class LiveReader:
         return True
 
     def _is_over(self) -> bool:
-        """Return whether the open segment was read to its end, and gets no more."""
+        """Return whether the open segment was read to its end, and gets no more entries."""
         assert self._segment is not None
         stat = os.fstat(self._descriptor)
         if self.offset < self._segment.base + stat.st_size:
-            return False  # an entry that is not whole yet
+            return False  # an entry is not whole yet
         is_removed = not stat.st_nlink
         return is_removed or self.offset > self._segment.base and os.path.exists(self._prefix + _name_at(self.offset))
 

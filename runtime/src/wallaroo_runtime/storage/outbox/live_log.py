@@ -1,4 +1,4 @@
-"""The writing side of the live log: appended by the egress alone, made safe for all that has arrived at once."""
+"""The writing side of the live log: only the egress appends, and one sync makes all appended entries safe."""
 
 import os
 import threading
@@ -25,18 +25,18 @@ class LiveLog:
 
     Args:
         outbox: The directory of the outbox.
-        dead_letters: Where files of dead letters go.
-        segment_bytes: A segment that has so many bytes gets no more.
+        dead_letters: Directory of the files of dead letters.
+        segment_bytes: A segment that has so many bytes gets no more entries.
 
     Attributes:
-        state: What it says up to its end.
-        end: Where it ends.
-        safe: How much of it survives a loss of power.
-        dropped: How many messages came that it had before; its writer counts them.
-        fault: Why it is not known what is on the disk; None: it is known. It must be opened again.
+        state: Facts of the log up to its end.
+        end: Offset at which the log ends.
+        safe: Offset up to which the log survives a loss of power.
+        dropped: Number of messages that the log had before they came; `Delivering` counts them.
+        fault: Error after which the content of the disk is not known, so the log must be opened again; else None.
 
     Raises:
-        RunError: R698, it is damaged.
+        RunError: R698 if the log is damaged.
     """
 
     def __init__(self, outbox: Path, dead_letters: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
@@ -63,8 +63,8 @@ class LiveLog:
     def open(self, writer: AttemptWriter) -> None:
         """Append the writer that delivers from now on.
 
-        A loss of power can take Spark's newest commit. Then input is repeated from a place where a stream has begun
-        before: what the file of its dead letters has stays.
+        A loss of power can remove Spark's newest commit. Then input is repeated from a place where an earlier stream
+        has begun, and the file of its dead letters keeps its content.
 
         Raises:
             OSError: The disk failed.
@@ -75,7 +75,7 @@ class LiveLog:
         self.append(Entry(OPENING, sequence=size, content=pack_line(names)))
 
     def append(self, entry: Entry) -> Entry:
-        """Append an entry; returns it as it is in the log.
+        """Append an entry; returns it with its offset in the log.
 
         Raises:
             OSError: The disk failed; nothing of the entry is left.
@@ -98,17 +98,17 @@ class LiveLog:
         return placed
 
     def _check(self) -> None:
-        """Refuse to go on after a sync that failed: a second one would succeed without having written anything."""
+        """Refuse to go on after a failed sync: a second sync would succeed without having written anything."""
         if self.fault is not None:
             raise OSError(self.fault.errno, self.fault.strerror, str(self.directory))
 
     def _write_letters(self, entry: Entry) -> None:
-        """Write dead letters to their file; the log has them, too, until the file is safe."""
+        """Write dead letters to their file; the log keeps them, too, until the file is safe."""
         name = self.state.writers[entry.partition].letters
         if name not in self._letter_files:
             path = self._letters / name
             if not path.exists():
-                self.sync()  # who delivers: a file that nobody knows of would keep what comes again in another one
+                self.sync()  # make the writer's entry safe first: an unknown file would keep letters that come again
             self._letter_files[name] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             write_all(self._letter_files[name], entry.content, entry.sequence)
@@ -117,7 +117,7 @@ class LiveLog:
             raise
 
     def sync(self) -> None:
-        """Make safe all that was appended before this call, and the entries that other threads wait for.
+        """Make all entries safe that were appended before this call; threads that wait share one sync.
 
         Raises:
             OSError: The disk failed.
@@ -145,7 +145,7 @@ class LiveLog:
         write_all(self._head, pack_head(Position(self.safe, 0, 0)), 0)
 
     def _begin(self) -> None:
-        """Begin a segment, with all that is known; everything before is safe."""
+        """Begin a segment with the known facts; everything before it must be safe already."""
         segment = segment_at(self.directory, self.end)
         first = Entry(BEGIN, content=pack_line(self.state.to_json()), offset=self.end)
         new = segment.path.with_suffix(".new")
@@ -164,7 +164,7 @@ class LiveLog:
         self._segments.append(segment)
 
     def roll(self) -> None:
-        """Begin another segment. It states the known facts, and no dead letters that a recovery would write again."""
+        """Begin another segment, after dead letters are safe in their files: a recovery reads only the last segment."""
         os.fsync(self._descriptor)
         self._close_letters()
         before = self._descriptor
@@ -173,7 +173,7 @@ class LiveLog:
             self._retired.append(before)  # `sync` may be using it
 
     def _close_letters(self) -> None:
-        """Make files of dead letters safe: their copies in the log may go with its segment."""
+        """Make files of dead letters safe, because the copies in the log may be removed with its segment."""
         for descriptor in self._letter_files.values():
             os.fsync(descriptor)
             os.close(descriptor)
@@ -182,7 +182,7 @@ class LiveLog:
         self._letter_files = {}
 
     def remove(self, before: int) -> None:
-        """Remove segments that end at or before an offset; the last one always stays."""
+        """Remove segments that end at or before an offset; the last segment always stays."""
         while len(self._segments) > 1 and self._segments[1].base <= before:
             self._segments.pop(0).path.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""The live log after its writer has ended in whatever way: whole entries are kept, and made safe."""
+"""Recovers the live log after its writer has ended in any way: whole entries are kept, and made safe."""
 
 import os
 from pathlib import Path
@@ -11,13 +11,13 @@ from wallaroo_runtime.storage.outbox.live_state import LiveState, Read, read_las
 def recover(outbox: Path, dead_letters: Path) -> tuple[LiveState, int]:
     """Cut a broken end off the live log, and bring files of dead letters to its state.
 
-    Reads the last segment alone.
+    It reads only the last segment.
 
     Returns:
-        What the log says, and where it ends.
+        The facts of the log, and its end.
 
     Raises:
-        RunError: R698, something is lost that was safe.
+        RunError: R698 if something is lost that was safe.
     """
     directory = outbox / FOLDER
     for path in directory.glob("*.new"):
@@ -41,9 +41,9 @@ def _cut(path: Path, size: int) -> None:
 
 
 def _restore_letters(folder: Path, last: Read) -> None:
-    """Write dead letters of the last segment once more where they belong, and cut those that the log does not have."""
+    """Write dead letters of the last segment into their files again, and cut off letters that the log does not have."""
     sizes = {writer.letters: last.state.letter_bytes[part] for part, writer in last.state.writers.items()}
-    # Also of a file that the log has nothing of: it may have outlived a loss of power that took entries of the log.
+    # A file of which the log has no letters is cut, too: after a loss of power it may have more than the log.
     for name in {name for name, _ in last.letters} | {
         name for name in sizes if sizes[name] or (folder / name).exists()
     }:

@@ -1,4 +1,4 @@
-"""The known facts at a place of the live log: a segment begins with them, and entries continue them."""
+"""The known facts at an offset of the live log: a segment begins with the facts, and its entries change them."""
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
@@ -17,9 +17,9 @@ class AttemptWriter:
     """An attempt of a task that delivers.
 
     Attributes:
-        epoch: Of its driver.
+        epoch: Epoch of its driver.
         query: Id of Spark's query.
-        batch: The same for all attempts that begin at one place of the input, and for no other.
+        batch: Number that all attempts share that begin at the same place of the input, and no others.
         partition: Spark's partition.
         attempt: Spark's id of the attempt.
     """
@@ -32,20 +32,20 @@ class AttemptWriter:
 
     @property
     def letters(self) -> str:
-        """Name of the file of its dead letters."""
+        """Name of the file of the attempt's dead letters."""
         return f"{self.query}-{self.batch}-{self.partition}.frames"
 
 
 @dataclass(slots=True)
 class LiveState:
-    """The facts of the live log up to a place.
+    """The facts of the live log up to an offset.
 
     Attributes:
-        marks: What was delivered of each port and bucket.
+        marks: Mark of the delivered results of each port and bucket.
         writers: The latest attempt of each partition.
-        letters: Dead letters of each partition that may come again, by bucket and sequence.
-        letter_bytes: Bytes of each partition's file of dead letters.
-        messages: How many messages of each port there ever were.
+        letters: Number of dead letters of each partition that may come again, by bucket and sequence.
+        letter_bytes: Size of each partition's file of dead letters.
+        messages: Number of messages of each port that were ever in the log.
     """
 
     marks: dict[Place, Mark] = field(default_factory=dict)
@@ -56,13 +56,13 @@ class LiveState:
 
     @property
     def last(self) -> int:
-        """The sequence of the last message of which a result or a dead letter has left; -1: of none."""
+        """Sequence of the last message with a result or a dead letter in the log; -1 if there is none."""
         marks = [sequence for sequence, _ in self.marks.values()]
         marks += [sequence for known in self.letters.values() for _, sequence in known]
         return max(marks, default=-1)
 
     def open(self, writer: AttemptWriter, letters_at: int) -> None:
-        """Take in the writer that delivers from now on, and the end of its dead letters that an earlier one wrote."""
+        """Add the writer that delivers from now on; earlier attempts have written its letters up to `letters_at`."""
         before = self.writers.get(writer.partition)
         if before is None or before.letters != writer.letters:
             self.letters.setdefault(writer.partition, {})
@@ -70,10 +70,10 @@ class LiveState:
         self.writers[writer.partition] = writer
 
     def add(self, entry: Entry) -> None:
-        """Take in the entry that comes next.
+        """Add the next entry.
 
         Raises:
-            ValueError: It cannot be one.
+            ValueError: The entry is damaged.
         """
         if entry.kind == BEGIN:
             return
@@ -95,11 +95,11 @@ class LiveState:
         self.letter_bytes[entry.partition] = entry.sequence + len(entry.content)
 
     def forget_letters(self, partition: int, sequence: int) -> None:
-        """Forget dead letters of input before a sequence: none of it comes again. Only the next segment knows of it."""
+        """Forget dead letters of input before a sequence, which never comes again; the next segment records this."""
         self.letters[partition] = since(self.letters[partition], sequence)
 
     def forget_writers(self) -> None:
-        """Forget the writers, and the dead letters: all that was delivered is committed."""
+        """Forget the writers and the dead letters, because all delivered output is committed."""
         self.writers.clear()
         self.letters.clear()
         self.letter_bytes.clear()
@@ -121,7 +121,7 @@ class LiveState:
         """Read the entry at the beginning of a segment.
 
         Raises:
-            ValueError: It is damaged.
+            ValueError: The entry is damaged.
         """
         value = _line(entry) if entry.kind == BEGIN else {}
         try:
@@ -150,11 +150,11 @@ def _line(entry: Entry) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The last segment of a live log, read.
+    """The content of the last segment of a live log.
 
     Attributes:
-        state: What the log says up to its end.
-        end: Where it ends; what is not whole does not count.
+        state: Facts of the log up to its end.
+        end: Offset after the last whole entry.
         letters: Entries of dead letters in the segment, with the names of their files.
     """
 
@@ -167,12 +167,12 @@ def read_last(directory: Path) -> Read:
     """Read the last segment of the live log of an outbox.
 
     Raises:
-        RunError: R698, it is damaged, or ends before what was safe.
+        RunError: R698 if the segment is damaged, or shorter than the part of the log that was safe.
     """
     segments = live_segments(directory / FOLDER)
     if not segments:
         return Read(LiveState(), 0)
-    safe = safe_live(directory)  # before the segment is read, which its writer makes longer
+    safe = safe_live(directory)  # read first, since the writer may append to the segment
     first, *entries = whole_entries(segments[-1]) or (Entry(0, offset=segments[-1].base),)
     letters: list[tuple[str, Entry]] = []
     try:
@@ -192,6 +192,6 @@ def read_last(directory: Path) -> Read:
 
 
 def safe_live(directory: Path) -> int:
-    """Return the bytes of an outbox's live log that are safe; 0 when there is none."""
+    """Return the offset up to which an outbox's live log is safe; 0 if there is no live log."""
     head = read_head(directory / FOLDER)
     return 0 if head is None else head.offset

@@ -31,8 +31,8 @@ class OutboxFile:
 class OutboxRecord:
     """A published micro-batch; `number` counts all records from 0, removed ones included.
 
-    `offsets` is what Spark has planned for it, as the file of its checkpoint says; empty: not known.
-    `live` is how far the live log was safe when it was published: what it had comes before the record's files.
+    `offsets` is Spark's plan of the micro-batch, as the file in its checkpoint has it; empty if it is not known.
+    `live` is the safe end of the live log at publication: entries before it are delivered before the record's files.
     """
 
     number: int
@@ -45,14 +45,14 @@ class OutboxRecord:
 
 @dataclass(slots=True)
 class Base:
-    """The totals of the records that were removed from the beginning of the log.
+    """The totals of the records up to a place of the log, e.g. of those that were removed from its beginning.
 
     Attributes:
-        number: Number of the first record that the log still has.
+        number: Number of the next record.
         batches: Highest batch of each query.
         messages: Number of messages of each port.
-        offsets: Of the last record.
-        live: Of the last record.
+        offsets: The `offsets` of the last record.
+        live: The `live` of the last record.
     """
 
     number: int = 0
@@ -62,7 +62,7 @@ class Base:
     live: int = 0
 
     def add(self, record: OutboxRecord) -> None:
-        """Take in the record that comes next."""
+        """Add the next record."""
         self.number = record.number + 1
         self.batches[record.query] = max(record.batch, self.batches.get(record.query, -1))
         self.offsets, self.live = record.offsets, record.live
@@ -93,9 +93,9 @@ class Published:
     """The last micro-batch of an outbox.
 
     Attributes:
-        query: Id of Spark's query; empty: there was none yet.
-        batch: Its number; -1: there was none yet.
-        offsets: What Spark had planned for it; empty: not known.
+        query: Id of Spark's query; empty if nothing was published yet.
+        batch: Number of the micro-batch; -1 if nothing was published yet.
+        offsets: Spark's plan of the micro-batch; empty if it is not known.
     """
 
     query: str = ""
@@ -104,22 +104,22 @@ class Published:
 
     @classmethod
     def of(cls, base: Base) -> "Published":
-        """Return the last one of a log that was read to its end."""
+        """Return the last micro-batch of a log that was read to its end."""
         query = next(reversed(base.batches), "")
         return cls(query, base.batches.get(query, -1), base.offsets)
 
 
 class LogReader:
-    """Follows a log while another process appends to it or replaces it by a shorter one.
+    """Follows a log while another process appends to it or replaces it by a shorter log.
 
     Args:
         directory: The outbox.
-        number: The first record to return; earlier ones only count.
+        number: Number of the first record to return; earlier records are only added to `base`.
     """
 
     def __init__(self, directory: Path, number: int = 0) -> None:
         self._path = directory / LOG_NAME
-        self._name = str(self._path)  # a path in the way of each message is a string
+        self._name = str(self._path)  # a string, not a path: each message needs it
         self._descriptor = -1
         self._identity: tuple[int, int] | None = None
         self._at = 0
@@ -130,7 +130,7 @@ class LogReader:
         """Yield the records that have come since the last call.
 
         Raises:
-            RunError: R698, a line that is not the last one is damaged.
+            RunError: R698 if a whole line is damaged.
         """
         while True:
             yield from self._follow()
@@ -138,7 +138,7 @@ class LogReader:
                 return
 
     def changed(self) -> tuple[int, int, int]:
-        """Return something that differs after the log has changed; cheap."""
+        """Return a value that differs after the log has changed; this is cheap."""
         try:
             stat = os.stat(self._name)
         except FileNotFoundError:
@@ -152,7 +152,7 @@ class LogReader:
         self._descriptor, self._identity, self._at = -1, None, 0
 
     def _reopen(self) -> bool:
-        """Open the log when there is one and it is another file than the one that is open."""
+        """Open the log if it exists and is another file than the open file; returns whether it was opened."""
         device, inode, _ = self.changed()
         if not inode or self._identity == (device, inode):
             return False
@@ -197,7 +197,7 @@ def read_base(directory: Path) -> Base:
     """Return the totals of all records of an outbox's log.
 
     Raises:
-        RunError: R698, the log is damaged.
+        RunError: R698 if the log is damaged.
     """
     reader = LogReader(directory)
     for _ in reader.records():
@@ -207,11 +207,11 @@ def read_base(directory: Path) -> Base:
 
 
 def cut_delivered(directory: Path, positions: dict[int, int]) -> bytes | None:
-    """Return the content of the log without the records at its beginning that are delivered; None: nothing to cut.
+    """Return the log without the delivered records at its beginning; None if that would not halve it.
 
     Args:
         directory: The outbox.
-        positions: For each port that has one, the number of the record that is next.
+        positions: Number of the record that is next to deliver, by port.
     """
     content = (directory / LOG_NAME).read_bytes()
     base, at = Base(), 0

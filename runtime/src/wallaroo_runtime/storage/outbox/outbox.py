@@ -1,4 +1,4 @@
-"""The outbox: output that counts, in the order in which it must be delivered."""
+"""The outbox: published output, in the order in which it must be delivered."""
 
 import os
 import re
@@ -23,18 +23,18 @@ _STAGED = re.compile(r"(.+)-(\d+)-\d+-\d+-\d+\.frames")
 
 
 class Outbox:
-    """Publishes the staged files of micro-batches, each micro-batch once; only the driver has one.
+    """Publishes the staged files of micro-batches, each micro-batch once; one process at a time may do so.
 
     Args:
-        directory: The outbox; made when it does not exist.
-        dead_letters: Where files of port 65535 go.
-        staging: The staging directory, whose leftovers of earlier runs are removed now; None: they stay.
-        ports: Of the sinks that there are; what is kept for others, which are gone, is removed. None: of any.
-        fsync: Whether what is published survives a loss of power.
-        compact_bytes: The log is cut when it is longer and its beginning is delivered.
+        directory: The outbox; created if it does not exist.
+        dead_letters: Directory of the files of port 65535.
+        staging: The staging directory, in which leftovers of earlier runs are removed now; None removes nothing.
+        ports: Ports of the existing sinks; output that is kept for other ports is removed. None removes nothing.
+        fsync: Whether published output must survive a loss of power.
+        compact_bytes: A longer log is cut if its beginning is delivered.
 
     Raises:
-        RunError: R698, the log is damaged.
+        RunError: R698 if the log is damaged.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Outbox:
         yield Path(file.path).read_bytes()
 
     def last(self) -> Published:
-        """Return which micro-batch was the last."""
+        """Return the last micro-batch that was published."""
         return Published.of(self._base)
 
     def letters(self) -> int:
@@ -90,7 +90,7 @@ class Outbox:
         return self.messages().get(DEAD_LETTER_PORT, 0)
 
     def recorded(self) -> Counter[int]:
-        """Return the number of messages of each port in its records; the live log is not looked up."""
+        """Return the number of messages of each port in the records of the log, without the live log."""
         return Counter(self._base.messages)
 
     def published(self) -> int:
@@ -98,27 +98,27 @@ class Outbox:
         return sum(self.messages().values()) - self.letters()
 
     def messages(self) -> dict[int, int]:
-        """Return the number of messages that were ever published for each port; 65535: dead letters."""
+        """Return the number of messages that were ever published, by port; port 65535 is that of dead letters."""
         return dict(self._base.messages + read_last(self.directory).state.messages)
 
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:
-        """Make the output of a micro-batch count: all of it, in partition order, or nothing.
+        """Publish the output of a micro-batch: all of it, in partition order, or nothing.
 
-        A batch that is known, or that comes before a known one of its query, is left alone and its files are removed.
-        One without output leaves a record, too: so the log says which micro-batch was the last.
+        A batch that was published before, or is older than a published batch of its query, is not published again; its
+        files are removed. A batch without output leaves a record, too, so that the log has the last micro-batch.
 
         Args:
             query: Id of Spark's query.
             batch: Number of the micro-batch.
-            files: What tasks have staged.
-            offsets: What Spark has planned, as its checkpoint says; empty: not known.
+            files: Files that tasks have staged.
+            offsets: Spark's plan of the micro-batch, from its checkpoint; empty if it is not known.
 
         Returns:
             Whether the batch was new.
 
         Raises:
-            RunError: R698, a staged file is missing or has another length; nothing was published.
-            OSError: The disk failed; publish the same again.
+            RunError: R698 if a staged file is missing or has another length; nothing was published then.
+            OSError: The disk failed; the caller must publish the same batch again.
         """
         if not _QUERY.fullmatch(query):
             reason = f"query {query!r} cannot be part of a file name"
@@ -131,7 +131,7 @@ class Outbox:
             self._check(source, size)
         self._remove_stray(query, batch, {target for _, target, _ in moves})
         for source, target, _ in moves:
-            # The staged file stays until the record is written: a publication that failed may be repeated.
+            # The staged file stays until the record is written, so that a failed publication can be repeated.
             target.unlink(missing_ok=True)
             target.hardlink_to(source)
         if self._fsync and moves:
@@ -165,7 +165,7 @@ class Outbox:
         return self._ports is None or port in self._ports
 
     def _await(self, record: OutboxRecord) -> None:
-        """Note the sinks that a record's files wait for."""
+        """Note a record's files, which wait for their sinks."""
         for index, file in enumerate(record.files):
             if file.port != DEAD_LETTER_PORT and self._has_sink(file.port):
                 self._waiting.setdefault(file.port, deque()).append((record.number, index, file.bytes))
@@ -238,15 +238,15 @@ class Outbox:
         sync_directory(self.directory)
 
     def _remove_unknown(self, known: set[str]) -> None:
-        """Remove files that a publication moved here before it failed, and those of sinks that are gone."""
+        """Remove files that a failed publication has moved here, and files of sinks that no longer exist."""
         for path in self.directory.glob("*.frames"):
             if path.name not in known:
                 path.unlink()
 
     def _remove_stray(self, query: str, batch: int, targets: Collection[Path]) -> None:
-        """Remove dead letters of a publication of this batch that failed, which a changed program does not make.
+        """Remove dead letters of a failed publication of this batch, since a changed program may not make them again.
 
-        Those of real-time mode, where nothing is staged, may have such names, too.
+        Real-time mode stages nothing, and its files of dead letters may have such names, too: they must stay.
         """
         if not self._is_clean and not live_segments(self.directory / FOLDER):
             for path in self.dead_letters.glob(f"{query}-{batch}-*.frames"):
@@ -256,7 +256,7 @@ class Outbox:
 
     @staticmethod
     def _remove_staged(query: str, batch: int, files: Sequence[StagedFile]) -> None:
-        """Remove the files of other attempts of this batch, and of attempts of batches before, from staging."""
+        """Remove the files of all attempts of this batch and of earlier batches from staging."""
         for folder in {Path(file.path).parent for file in files}:
             for path in folder.glob("*.frames"):
                 match = _STAGED.fullmatch(path.name)
@@ -264,7 +264,7 @@ class Outbox:
                     path.unlink(missing_ok=True)
 
     def _compact(self) -> None:
-        """Cut from the log the first records, as far as all their files are delivered, when that halves it."""
+        """Cut the first records, whose files are all delivered, from the log if that halves it."""
         if self._log.stat().st_size < self._compact_at:
             return
         ports = set(self._base.messages) - {DEAD_LETTER_PORT}
@@ -274,5 +274,5 @@ class Outbox:
         content = cut_delivered(self.directory, needed)
         if content is not None:
             replace_file(self._log, content, durable=self._fsync)
-        # Where little could be cut the next try comes when the log has doubled: a sink that is away costs no rereading.
+        # The next try comes when the log has doubled, so a sink that is away does not make each publication reread it.
         self._compact_at = max(self._compact_bytes, 2 * self._log.stat().st_size)

@@ -17,17 +17,17 @@ class SinkPosition:
     """A place between two messages of one sink.
 
     Attributes:
-        record: Number of the record that is next.
-        file: Index of the file among the record's files; those of other ports count too.
+        record: Number of the next record.
+        file: Index of the next file among the record's files; files of other ports count, too.
         byte: Bytes of values of that file that are delivered; always whole messages.
-        messages: Number of messages that were delivered to this sink, ever, those that it refused included.
-        total_bytes: Their bytes.
-        sender: Name that a committing sink knows this output by, for ever; empty: the sink takes no transactions.
-        base: Number of bytes that were delivered before it had that name; it counts them from there.
-        live: Offset of the entry of the live log that is next; those of other ports count too.
+        messages: Number of messages that were ever delivered to this sink, including messages that it refused.
+        total_bytes: Number of bytes of these messages.
+        sender: Permanent name by which a committing sink knows this output; empty if the sink takes no transactions.
+        base: Number of bytes that were delivered before the output had that name; the sink counts bytes after these.
+        live: Offset of the next entry of the live log; entries of other ports count, too.
         live_byte: Bytes of values of that entry that are delivered; always whole messages.
-        live_messages: How many of `messages` are of the live log.
-        refused: How many of `messages` became dead letters, since the sink never takes them.
+        live_messages: Number of messages that came from the live log, a part of `messages`.
+        refused: Number of messages that became dead letters because the sink never takes them, a part of `messages`.
     """
 
     record: int = 0
@@ -44,35 +44,35 @@ class SinkPosition:
 
     @property
     def _place(self) -> tuple[int, ...]:
-        # Entries of the live log come before the files of the record that is next.
+        # Entries of the live log come before the files of the next record.
         return (self.record, self.live, self.live_byte, self.file, self.byte)
 
     @property
     def live_needed(self) -> int:
-        """Bytes of the live log that must be safe before this place may be recorded; of an entry, all of it."""
+        """Bytes of the live log that must be safe before this position is recorded; one byte stands for an entry."""
         return self.live + bool(self.live_byte)
 
     def is_after(self, other: "SinkPosition") -> bool:
-        """Return whether this place comes after another one of the same sink."""
+        """Return whether this position comes after another position of the same sink."""
         return self._place > other._place
 
 
 def read_position(directory: Path, port: int) -> SinkPosition:
-    """Return the recorded position of a port; the beginning when nothing was recorded.
+    """Return the recorded position of a port; the beginning if nothing was recorded.
 
     Raises:
-        RunError: R698.
+        RunError: R698 if the file is damaged.
     """
     return _read(directory / f"position-{port}") or SinkPosition()
 
 
 def begin_position(directory: Path, port: int) -> None:
-    """Record the beginning for a port that nothing was published for yet: from now on a position must be there."""
+    """Record the beginning for a port before its first output is published; from then on a position must exist."""
     path = directory / f"position-{port}"
     if not path.exists():
         new = directory / f".position-{port}.begin"
         replace_file(new, _line(SinkPosition()))
-        with suppress(FileExistsError):  # the egress has recorded it meanwhile
+        with suppress(FileExistsError):  # the egress has recorded a position in between
             path.hardlink_to(new)
         new.unlink()
         sync_file(path)
@@ -93,7 +93,7 @@ def _read(path: Path) -> SinkPosition | None:
 
 
 def write_position(directory: Path, port: int, position: SinkPosition, *, durable: bool) -> None:
-    """Record the position of a port; `durable`: it survives a loss of power, too."""
+    """Record the position of a port; `durable` makes it survive a loss of power."""
     replace_file(directory / f"position-{port}", _line(position), durable=durable)
 
 
@@ -107,7 +107,7 @@ def undelivered(directory: Path, ports: Collection[int]) -> int:
     """Return the number of messages that wait for these sinks.
 
     Raises:
-        RunError: R698.
+        RunError: R698 if the outbox is damaged.
     """
     published = read_base(directory).messages + read_last(directory).state.messages
     return sum(published[port] - read_position(directory, port).messages for port in ports)

@@ -1,4 +1,4 @@
-"""Dead letters of records that a sink's topic never takes: they are known after their micro-batch was published."""
+"""Dead letters of records that a sink's topic never takes; that is found after their micro-batch was published."""
 
 import shlex
 import time
@@ -17,8 +17,8 @@ SET_ASIDE = (
     "makes dead letters of such records and goes on"
 )
 PREVIEW = 200
-PREFIX = "refused-"  # of files of such letters
-FIRST_PARTITION = 1 << 20  # in ids: greater than the number of any partition of Spark's
+PREFIX = "refused-"  # names of files of such letters begin with this
+FIRST_PARTITION = 1 << 20  # in ids of letters, greater than the number of any partition of Spark
 
 
 def refused_letter(
@@ -27,12 +27,12 @@ def refused_letter(
     """Return the dead letter of a record.
 
     Args:
-        path: Of the sink.
-        sink: Its name.
-        sequence: Of the message that it derives from.
-        key: Of the record; None: it has none.
-        value: None: it has none.
-        why: Names the topic and what it refuses.
+        path: Path of the sink.
+        sink: Name of the sink.
+        sequence: Sequence of the message that the record derives from.
+        key: Key of the record; None if it has no key.
+        value: Value of the record; None if it has no value.
+        why: Reason, which names the topic.
     """
     data = value or b""
     return pb.DeadLetter(
@@ -43,12 +43,12 @@ def refused_letter(
 
 
 def set_aside(folder: Path, port: int, letters: Mapping[int, pb.DeadLetter]) -> Diagnostic:
-    """Write dead letters of one sink durably, and return the finding; those of a repeated attempt take the same place.
+    """Write dead letters of one sink durably, and return the finding; a repeated attempt overwrites the same files.
 
     Args:
-        folder: Of the dead letters.
-        port: Of the sink.
-        letters: By a number of the message that no other one of the sink has; there are some.
+        folder: Folder of the dead letters.
+        port: Port of the sink.
+        letters: Dead letters by the unique number of the message at this sink; at least one.
     """
     partition = FIRST_PARTITION + port
     for number, letter in letters.items():

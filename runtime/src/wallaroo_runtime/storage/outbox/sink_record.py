@@ -13,11 +13,11 @@ class SinkRecord(NamedTuple):
     """The record that a topic gets.
 
     Attributes:
-        key: None: it has none.
-        value: None: it has none (a tombstone).
-        partition: None: the partitioner says.
+        key: None if the record has no key.
+        value: None if the record has no value (a tombstone).
+        partition: None if the partitioner decides.
         headers: Pairs of name and value, which may be None.
-        timestamp_ms: 0 or -1: Kafka says.
+        timestamp_ms: 0 or -1 if Kafka sets the time.
     """
 
     key: bytes | None
@@ -28,7 +28,7 @@ class SinkRecord(NamedTuple):
 
 
 def records_of(frame: Frame) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
-    """Yield key, value and partition of each message of a frame; None: it has none."""
+    """Yield key, value and partition of each message of a frame; None for a part that a message does not have."""
     absent = set(frame.absent)
     for number, value in enumerate(frame.values()):
         key = frame.keys[frame.key_indexes[number]] if frame.keys else b""
@@ -37,7 +37,7 @@ def records_of(frame: Frame) -> Iterator[tuple[bytes | None, bytes | None, int |
 
 
 def partition_of(headers: bytes) -> int | None:
-    """Return the partition that an encoder chose; None when it chose none."""
+    """Return the partition that an encoder chose; None if it chose none."""
     at = 0
     while at < len(headers):
         name_end = at + 2 + int.from_bytes(headers[at : at + 2], "little")
@@ -49,11 +49,11 @@ def partition_of(headers: bytes) -> int | None:
 
 
 def whole_record(data: bytes) -> SinkRecord:
-    """Return the record of a message that is one."""
+    """Return the record of a message whose bytes are a whole record."""
     record = record_pb2.Record.FromString(data)
     headers = record.headers
     return SinkRecord(
-        # Most have both, and asking whether a field is there costs more than to read it.
+        # Most records have both, and to ask whether a field is set costs more than to read it.
         record.key or (b"" if record.HasField("key") else None),
         record.value or (b"" if record.HasField("value") else None),
         record.partition if record.HasField("partition") else None,

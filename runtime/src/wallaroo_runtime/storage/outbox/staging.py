@@ -1,4 +1,4 @@
-"""Staging: the output of one task attempt, in files of its own, before it is known whether the attempt counts."""
+"""Staging: the output of one task attempt, in files of its own, before it is known whether Spark uses the attempt."""
 
 import os
 import zlib
@@ -15,14 +15,14 @@ _BUFFER_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A finished staging file; small enough to travel through the driver.
+    """The descriptor of a finished staging file, which is sent through the driver.
 
     Attributes:
         port: Port of the sink, or 65535 for dead letters.
         path: Absolute path of the file.
-        bytes: Its length.
-        crc32: Checksum of all its bytes.
-        messages: Number of messages in it.
+        bytes: Length of the file.
+        crc32: Checksum of all bytes of the file.
+        messages: Number of messages in the file.
         partition: Spark's partition that wrote it; files are delivered in the order of their partitions.
     """
 
@@ -52,10 +52,10 @@ class _Open:
 
 
 class StagingWriter:
-    """Writes the frames of one task attempt, one file per port, each made with its first frame.
+    """Writes the frames of one task attempt, into one file per port, which is created with its first frame.
 
     Args:
-        directory: The staging directory; made when it does not exist.
+        directory: The staging directory; created if it does not exist.
         query: Id of the query: letters, digits, `.`, `_`, `-`.
         batch: Id of the micro-batch.
         task_attempt: Spark's task attempt id; no two attempts may share a name.
@@ -91,7 +91,7 @@ class StagingWriter:
 
         Raises:
             FrameError: The frame is damaged.
-            RunError: R626, the disk takes nothing more.
+            RunError: R626 if the disk takes nothing more.
             OSError: The file cannot be written.
         """
         with disk_told(self._directory):
@@ -100,11 +100,11 @@ class StagingWriter:
             self._files[port].write(frame)
 
     def finish(self) -> list[StagedFile]:
-        """Close the files and return those to publish; nothing may be written afterwards.
+        """Close the files and return their descriptors, to be published; nothing may be written afterwards.
 
         Raises:
-            RunError: R626, the disk takes nothing more; `abort` removes the files.
-            OSError: A file cannot be written; likewise.
+            RunError: R626 if the disk takes nothing more; `abort` then removes the files.
+            OSError: A file cannot be written; `abort` then removes the files.
         """
         for staged in self._files.values():
             with disk_told(self._directory):
@@ -118,9 +118,9 @@ class StagingWriter:
         ]
 
     def abort(self) -> None:
-        """Close and remove the files; harmless when there are none."""
+        """Close and remove the files; harmless if there are none."""
         for staged in self._files.values():
-            # What is buffered may find no room again; the file goes in any case.
+            # The buffered bytes may find no room again, but the file is removed in any case.
             with suppress(OSError):
                 staged.file.close()
             staged.path.unlink(missing_ok=True)
