@@ -1,4 +1,4 @@
-"""Frames on their way through messages of limited size."""
+"""Cuts frames into messages of limited size, and joins them again."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ FRAME_BYTES = HEADER_BYTES + MAX_BODY_BYTES
 
 
 def chunks(data: bytes) -> Iterator[pb.Chunk]:
-    """Yield whole frames as chunks; a frame larger than one of them is continued.
+    """Yield whole frames as chunks; data larger than one chunk continues in the next one.
 
     Example:
         >>> [(len(chunk.data), chunk.is_continued) for chunk in chunks(bytes(CHUNK_BYTES + 5))]
@@ -38,14 +38,14 @@ class ChunkJoiner:
 
     @property
     def is_whole(self) -> bool:
-        """Whether no frame waits for its continuation."""
+        """True if no frame waits for its continuation."""
         return not self._parts
 
     def take(self, chunk: pb.Chunk) -> bytes | None:
-        """Return whole frames; None when more must come.
+        """Return whole frames; None if more chunks must come.
 
         Raises:
-            ValueError: It is more than any frame has, or nothing.
+            ValueError: The data are longer than any frame, or a continued chunk is empty.
         """
         if chunk.is_continued and not chunk.data:
             reason = "a chunk that is continued has nothing in it"

@@ -1,4 +1,4 @@
-"""Calls of a service: with its token, over its channel, again while it is away, and with errors of the catalogue."""
+"""Calls of a service: with its token, over one channel, repeated while it is away, with errors of the catalogue."""
 
 import threading
 import time
@@ -82,12 +82,12 @@ class ServiceClient:
     """Calls one service.
 
     Args:
-        service: Which, and with what epoch.
-        patience_s: How long to go on trying while it cannot be reached.
+        service: The service, with the driver's epoch.
+        patience_s: Seconds for which `call` tries again while the service cannot be reached.
 
     Attributes:
-        stub: Its methods, as gRPC has them.
-        metadata: What each call must carry.
+        stub: The methods of the service, as gRPC has them.
+        metadata: Metadata that each call must carry.
     """
 
     def __init__(self, service: Service, patience_s: float = PATIENCE_S) -> None:
@@ -99,7 +99,8 @@ class ServiceClient:
         """Call a method that may be repeated.
 
         Raises:
-            RunError: What the service says is wrong; R641; R642, it was away for too long; R648.
+            RunError: The error that the service answers; R641 if it refuses the token; R642 if it was away for too
+                long; R648 if it breaks the protocol.
         """
         patience = Patience(self, self._patience_s)
         while True:
@@ -112,11 +113,11 @@ class ServiceClient:
         """Call a method once.
 
         Args:
-            seconds: How long it may take.
+            seconds: Deadline of the call.
 
         Raises:
-            Away: It cannot be reached now.
-            RunError: What the service says is wrong; R641; R648.
+            Away: The service cannot be reached now.
+            RunError: The error that the service answers; R641 if it refuses the token; R648 if it breaks the protocol.
         """
         try:
             return getattr(self.stub, method)(request, timeout=seconds, metadata=self.metadata)
@@ -144,7 +145,7 @@ class ServiceClient:
         return self.broke_rules(f"{code.name} {details}")
 
     def _is_the_other(self) -> bool:
-        """Say whether a service of the other kind answers at the address."""
+        """Return whether a service of the other kind answers at the address."""
         stub = _stub(OTHER[self.service.kind], channel_to(self.service))
         try:
             stub.Status(pb.StatusRequest(), timeout=CALL_S, metadata=self.metadata)
@@ -153,7 +154,7 @@ class ServiceClient:
         return True
 
     def broke_rules(self, reason: str) -> RunError:
-        """Return the error for an answer that must not be."""
+        """Return the error for an answer that breaks the protocol."""
         return RunError.of("R648", service=self.service.kind, address=self.service.address, reason=reason)
 
 
@@ -161,7 +162,7 @@ class Patience:
     """Decides for how long a call is repeated.
 
     Args:
-        seconds: How long, from the last call of `progressed` on.
+        seconds: Time for which a call is repeated, after the last call of `progressed`.
     """
 
     def __init__(self, client: ServiceClient, seconds: float) -> None:
@@ -169,7 +170,7 @@ class Patience:
         self.progressed()
 
     def progressed(self) -> None:
-        """Begin again: something was answered."""
+        """Begin the time again, because the service has answered."""
         self._deadline = time.monotonic() + self._seconds
         self._backoff = Backoff(0.05, 1.0)
 
@@ -177,7 +178,7 @@ class Patience:
         """Wait before the next try.
 
         Raises:
-            RunError: There is no sense in one.
+            RunError: The error of the call, if it makes no sense to try again.
         """
         is_passing = error.code() in PASSING and not findings_of(error)
         if not is_passing or time.monotonic() >= self._deadline:
@@ -186,6 +187,6 @@ class Patience:
 
 
 def findings_of(error: grpc.RpcError) -> list[Diagnostic]:
-    """Return the diagnostics that a service has answered with; empty when it has not."""
+    """Return the diagnostics that a service has answered with; empty if it has answered none."""
     trailing: Mapping[str, Any] = dict(error.trailing_metadata() or ())
     return read_failures(trailing.get(FAILURES_KEY, b""))

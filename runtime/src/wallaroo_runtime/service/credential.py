@@ -1,4 +1,4 @@
-"""Tokens and certificates: the callers of a service, and the addresses for services without them."""
+"""Tokens and certificates of services, and the check for addresses that need neither."""
 
 import ipaddress
 import os
@@ -20,9 +20,9 @@ class Listen:
 
     Attributes:
         address: HOST:PORT, port 0 lets the system choose one; or `unix:PATH`.
-        token: What each call must carry; empty: nothing.
-        certificate: The server's certificates (PEM); empty: no TLS.
-        key: Its private key (PEM).
+        token: Token that each call must carry; empty if calls need no token.
+        certificate: The server's certificates (PEM); empty if there is no TLS.
+        key: The server's private key (PEM).
     """
 
     address: str
@@ -32,7 +32,7 @@ class Listen:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine reaches a listener there.
+    """Return whether only this machine can reach a listener at a host.
 
     Example:
         >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "", "node7")]
@@ -48,7 +48,7 @@ def read_token(path: Path) -> str:
     """Return the token of a file that only its owner can read.
 
     Raises:
-        RunError: R640.
+        RunError: R640 if the file cannot be used.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -68,10 +68,10 @@ def read_token(path: Path) -> str:
 
 
 def make_token(path: Path) -> str:
-    """Return the token of a file of our own, which is made with mode 0600 when it is not there.
+    """Return the token of a file, which is created with mode 0600 and a random token if it does not exist.
 
     Raises:
-        RunError: R640.
+        RunError: R640 if the file cannot be used.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -91,10 +91,10 @@ def _refused(path: Path, reason: str) -> RunError:
 
 
 def read_pem(path: Path) -> bytes:
-    """Return a certificate or key.
+    """Return the content of a file with certificates or a key.
 
     Raises:
-        RunError: R616.
+        RunError: R616 if the file cannot be read, or is no PEM file.
     """
     try:
         content = path.read_bytes()[:MAX_FILE_BYTES] if path.is_file() else b""

@@ -12,21 +12,21 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.system.process import process_start_time
 
 DRIVER_FILE = "driver.json"
-SHORT = 500  # characters: a note with a reason of so many fits into the one block that each file has
+SHORT = 500  # characters of a reason with which a note fits into one block of the disk, which each file has
 
 
 @dataclass(frozen=True, slots=True)
 class DriverNote:
-    """The record; the output of commands depends on it, and whether services go on.
+    """The record of the latest driver. Commands show it, and local services end some time after the driver.
 
     Attributes:
-        pid: Of the latest driver; 0: there was none.
-        start_time: Clock ticks since boot: a pid alone is no identity.
-        monitor: URL of its monitor, with the token; empty: it has none.
-        is_running: Whether its run has no end yet; the driver may have been killed.
-        time: When the last run ended; empty: none did, or nobody knows when.
-        reason: Why; empty: none did.
-        failures: How many runs in a row have failed up to it.
+        pid: Process of the latest driver; 0 if there was no driver.
+        start_time: Start of that process in clock ticks since boot, since a pid alone is no identity.
+        monitor: URL of its monitor, with the token; empty if it has no monitor.
+        is_running: Whether no end of its run was recorded; the driver may have been killed.
+        time: Time at which the last run ended; empty if no run has ended, or the time is not known.
+        reason: Reason why the last run ended; empty if no run has ended.
+        failures: Number of runs in a row that have failed, up to the last run.
     """
 
     pid: int = 0
@@ -39,14 +39,14 @@ class DriverNote:
 
 
 def read_note(path: Path) -> DriverNote:
-    """Return the note in a checkpoint's `driver.json`; an empty one where it is not there, or damaged."""
+    """Return the note in a checkpoint's `driver.json`; an empty note if the file is missing or damaged."""
     with suppress(RunError):
         return read_record(path, DriverNote) or DriverNote()
     return DriverNote()
 
 
 def announce(checkpoint: Path, **fields: Any) -> None:
-    """Note that this process drives a checkpoint, and some other fields; processes of an earlier driver notice it."""
+    """Record this process as the driver of a checkpoint, with other fields; services of an earlier driver see it."""
     path, pid = checkpoint / DRIVER_FILE, os.getpid()
     own = replace(read_note(path), pid=pid, start_time=process_start_time(pid) or 0, **fields)
     try:
@@ -58,21 +58,21 @@ def announce(checkpoint: Path, **fields: Any) -> None:
 
 
 def _write_over(path: Path, note: DriverNote) -> None:
-    """Write a note into the room of the one before: a full disk has no other."""
+    """Write a note over the former note in place: a full disk has no other room."""
     with path.open("r+b") as file:
         file.write(pack_record(note))
         file.truncate()
 
 
 class DriverWatch:
-    """Detects that the driver has been gone for so long that nobody will come back.
+    """Detects that the driver has been gone for so long that no other driver is expected.
 
-    One that announces itself later takes the place of the one before. Without any announcement the process lives until
+    A driver that announces itself later replaces the earlier driver. Without any announcement the process lives until
     it is stopped.
 
     Args:
-        path: Where a driver announces itself.
-        linger_s: How long to go on without a driver.
+        path: File in which a driver announces itself.
+        linger_s: Seconds for which to go on without a driver.
     """
 
     def __init__(self, path: Path, linger_s: float) -> None:
@@ -82,7 +82,7 @@ class DriverWatch:
         self._gone_since: float | None = None
 
     def expired(self, now: float) -> bool:
-        """Look once; `now` is a monotonic time in seconds."""
+        """Look once, and return whether the driver has been gone too long; `now` is a monotonic time in seconds."""
         self._read_announcement()
         if not self._driver.pid or process_start_time(self._driver.pid) == self._driver.start_time:
             self._gone_since = None
@@ -93,7 +93,7 @@ class DriverWatch:
 
     @property
     def has_driver(self) -> bool:
-        """Whether a driver lived at the last look; without any announcement it counts as alive."""
+        """True if the driver was alive at the last look; without any announcement it counts as alive."""
         return self._gone_since is None
 
     def _read_announcement(self) -> None:

@@ -1,4 +1,4 @@
-"""How a client finds a gateway or an egress."""
+"""The address of a gateway or an egress, with the facts that a client needs for calls."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -12,10 +12,10 @@ class Service:
     Attributes:
         kind: `gateway` or `egress`.
         address: HOST:PORT.
-        token: What every call proves itself with.
-        authority: Certificates (PEM) that the server's must be signed by; empty: no TLS.
-        epoch: What the service answered when the driver attached; 0: not attached yet.
-        store: Id of the journal or outbox, 16 hex digits; empty: not known yet.
+        token: Token that every call must carry.
+        authority: Certificates (PEM) that must have signed the server's certificate; empty if there is no TLS.
+        epoch: Epoch that the service has given to the attached driver; 0 before a driver has attached.
+        store: Id of the journal or outbox, 16 hex digits; empty if it is not known yet.
     """
 
     kind: str
@@ -26,7 +26,7 @@ class Service:
     store: str = ""
 
     def attached(self, epoch: int, store: str) -> "Service":
-        """Return the same service as a driver with that epoch uses it."""
+        """Return the same service with the epoch and the store that a driver got when it attached."""
         return replace(self, epoch=epoch, store=store)
 
     def to_json(self) -> dict[str, Any]:

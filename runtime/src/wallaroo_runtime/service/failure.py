@@ -1,4 +1,4 @@
-"""Errors of a service as they cross the network: the protocol's `Failures`, in the trailing metadata of a call."""
+"""Errors of a service in the protocol: `Failures` in the trailing metadata of a call."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,12 +10,12 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 
 FAILURES_KEY = "wallaroo-failures-bin"
 MAX_BYTES = 6000
-# What is left of the texts of a finding that is too long: 1,450 characters of at most 4 bytes each.
+# The texts of a finding that is too long are cut to these lengths: 1,450 characters of at most 4 bytes each.
 _SHORT = {"message": 900, "fix": 350, "pointer": 100, "file": 100}
 
 
 def pack_failures(diagnostics: Iterable[Diagnostic]) -> bytes:
-    """Return diagnostics as a call's metadata holds them: all that fit, at least the first one."""
+    """Return diagnostics as bytes for the metadata of a call: as many as fit, at least the first one."""
     packed = pb.Failures()
     for finding in diagnostics:
         failure = _failure(finding)
@@ -29,7 +29,7 @@ def pack_failures(diagnostics: Iterable[Diagnostic]) -> bytes:
 
 
 def read_failures(data: bytes) -> list[Diagnostic]:
-    """Return the diagnostics that `pack_failures` was given; empty when the bytes are something else."""
+    """Return the diagnostics in bytes of `pack_failures`; empty if the bytes are something else."""
     try:
         failures = pb.Failures.FromString(data).failures
     except DecodeError:

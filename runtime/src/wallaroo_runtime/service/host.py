@@ -1,4 +1,4 @@
-"""The parts that gateway and egress share as services: one driver at a time, and its gateway or egress."""
+"""The part that gateway and egress share as services: each serves one driver at a time."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -26,31 +26,32 @@ class ServicePart(Protocol):
     status: StatusFile
 
     def run(self) -> None:
-        """Work until stopped; raises RunError or OSError when it cannot go on, and has said why in its status."""
+        """Work until stopped; if it cannot go on, report the reason in the status and raise RunError or OSError."""
 
     def stop(self) -> None:
-        """Let `run` come to its end."""
+        """Make `run` end."""
 
 
 class Host(ABC):
     """Runs a gateway or an egress for the latest driver that has attached.
 
-    A remote one goes on at once after a restart; a local one waits for its driver, which is near.
+    A remote service goes on at once after a restart; a local service waits until its driver attaches again.
 
     Args:
         kind: `gateway` or `egress`.
-        directory: Of the service.
-        address: Where it serves, for errors.
-        checkpoint: Holds the data of a local service, which driver and tasks use, too; None: `directory` does.
-        has_driver: Says whether a driver lives.
+        directory: Directory of the service.
+        address: Address of the service, for errors.
+        checkpoint: Directory with the data of a local service, which driver and tasks use, too; None if the data are in
+            `directory`.
+        has_driver: Returns whether a driver is alive.
 
     Attributes:
         data: The directory with the data.
         is_local: Whether driver and tasks use the files themselves.
-        ended: Set when it cannot go on; the process is to end.
+        ended: Set when the service cannot go on, so that the process must end.
 
     Raises:
-        RunError: R610, another process has the directory; R616, the file of the latest driver is damaged.
+        RunError: R610 if another process uses the directory; R698 if the record of the latest driver is damaged.
     """
 
     request: Callable[[], Any]  # the message of the protocol that attaches a driver
@@ -91,7 +92,7 @@ class Host(ABC):
         """Create the gateway or egress for a configuration; `config` is of the type `request`."""
 
     def fault(self, config: Any) -> RunError | None:
-        """Return why that cannot be done here."""
+        """Return an error if this service cannot serve a configuration."""
         return None
 
     def resume(self) -> None:
@@ -101,7 +102,7 @@ class Host(ABC):
             self._start(config)
 
     def attach(self, request: Any) -> pb.AttachReply:
-        """Serve a driver: do as it says, or go on when nothing has changed."""
+        """Serve a driver: start what it has configured, or go on if nothing has changed."""
         driver = request.driver
         wanted = type(request)()
         wanted.CopyFrom(request)
@@ -121,7 +122,7 @@ class Host(ABC):
                 if is_cleared:
                     self.clear()
                 self._replace(wanted, {} if is_cleared else before.config)
-            attachment = replace(attachment, store=self.store.attachment.store)  # it may be another one now
+            attachment = replace(attachment, store=self.store.attachment.store)  # `clear` may have changed it
             self.store.save(attachment)
             return self.reply(attachment)
 
@@ -131,7 +132,7 @@ class Host(ABC):
         return pb.AttachReply(epoch=attachment.epoch, store=self.id(), directory=directory)
 
     def _replace(self, config: Any, before: Config) -> None:
-        """Start with `config`; where that fails go on with `before`, for the driver that is still served."""
+        """Start with `config`; if that fails, go on with `before` for the driver that is still served."""
         try:
             self._start(config)
         except RunError:
@@ -151,7 +152,7 @@ class Host(ABC):
         self._thread.start()
 
     def _run(self, part: ServicePart) -> None:
-        """Work; the process ends when that fails, also by a defect of ours: no service lives that does nothing."""
+        """Run a part; any failure, even a defect of ours, ends the process, so that no service lives without a part."""
         try:
             part.run()
         except (OSError, RunError):
@@ -167,13 +168,13 @@ class Host(ABC):
         self._part = self._thread = None
 
     def release(self) -> None:
-        """Let calls come to their end that last for as long as their caller likes; before the server stops."""
-        return  # most have none
+        """End the calls that last as long as their callers like, before the server stops."""
+        return  # most services have no such calls
 
     def close(self) -> None:
         """End the part: a gateway makes its input safe, an egress delivers its output for some seconds.
 
-        A failure (`ended` is set) is reported to a driver that asks: files may not have it, since the disk may be why.
+        After a failure (`ended` is set) it waits a little for the driver to ask: a full disk may have no file about it.
         """
         with self.lock:
             if self._is_closed:
@@ -184,7 +185,7 @@ class Host(ABC):
             self._heard.wait(HEARD_S)
 
     def status(self) -> str:
-        """Return its status; not from its file, which a full disk does not take."""
+        """Return the status from memory, since a full disk may not take its file."""
         if self._is_closed and self._part is None:
             self._heard.set()
         return self._last.status.text if self._last is not None else "{}"

@@ -1,7 +1,7 @@
 """A local service: a child of the driver, on a Unix socket in the checkpoint.
 
-The socket is in directories of mode 0700, which nobody but their user can enter; that is why no call needs a token. A
-path in `/proc/self/fd` names the directory, since the path of a Unix socket has at most 107 bytes.
+The socket is in directories of mode 0700, which only their user can enter, so calls need no token. A path in
+`/proc/self/fd` names the directory, because the path of a Unix socket has at most 107 bytes.
 """
 
 import os
@@ -29,7 +29,7 @@ READY = b"serving"
 
 @contextmanager
 def socket_in(directory: Path) -> Iterator[str]:
-    """Give the path of a service's socket, which is short, however long that of the directory is.
+    """Give a short path of a service's socket, however long the path of its directory is.
 
     Raises:
         OSError: The directory cannot be opened.
@@ -45,7 +45,7 @@ def _server_in(directory: Path, host: Host) -> grpc.Server:
     """Start the server.
 
     Raises:
-        RunError: R715, the file system of the checkpoint has no sockets.
+        RunError: R715 if the file system of the checkpoint has no sockets.
     """
     with socket_in(directory) as path:
         try:
@@ -60,7 +60,8 @@ def run_local(kind: str, arguments: Sequence[str], make: Callable[..., Host]) ->
 
     Args:
         kind: `gateway` or `egress`.
-        arguments: The checkpoint directory, and the descriptor to which goes that it serves, or why it cannot.
+        arguments: The checkpoint directory, and the descriptor to which `READY` is written, or the failures.
+        make: Makes the host.
 
     Returns:
         The exit code.
@@ -70,7 +71,7 @@ def run_local(kind: str, arguments: Sequence[str], make: Callable[..., Host]) ->
         return USAGE
     checkpoint, stopped = Path(arguments[0]), stop_event()
     watch = DriverWatch(checkpoint / DRIVER_FILE, LINGER_S)
-    StatusFile(checkpoint / f"{kind}.json").write("starting")  # who must end this process finds it there
+    StatusFile(checkpoint / f"{kind}.json").write("starting")  # a driver finds the pid there, to end this process
     with os.fdopen(int(arguments[1]), "wb") as driver:
         try:
             directory = checkpoint / kind

@@ -36,7 +36,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class TokenCheck(grpc.ServerInterceptor):  # type: ignore[misc]
-    """Refuses every call without the token, before any of it is read."""
+    """Refuses every call without the token, before any request is read."""
 
     def __init__(self, token: str) -> None:
         self._expected = f"Bearer {token}".encode()
@@ -44,7 +44,7 @@ class TokenCheck(grpc.ServerInterceptor):  # type: ignore[misc]
     def intercept_service(
         self, continuation: Callable[[Any], Any], handler_call_details: grpc.HandlerCallDetails
     ) -> Any:
-        """Look at the metadata of a call."""
+        """Check the token in the metadata of a call."""
         tokens = [value for key, value in handler_call_details.invocation_metadata if key == "authorization"]
         text = tokens[0] if len(tokens) == 1 else ""
         value = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
@@ -59,9 +59,9 @@ def _refuse(requests: Iterator[bytes], context: grpc.ServicerContext) -> NoRetur
 
 
 def answering(method: Method) -> Method:
-    """Let a method of a service answer a `RunError` as such, and a full disk as R626.
+    """Let a method of a service answer its `RunError` to the caller, and a full disk as R626.
 
-    A method that yields stays one that yields.
+    A method that yields stays a method that yields.
     """
 
     @functools.wraps(method)
@@ -98,7 +98,7 @@ def _answer(error: RunError, context: grpc.ServicerContext) -> NoReturn:
 
 
 def _refusal(address: str) -> str:
-    """Return why the system lets nobody listen at an address, which gRPC only logs; empty: it does now."""
+    """Return why the system lets nobody listen at an address, which gRPC only logs; empty if that is possible now."""
     host, _, port = address.rpartition(":")
     try:
         if host == "unix":
@@ -114,11 +114,11 @@ def _refusal(address: str) -> str:
 
 
 def serve_until(is_over: Callable[[float], bool], host: Host, server: grpc.Server) -> int:
-    """Serve until told, or until the host cannot go on; returns the exit code.
+    """Serve until `is_over` returns True, or the host cannot go on; returns the exit code.
 
     Args:
         is_over: Waits for so many seconds; returns whether to end.
-        host: What runs; it is closed while calls are still answered.
+        host: The gateway or egress; it is closed while calls are still answered.
     """
     while not is_over(LOOK_S) and not host.ended.is_set():
         pass
@@ -138,7 +138,7 @@ def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tupl
         The server and its address.
 
     Raises:
-        RunError: R714, it cannot listen there.
+        RunError: R714 if it cannot listen at the address.
     """
     interceptors = [TokenCheck(listen.token)] if listen.token else []
     executor = ThreadPoolExecutor(THREADS, thread_name_prefix=kind)

@@ -22,7 +22,7 @@ class StatusFile:
     The document always has `pid`, `start_time` (clock ticks since boot), `state` and `diagnostics` (the latest 100).
 
     Attributes:
-        text: What was reported last, even when a full disk has not taken it.
+        text: The latest status, even if a full disk has not taken it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,7 +37,7 @@ class StatusFile:
     def say(self, diagnostic: Diagnostic) -> None:
         """Keep a diagnostic for the status, and print it to stderr.
 
-        At most 1000 of one code are printed: a peer may cause any number.
+        At most 1000 diagnostics of one code are printed, because a peer may cause any number.
         """
         self.diagnostics.append(diagnostic)
         count = self._said[diagnostic.code] = self._said.get(diagnostic.code, 0) + 1
@@ -47,7 +47,7 @@ class StatusFile:
             _print(f"{diagnostic.code} is no longer reported")
 
     def write(self, state: str, **values: Any) -> bool:
-        """Write the status when it differs from the last one written; returns whether it does."""
+        """Write the status if it differs from the last written status; returns whether it differs."""
         document = {
             **self._process,
             "state": state,
@@ -62,7 +62,7 @@ class StatusFile:
             replace_file(self._path, content)
             self._written = content
         except OSError as error:
-            # A full disk must not end the process; the next write tries again. Without the file a driver asks.
+            # A full disk must not end the process; the next write tries again. Without the file, drivers call `Status`.
             with contextlib.suppress(OSError):
                 self._path.unlink(missing_ok=True)
             if not self._complained:
@@ -72,6 +72,6 @@ class StatusFile:
 
 
 def _print(text: object) -> None:
-    """Print to stderr, which may be a file on a disk without room: the status says it then."""
+    """Print to stderr. If that is a file on a full disk, only the status has the text."""
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)

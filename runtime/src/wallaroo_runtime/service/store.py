@@ -24,8 +24,8 @@ class Attachment:
         driver: Random id of the driver's process.
         application: Name of its application.
         checkpoint: Random id of its checkpoint.
-        config: What it wants the service to do: its request, as JSON.
-        store: Random id of the outbox; empty: the journal has its id itself.
+        config: Configuration of the service by the driver: its request, as JSON.
+        store: Random id of the outbox; empty for a gateway, whose journal has an id itself.
     """
 
     epoch: int = 0
@@ -40,16 +40,16 @@ class AttachmentStore:
     """Decides which drivers are served; one thread at a time uses it.
 
     Args:
-        directory: Of the service.
+        directory: Directory of the service.
         kind: `gateway` or `egress`.
-        address: Where it listens, for errors.
-        keeps_parts: Whether the file has sources and sinks, with their secrets: for who goes on without a driver.
+        address: Address of the service, for errors.
+        keeps_parts: Whether the file has sources and sinks, with their secrets; a restart without a driver needs them.
 
     Attributes:
-        directory: Of the service.
+        directory: Directory of the service.
 
     Raises:
-        RunError: R698, its file is damaged.
+        RunError: R698 if the file is damaged.
     """
 
     def __init__(self, directory: Path, kind: str, address: str, *, keeps_parts: bool = True) -> None:
@@ -62,13 +62,14 @@ class AttachmentStore:
         return RunError.of("R698", what=self._path, reason=error)
 
     def admit(self, driver: pb.Driver, store: str, config: Config) -> tuple[Attachment, bool]:
-        """Return how a driver would be served, and whether the data of an earlier checkpoint must go first.
+        """Return the attachment of a driver, and whether the data of an earlier checkpoint must be removed first.
 
         Args:
-            store: Id of the journal or outbox that is here.
+            store: Id of the journal or outbox of this service.
 
         Raises:
-            RunError: R643, the checkpoint refers to another one; R648, R649.
+            RunError: R643 if the checkpoint refers to another journal or outbox; R648 if the driver breaks the
+                protocol; R649 if the service keeps data of another checkpoint.
         """
         now = self.attachment
         if driver.protocol_version != PROTOCOL_VERSION or not driver.id or not driver.checkpoint:
@@ -92,7 +93,7 @@ class AttachmentStore:
         return RunError.of(code, service=self.kind, address=self.address, **values)
 
     def save(self, attachment: Attachment) -> None:
-        """Serve this driver from now on; survives a loss of power."""
+        """Record the driver that is served from now on; the record survives a loss of power."""
         if attachment == self.attachment:
             return
         config = attachment.config if self._keeps_parts else without_parts(attachment.config)
@@ -100,11 +101,11 @@ class AttachmentStore:
         self.attachment = attachment
 
     def begin(self) -> None:
-        """Give an empty outbox its id."""
+        """Give an empty outbox a new id."""
         self.save(replace(self.attachment, store=secrets.token_hex(8)))
 
     def check_look(self, epoch: int) -> None:
-        """Refuse a look of another driver than the latest; epoch 0 is of one that has not attached.
+        """Refuse a status call of another driver than the latest; epoch 0 is allowed: its caller has not attached.
 
         Raises:
             RunError: As `check`.
@@ -116,7 +117,7 @@ class AttachmentStore:
         """Refuse a call of another driver than the latest.
 
         Raises:
-            RunError: R644; R648, no driver ever had that epoch.
+            RunError: R644 if a later driver has attached; R648 if no driver ever had that epoch.
         """
         latest = self.attachment.epoch
         if epoch < latest:
