@@ -1,4 +1,4 @@
-"""The requests of a driver to gateway and egress of an application."""
+"""The requests that a driver sends to gateway and egress of an application."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -28,13 +28,14 @@ GatewaySource = TcpSource | ConnectorSource | GeneratorSource
 
 
 class TopicStart(NamedTuple):
-    """Where reading of a topic begins.
+    """The place in a topic at which reading begins.
 
     Attributes:
-        offsets: The first one of each partition.
-        topic_id: Empty: the brokers give none.
-        reset: Where it is read when it was created again, or records are gone: `start`, `end`; empty: nowhere.
-        ends: Where reading of each partition may end; empty: nowhere.
+        offsets: First offset to read of each partition.
+        topic_id: Id of the topic; empty if the brokers give none.
+        reset: Where reading continues if the topic was created again or records are gone: `start` or `end`; empty if
+            that ends the run.
+        ends: Offset at which reading of each partition may end; empty if it does not end.
     """
 
     offsets: Mapping[int, int]
@@ -49,7 +50,7 @@ AT_ONCE = {"kafka.linger.ms": "0"}
 
 
 def needs_worker(source: Source) -> bool:
-    """Say whether a source's messages can only be found or made by a worker, so that it must run first."""
+    """Return whether only a worker can cut or make a source's messages, so that the worker must run first."""
     return isinstance(source, GeneratorSource) or (isinstance(source, TcpSource) and source.framing.kind == "worker")
 
 
@@ -88,11 +89,11 @@ def gateway_request(
     """Return the request for a gateway, without the driver.
 
     Args:
-        plan: Has the ports of the sources.
-        sources: Those that the gateway serves.
-        targets: Name of a worker to its gRPC target, for sources that a worker cuts or makes; None: there
-            are none.
-        starts: Of the Kafka sources that the gateway reads; None: Spark reads them.
+        plan: Plan with the ports of the sources.
+        sources: Sources that the gateway serves.
+        targets: gRPC targets of workers by their names, for sources that a worker cuts or makes; None if there are no
+            such sources.
+        starts: Starts of the Kafka sources that the gateway reads; None if Spark reads them.
     """
     request = pb.AttachJournalRequest(
         fsync=bounds.journal_fsync,
@@ -122,7 +123,7 @@ def gateway_request(
 
 
 def kafka_sources(topology: Topology) -> Iterator[KafkaSource]:
-    """Yield the topics that are read."""
+    """Yield the sources that read topics of Kafka."""
     return (source for source in topology.sources() if isinstance(source, KafkaSource))
 
 
@@ -147,7 +148,7 @@ def _kafka_message(source: KafkaSource, plan: Plan, start: TopicStart) -> pb.Kaf
 
 
 def framing_of(source: Listener) -> str:
-    """Return how the bytes of a source are cut, as the protocol has it."""
+    """Return the name of a source's framing in the protocol."""
     return source.framing.kind if isinstance(source, TcpSource) else source.kind
 
 
@@ -157,7 +158,7 @@ def egress_request(
     """Return the request for the egress of an application, without the driver.
 
     Args:
-        at_once: Whether output comes message by message, so that none shall wait for others.
+        at_once: Whether output comes message by message, so that no message should wait for others.
         sets_aside: Whether records that Kafka never takes become dead letters.
     """
     request = pb.AttachOutboxRequest(backlog_bytes=bounds.outbox_bytes)

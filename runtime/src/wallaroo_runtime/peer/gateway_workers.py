@@ -1,4 +1,4 @@
-"""Workers next to a driver's own gateway: they cut and make messages where the executors' workers cannot be asked."""
+"""Workers for a driver's own gateway: they cut and make messages, since it cannot call the executors' workers."""
 
 import secrets
 from contextlib import suppress
@@ -21,9 +21,9 @@ class HostedWorkers:
     """Runs workers of an application on this machine, for this process.
 
     Args:
-        directory: The archive is unpacked there, and what the workers print goes there.
-        archive: Where the workers come from; None: they are on this machine.
-        python: Interpreter of Python workers; empty: this one.
+        directory: Directory for the unpacked archive and the logs of the workers.
+        archive: Archive with the workers; None if they are on this machine.
+        python: Interpreter of Python workers; empty for the interpreter of this process.
     """
 
     def __init__(self, topology: Topology, directory: Path, archive: Archive | None = None, python: str = "") -> None:
@@ -31,10 +31,10 @@ class HostedWorkers:
         self._started: dict[str, tuple[WorkerSpec, str]] = {}
 
     def target(self, name: str) -> str:
-        """Return the gRPC target of a worker, which is started when it is not there yet.
+        """Return the gRPC target of a worker; starts the worker at the first call.
 
         Raises:
-            RunError: R655, it cannot be unpacked here; why it does not start.
+            RunError: R655 if the archive cannot be unpacked here; another error if the worker does not start.
         """
         if name not in self._started:
             spec = self.spec(name)
@@ -42,10 +42,10 @@ class HostedWorkers:
         return self._started[name][1]
 
     def spec(self, name: str) -> WorkerSpec:
-        """Return how a worker is started, once its archive is unpacked.
+        """Unpack the archive, and return the spec by which a worker is started.
 
         Raises:
-            RunError: R655, it cannot be unpacked here.
+            RunError: R655 if the archive cannot be unpacked here.
         """
         worker = self._topology.worker(name)
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -64,14 +64,14 @@ class HostedWorkers:
         return spec.unpacked(unpacked)
 
     def check(self) -> None:
-        """Start each worker, which runs the program's setup, and ask it whether it is that of the topology.
+        """Start each worker, which runs the program's setup, and check that it is a worker of the topology.
 
         Raises:
-            RunError: As `target`; what the setup reports; the worker is another one.
+            RunError: As `target`; the errors of the setup; an error if the worker is not of the topology.
         """
         for worker in self._topology.workers:
             self.target(worker.name)
-            with suppress(grpc.RpcError):  # it has ended, which its next start explains
+            with suppress(grpc.RpcError):  # the worker has ended; its next start reports why
                 connect(ensure_worker(self._started[worker.name][0])).close()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A gateway or an egress of this machine: a child of the driver that outlives it, so that nobody notices its death."""
+"""A gateway or egress on this machine: a child that outlives the driver, so senders and receivers stay connected."""
 
 import contextlib
 import os
@@ -27,10 +27,10 @@ from wallaroo_runtime.system.process import process_start_time
 
 NAMES = ("gateway", "egress")
 READY_DEADLINE_S = 60.0
-ATTACH_S = 60.0  # an egress that is to do something else delivers for some seconds first
+ATTACH_S = 60.0  # an egress that gets another configuration delivers for some seconds first
 STOP_DEADLINE_S = 10.0
 POLL_S = 0.05
-SIGNAL_S = 1.0  # between the signal of a service manager to the first process of a run and that to the driver
+SIGNAL_S = 1.0  # a service manager that ends a run signals the driver at most so long after the first process
 RESTART_LIMIT, RESTART_WINDOW_S = 10, 60.0
 
 
@@ -60,7 +60,7 @@ class LocalPeer(Peer):
         self._stopped_since: float | None = None
 
     def launch(self) -> None:
-        """Start a process, if there is none of an earlier driver that serves."""
+        """Start a process, unless a process of an earlier driver serves."""
         if not self._serves():
             self._start()
 
@@ -94,7 +94,7 @@ class LocalPeer(Peer):
         self._ready = ready
 
     def wait_ready(self) -> None:
-        """Wait until the child says that it serves, or why not."""
+        """Wait until the child reports that it serves; raises the error that it reports instead."""
         if self._ready is None:
             return
         with os.fdopen(self._ready, "rb") as ready:
@@ -113,7 +113,7 @@ class LocalPeer(Peer):
         raise error
 
     def attach(self, request: Request) -> None:
-        """Attach, as `Peer` does; a process of an earlier driver that cannot do it is replaced."""
+        """Attach, as `Peer` does; a process of an earlier driver is replaced if it fails to attach."""
         self._request = request
         try:
             self._attach(request)
@@ -142,28 +142,28 @@ class LocalPeer(Peer):
             try:
                 yield service
             finally:
-                close_channel(service)  # files say the rest
+                close_channel(service)  # later facts are read from files
 
     def _look(self) -> None:
-        """Ask for facts that are in no file: the disk is full, or it has just been started."""
+        """Ask the process for its status if no file has it: the disk is full, or the process has just been started."""
         if (self._checkpoint / self.name / "socket").exists():
             super()._look()
 
     def is_alive(self) -> bool:
-        """Say whether it still runs."""
+        """Return whether the process still runs."""
         if self._child is not None:
             return self._child.poll() is None
         return self._pid() is not None
 
     def _pid(self) -> int | None:
-        """Return the process that the status is of, if it lives."""
+        """Return the pid in the status if that process is alive."""
         status = self.status()
         pid, started = status.get("pid"), status.get("start_time")
         is_alive = isinstance(pid, int) and isinstance(started, int) and process_start_time(pid) == started
         return pid if is_alive else None
 
     def ending(self) -> RunError:
-        """Return the error that states why it ended: the findings of its status, else the last line of its log."""
+        """Return the reason why the process ended: the findings of its status, else the last line of its log."""
         if (failure := self.failure()) is not None:
             return failure
         code = self._child.poll() if self._child is not None else None
@@ -172,7 +172,7 @@ class LocalPeer(Peer):
         return RunError.of("R617", process=self.name, reason=f"{reason}; {last}" if last else reason, log=self.log)
 
     def check(self, note: Callable[[str], None]) -> None:
-        """Look, as `Peer` does; a process that has ended is started again: journal and outbox carry it over its end."""
+        """Start a process again that has ended; nothing is lost, because journal and outbox are on the disk."""
         while not self.is_alive() and not self._may_be_stopping():
             error, before = self.ending(), self.addresses()
             if error.kind is not Kind.ENDED or not self._may_start():
@@ -191,7 +191,7 @@ class LocalPeer(Peer):
                     note(f'source "{name}" now listens at {address}')
 
     def _may_be_stopping(self) -> bool:
-        """Say whether it ended in order a moment ago: a signal to all processes of a run is meant for the run."""
+        """Return whether it has just ended in order: the signal for that may be meant for the driver, too."""
         if self._child is None or self._child.poll() != 0:
             return False
         now = time.monotonic()
@@ -206,7 +206,7 @@ class LocalPeer(Peer):
         return len(self._starts) <= RESTART_LIMIT
 
     def stop(self, deadline_s: float = STOP_DEADLINE_S) -> None:
-        """End it: politely, and after the deadline by force."""
+        """End the process: politely, and after the deadline by force."""
         if self._ready is not None:
             os.close(self._ready)
             self._ready = None
@@ -221,12 +221,12 @@ class LocalPeer(Peer):
     def _wait_end(self, deadline_s: float = STOP_DEADLINE_S) -> None:
         end = time.monotonic() + deadline_s
         while self.is_alive() and time.monotonic() < end:
-            self.status()  # what it says last, if no file takes it
+            self.status()  # get its last status, even if no file has it
             time.sleep(POLL_S)
 
 
 def _last_line(path: Path, begin: int) -> str:
-    """Return the last line of a log that is not of an earlier process."""
+    """Return the last line of a log after `begin`, where the output of earlier processes ends."""
     try:
         with path.open("rb") as file:
             file.seek(max(begin, path.stat().st_size - 4096))

@@ -1,4 +1,4 @@
-"""A user's way to the gateway of a running application."""
+"""Finds the gateway of an application that runs on this machine."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +12,10 @@ from wallaroo_runtime.service.local import socket_in
 
 @contextmanager
 def local_gateway(checkpoint: Path, away: RunError) -> Iterator[Service]:
-    """Give the gateway of a checkpoint that runs on this machine.
+    """Give the gateway of a checkpoint whose application runs on this machine.
 
     Args:
-        away: What is raised when there is none.
+        away: Error that is raised if there is no gateway.
     """
     if not (checkpoint / "gateway" / "socket").exists():
         raise away

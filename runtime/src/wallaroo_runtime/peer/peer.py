@@ -1,4 +1,4 @@
-"""Gateway and egress as a driver sees them: services, which differ in their starter and in the user of their files."""
+"""Gateway and egress as a driver sees them: services; for a local service, the driver and its tasks also use files."""
 
 import json
 import time
@@ -21,22 +21,22 @@ from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 
 ATTACH_PATIENCE_S = 15.0
 AWAY_LIMIT_S, AWAY_NOTE_S = 60.0, 5.0
-STATUS_S, AWAY_STATUS_S = 0.1, 1.0  # of one that answers nothing each look costs a whole call
+STATUS_S, AWAY_STATUS_S = 0.1, 1.0  # between two looks; a look at a peer that is away costs a whole call
 STATUS_CALL_S = 3.0
 
 Request = pb.AttachJournalRequest | pb.AttachOutboxRequest
 
 
 class Peer:
-    """A gateway or an egress that somebody else runs; `LocalPeer` is one of ours.
+    """A gateway or an egress that an operator has started; a `LocalPeer` is a process of the driver.
 
     Args:
-        directory: Where its files are, if driver and tasks use them; None: they call it.
+        directory: Directory of its files, if driver and tasks use them; None if they call the service.
 
     Attributes:
         name: `gateway` or `egress`.
-        service: With its epoch and the id of its journal or outbox, once `attach` was called.
-        published: The last micro-batch of an egress whose files are not here, once `attach` was called.
+        service: The service; after `attach` with its epoch and the id of its journal or outbox.
+        published: The last micro-batch of a remote egress, after `attach`.
     """
 
     def __init__(self, service: Service, directory: Path | None = None) -> None:
@@ -49,20 +49,21 @@ class Peer:
         self._away_since, self._is_noted = 0.0, False
 
     def launch(self) -> None:
-        """Let there be a process to attach to; does not wait for it."""
+        """Start a process to attach to, if that is needed; does not wait until it serves."""
 
     def wait_ready(self) -> None:
-        """Wait until the process that was launched serves; its journal is there then.
+        """Wait until the launched process serves; then its journal exists.
 
         Raises:
-            RunError: What it says is wrong, e.g. R610; else R617.
+            RunError: The error that the process reports, e.g. R610; R617 if it reports none.
         """
 
     def attach(self, request: Request) -> None:
-        """Attach as the driver that is served from now on; again, to change the request.
+        """Attach as the driver that is served from now on; another call changes the request.
 
         Raises:
-            RunError: R617, R641, R642, R643, R647, R648, R649, or what keeps it from listening, e.g. R714.
+            RunError: R617, R641, R642, R643, R647, R648 or R649 if it cannot serve this driver; the error with which it
+                cannot listen, e.g. R714.
         """
         self._take(ServiceClient(self.service, ATTACH_PATIENCE_S).call("Attach", request))
         self._look()
@@ -73,7 +74,7 @@ class Peer:
             self.published = Published(reply.query, reply.batch, reply.offsets)
 
     def status(self) -> dict[str, Any]:
-        """Return its last status; empty when that is not known."""
+        """Return its last status; empty if that is not known."""
         if self._directory is not None and (status := _read_status(self._directory / f"{self.name}.json")):
             return status
         if time.monotonic() - self._looked_at >= (STATUS_S if self._away is None else AWAY_STATUS_S):
@@ -82,7 +83,7 @@ class Peer:
 
     @contextmanager
     def _endpoint(self) -> Iterator[Service]:
-        """Give where it can be called."""
+        """Give the service with an address for calls."""
         yield self.service
 
     def _look(self) -> None:
@@ -107,10 +108,10 @@ class Peer:
         self._away = error
 
     def _tell(self, method: str, request: pb.CommitRequest | pb.VisitedRequest) -> None:
-        """Call once, and not while it is known to be away; `status` sees when it is back.
+        """Call a method once, but not while the peer is known to be away; `status` notices when it is back.
 
         Raises:
-            Away: It cannot be reached now.
+            Away: The peer cannot be reached now.
         """
         if self._away is not None:
             raise self._away
@@ -125,18 +126,18 @@ class Peer:
         return [(str(source["name"]), str(source["address"])) for source in self.status().get("sources", [])]
 
     def failure(self) -> RunError | None:
-        """Return why it cannot go on; None: it can."""
+        """Return the error with which the peer cannot go on; None if it can."""
         status = self.status()
         if status.get("state") == "failed" and status.get("diagnostics"):
             return RunError([Diagnostic.from_json(finding) for finding in status["diagnostics"]])
         return None
 
     def check(self, note: Callable[[str], None]) -> None:
-        """Look once; `note` notifies the user of parts that were mended, or are away.
+        """Check the peer once; `note` notifies the user if it was started again, is away or is back.
 
         Raises:
-            RunError: It serves another driver (R644), was away for too long (R642), ends again and again (R617), or
-                says why it cannot go on.
+            RunError: R644 if it serves another driver; R642 if it was away for too long; R617 if it ends again and
+                again; the error with which it cannot go on.
         """
         if (failure := self.failure()) is not None:
             raise failure
@@ -145,7 +146,7 @@ class Peer:
             raise self._away
 
     def _note_outage(self, note: Callable[[str], None]) -> None:
-        """Note once that it is away for some seconds, and that it is back."""
+        """Notify the user once if the peer is away for some seconds, and once if it is back."""
         is_away = self._away is not None
         if self._is_noted == is_away or (is_away and time.monotonic() - self._away_since < AWAY_NOTE_S):
             return
@@ -153,20 +154,20 @@ class Peer:
         note(f"{what} is away; the run waits for it {AWAY_LIMIT_S:g} s at most" if is_away else f"{what} is back")
 
     def stop(self) -> None:
-        """End a process of ours; leave others as they are: senders and receivers notice nothing of our end."""
+        """End a process of the driver; a remote service goes on, so that its senders and receivers notice nothing."""
 
     def end(self) -> Position:
-        """Return the end of its journal, as far as that is known."""
+        """Return the last known end of its journal."""
         if self._directory is not None:
             return JournalReader(self._directory / "journal").end()
         self.status()
         return self._end
 
     def undelivered(self, ports: Collection[int]) -> int:
-        """Return the number of messages of its outbox that wait for sinks, by their ports; -1: it is away.
+        """Return the number of messages of its outbox that wait for the sinks of some ports; -1 if the peer is away.
 
         Raises:
-            RunError: R698, the outbox is damaged.
+            RunError: R698 if the outbox is damaged.
         """
         if self._directory is not None:
             return undelivered(self._directory / "outbox", ports)
@@ -176,7 +177,7 @@ class Peer:
         return -1
 
     def commit(self, offset: int) -> bool:
-        """Release everything of its journal below `offset`; returns False where it is away: commit later."""
+        """Release everything in its journal below `offset`; returns False if the peer is away: then commit later."""
         if self._directory is not None:
             JournalReader(self._directory / "journal").commit(offset)
             return True
@@ -186,13 +187,13 @@ class Peer:
         return False
 
     def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
-        """Report the counts of visits to its journal, before they are committed; waits while it is away.
+        """Report the counts of visits to its journal, before the visits are committed; waits while the peer is away.
 
         Args:
-            counts: For how many keys they ran, and how many of them failed, by id.
+            counts: Number of keys that a visit ran for, and how many of them failed, by id of the visit.
 
         Raises:
-            RunError: It cannot be reached for long.
+            RunError: The peer is away for too long, or refuses the call.
         """
         if self._directory is not None:
             add_counts(self._directory / "journal", counts)
@@ -204,10 +205,10 @@ class Peer:
 
         Args:
             counts: As for `tell_visits`.
-            done: Offset; visits before it are done, though they may not be committed.
+            done: Offset before which visits are done, though they may not be committed.
 
         Raises:
-            Away: It cannot be reached now; tell it again later.
+            Away: The peer cannot be reached now; report it again later.
         """
         if self._directory is not None:
             add_counts(self._directory / "journal", counts, done)
@@ -219,18 +220,18 @@ class Peer:
         return pb.VisitedRequest(epoch=self.service.epoch, counts=visits, done=done)
 
     def journal(self) -> JournalPlace:
-        """Return where tasks find its journal."""
+        """Return the place of its journal, for tasks."""
         if self._directory is not None:
             return JournalPlace(str(self._directory / "journal"))
         return JournalPlace(service=self.service)
 
     def output(self) -> OutputPlace:
-        """Return where driver and tasks put output."""
+        """Return the place to which driver and tasks write output."""
         return OutputPlace(service=self.service) if self._directory is None else OutputPlace.on(self._directory)
 
 
 def _read_status(path: Path) -> dict[str, Any]:
-    """Return the last status of a process of this machine, which is there after its end, too."""
+    """Return the last status of a process on this machine; its file stays after the process has ended."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError):

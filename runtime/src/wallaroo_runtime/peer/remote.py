@@ -18,12 +18,14 @@ DRIVER_ID = secrets.token_hex(16)
 
 @dataclass(frozen=True, slots=True)
 class RemoteOptions:
-    """Which services a run uses instead of processes of its own.
+    """The remote services that a run uses instead of local processes.
 
     Attributes:
-        gateways: Name of a source, or empty for all others, to HOST:PORT of its gateway; empty: a local process.
-        egress: HOST:PORT of the egress; empty: a local process.
-        authority: File with certificates (PEM) that those of the services are signed by; None: no TLS.
+        gateways: HOST:PORT of gateways by name of a source; the empty name is for all other sources. Without an entry
+            the gateway is a local process.
+        egress: HOST:PORT of the egress; empty if the egress is a local process.
+        token_file: File with the token for calls of the services.
+        authority: File with certificates (PEM) that have signed those of the services; None if there is no TLS.
     """
 
     gateways: Mapping[str, str] = field(default_factory=dict)
@@ -32,10 +34,10 @@ class RemoteOptions:
     authority: Path | None = None
 
     def service(self, kind: str, address: str) -> Service:
-        """Return how to reach a service.
+        """Return a service with the credentials for its calls.
 
         Raises:
-            RunError: R608, there is no token; R616, R640.
+            RunError: R608 if there is no token file; R616 or R640 if a file cannot be used.
         """
         if self.token_file is None:
             reason = f"--{kind} needs --conf {TOKEN_FILE}=FILE"
@@ -57,21 +59,21 @@ class RemoteOptions:
 
 
 def service_names(remote: RemoteOptions) -> tuple[str, ...]:
-    """Return a checkpoint's names for the services of a run."""
+    """Return the names of a run's remote services, as a checkpoint records them."""
     gateways = tuple(f"gateway {name}".strip() for name in sorted(remote.gateways))
     return (*gateways, "egress") if remote.egress else gateways
 
 
 def check_known(directory: object, known: Iterable[str], remote: RemoteOptions) -> None:
-    """Refuse other services than those that a checkpoint was begun with.
+    """Refuse services other than the services with which a checkpoint was begun.
 
     Args:
-        directory: Of the checkpoint, for the error.
-        known: What it calls its services.
-        remote: Where the services are said to be.
+        directory: Directory of the checkpoint, for the error.
+        known: Names of the services in the checkpoint.
+        remote: Services of this run.
 
     Raises:
-        RunError: R615.
+        RunError: R615 if the services differ.
     """
     before, now = sorted(known), sorted(service_names(remote))
     if before != now:
@@ -88,7 +90,7 @@ def sources_by_gateway(topology: Topology, options: RemoteOptions) -> dict[str, 
     """Return the sources that each remote gateway of a run serves, by the gateway's name.
 
     Raises:
-        RunError: R608, a name is no source's, or a source has no gateway; R647.
+        RunError: R608 if a name is no source's, or a source has no gateway; R647 if a source needs its worker.
     """
     for source in filter(needs_worker, topology.sources()):
         raise RunError.of("R647", USAGE, source=source.name)
@@ -103,7 +105,7 @@ def sources_by_gateway(topology: Topology, options: RemoteOptions) -> dict[str, 
             reason = f'source "{source.name}" has no gateway'
             raise RunError.of("R608", USAGE, reason=reason, fix=f"give --gateway {source.name}=H:P")
         mine[source.name if source.name in mine else ""].append(source)
-    # Where Spark reads all sources, the first gateway has ticks and visits to write.
+    # If Spark reads all sources, the first gateway still writes ticks and visits.
     return {name: sources for name, sources in mine.items() if sources} or dict(list(mine.items())[:1])
 
 
@@ -113,7 +115,7 @@ def driver_of(application: str, checkpoint: str, store: str, *, fresh: bool) -> 
     Args:
         application: Name of the application.
         checkpoint: Id of the checkpoint.
-        store: Id of the journal or outbox that the checkpoint refers to; empty: of none yet.
+        store: Id of the journal or outbox that the checkpoint refers to; empty if it refers to none yet.
         fresh: Whether to start over.
     """
     return pb.Driver(

@@ -20,11 +20,11 @@ class ServiceOptions:
     """The options of a service's command line.
 
     Attributes:
-        directory: Where it keeps its data.
-        listen: HOST:PORT; port 0 lets the system choose one.
-        token_file: Holds the token; None: `token` in the directory, made when it is not there.
-        certificate: Its certificates (PEM); None: no TLS.
-        key: Its private key (PEM).
+        directory: Directory of the service's data.
+        listen: HOST:PORT; port 0 lets the system choose a port.
+        token_file: File with the token; None for `token` in the directory, which is created if it does not exist.
+        certificate: File with the service's certificates (PEM); None if there is no TLS.
+        key: File with the service's private key (PEM).
     """
 
     directory: Path
@@ -38,7 +38,8 @@ def listen_of(kind: str, options: ServiceOptions) -> tuple[Listen, list[Diagnost
     """Return the listener of a service, and its warnings.
 
     Raises:
-        RunError: R608, R616, R640; R645, others could reach it and there is no token of the operator's.
+        RunError: R608 if options contradict each other; R616 or R640 if a file cannot be used; R645 if other machines
+            could reach the service and there is no token of the operator's.
     """
     is_private = is_loopback(options.listen.rpartition(":")[0])
     if bool(options.certificate) != bool(options.key):
@@ -65,13 +66,13 @@ def run_service(kind: str, options: ServiceOptions, tell: Callable[[str, str], N
 
     Args:
         kind: `gateway` or `egress`.
-        tell: Called with the real address and the file of the token when it serves.
+        tell: Called with the real address and the file of the token when the service is ready.
 
     Returns:
-        The exit code: 1, it cannot go on; it has said why.
+        The exit code; 1 if the service cannot go on, which it has reported.
 
     Raises:
-        RunError: It cannot start; R711, its directory has links.
+        RunError: The service cannot start; R711 if its directory has symbolic links.
     """
     stopped = stop_event()
     refuse_links(options.directory)

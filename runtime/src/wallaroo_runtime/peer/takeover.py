@@ -10,13 +10,13 @@ from wallaroo_runtime.service.client import ServiceClient
 
 
 class Hold:
-    """Lets services work for nobody but this process, which wants nothing yet.
+    """Attaches services to this process, without giving them work, so that no other driver uses them.
 
     Args:
         application: Name of the application.
         checkpoint: Id of the checkpoint.
-        stores: Id of the journal or outbox of each service, by the service's name; empty: the checkpoint has never
-            come to it.
+        stores: Id of the journal or outbox of each service, by the service's name; an empty id if the checkpoint has
+            never used the service.
     """
 
     def __init__(self, remote: RemoteOptions, application: str, checkpoint: str, stores: Mapping[str, str]) -> None:
@@ -24,25 +24,25 @@ class Hold:
         self._epochs: dict[str, int] = {}
 
     def take_gateways(self) -> None:
-        """Attach to all gateways: no other driver gets messages, or acknowledges them, from then on.
+        """Attach to all gateways, so that from then on no other driver gets or acknowledges messages.
 
         Raises:
-            RunError: R642 or R643, one cannot be asked, or is not that of the checkpoint.
+            RunError: R642 if a gateway cannot be reached; R643 if its journal is not that of the checkpoint.
         """
         for name in self._remote.gateways:
             self._epochs[name] = self.take("gateway", name)
 
     def check(self) -> None:
-        """Look whether the gateways still serve this process.
+        """Check that the gateways still serve this process.
 
         Raises:
-            RunError: R644, one serves another driver; R642.
+            RunError: R644 if a gateway serves another driver; R642 if it cannot be reached.
         """
         for name, epoch in self._epochs.items():
             self.client("gateway", name).call("Status", pb.StatusRequest(epoch=epoch))
 
     def take(self, kind: str, name: str = "") -> int:
-        """Attach to one service; returns the epoch in which it serves this process. Errors as of `take_gateways`."""
+        """Attach to one service; returns the epoch of this process. The errors are those of `take_gateways`."""
         driver = driver_of(self._application, self._checkpoint, self.store(kind, name), fresh=False)
         nothing: dict[str, Callable[..., Request]] = {"gateway": _listen_to_nobody, "egress": pb.AttachOutboxRequest}
         return int(self.client(kind, name).call("Attach", nothing[kind](driver=driver)).epoch)
@@ -53,7 +53,7 @@ class Hold:
         return ServiceClient(self._remote.service(kind, address), ATTACH_PATIENCE_S)
 
     def store(self, kind: str, name: str = "") -> str:
-        """Return the id of its journal or outbox."""
+        """Return the id of a service's journal or outbox."""
         return self._stores[f"{kind} {name}".strip()]
 
 

@@ -1,4 +1,4 @@
-"""A user's way to the gateway of a running application: asks for visits."""
+"""Asks the gateway of a running application for visits, on behalf of a user."""
 
 import time
 from typing import NamedTuple
@@ -8,9 +8,9 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Away, ServiceClient
 from wallaroo_runtime.service.endpoint import Service
 
-ASK_S = 40.0  # longer than a gateway holds a visit back
+ASK_S = 40.0  # longer than a gateway waits until a visit is safe
 LOOK_S, POLL_S = 3.0, 0.1
-PATIENCE_S = 10.0  # with a gateway that is busy, or is started again
+PATIENCE_S = 10.0  # for a gateway that is busy, or is started again
 AGAIN = "run the application, then ask again"
 
 
@@ -18,9 +18,9 @@ class VisitResult(NamedTuple):
     """The counts of a visit.
 
     Attributes:
-        id: Of the visit.
-        keys: For how many keys a visitor ran, once for each step; -1: nobody knows.
-        failed: How many of these are dead letters.
+        id: Id of the visit.
+        keys: Number of keys that a visitor ran for, counted once for each step; -1 if it is not known.
+        failed: Number of these keys for which the visit became a dead letter.
     """
 
     id: int
@@ -32,7 +32,7 @@ def ask(service: Service, name: str, metadata: bytes) -> int:
     """Have a visit journaled; returns its id.
 
     Raises:
-        RunError: R720, no step takes the visit; R733, nothing runs, or it takes none now.
+        RunError: R720 if no step takes the visit; R733 if no application runs, or it takes no visit now.
     """
     try:
         reply: pb.VisitReply = ServiceClient(service).look(
@@ -47,7 +47,7 @@ def wait(service: Service, name: str, number: int) -> VisitResult:
     """Wait until a visit is done: its micro-batch is committed, or in real-time mode its output is in the outbox.
 
     Raises:
-        RunError: R733, the run has ended before.
+        RunError: R733 if the run ends before the visit is done.
     """
     until = time.monotonic() + PATIENCE_S
     while True:
@@ -69,5 +69,5 @@ def wait(service: Service, name: str, number: int) -> VisitResult:
 
 
 def away(name: str) -> RunError:
-    """Return an R733: there is no gateway that would take a visit."""
+    """Return an R733: no gateway runs that could take the visit."""
     return RunError.of("R733", name=name, reason="nothing runs there", fix=AGAIN)
