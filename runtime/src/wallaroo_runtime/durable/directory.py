@@ -1,4 +1,4 @@
-"""Small files in a directory of this machine, or wherever Hadoop reaches."""
+"""Small files in a directory of this machine, or of a file system that Hadoop reaches."""
 
 import shlex
 import shutil
@@ -9,30 +9,30 @@ from wallaroo_runtime.durable.file import replace_file
 
 
 class Directory(Protocol):
-    """Reads and writes small files; errors have its name."""
+    """Reads and writes the small files of a directory; errors have its name."""
 
     @property
     def removal(self) -> str:
-        """The command that removes it."""
+        """The command that removes the directory."""
 
     def names(self, name: str) -> list[str]:
-        """Return the names in a directory of it; none when there is no such directory."""
+        """Return the names in a folder of the directory; empty if there is no such folder."""
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None when there is none."""
+        """Return the content of a file; None if there is no such file."""
 
     def write(self, name: str, content: bytes) -> None:
         """Give a file this content; a reader sees the old content or the new one."""
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a directory and everything in it; nothing when there is no such thing."""
+        """Remove a file, or a folder and everything in it; nothing happens if it does not exist."""
 
 
 class LocalDirectory:
     """A directory of this machine.
 
     Args:
-        path: It; it exists.
+        path: Path of the directory, which must exist.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,15 +43,15 @@ class LocalDirectory:
 
     @property
     def removal(self) -> str:
-        """The command that removes it."""
+        """The command that removes the directory."""
         return f"rm -r {shlex.quote(str(self))}"
 
     def names(self, name: str) -> list[str]:
-        """Return the names in a directory of it; none when there is no such directory."""
+        """Return the names in a folder of the directory; empty if there is no such folder."""
         return [path.name for path in (self._path / name).glob("*")]
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None when there is none."""
+        """Return the content of a file; None if there is no such file."""
         try:
             return (self._path / name).read_bytes()
         except FileNotFoundError:
@@ -62,7 +62,7 @@ class LocalDirectory:
         replace_file(self._path / name, content, durable=True)
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a directory and everything in it; nothing when there is no such thing."""
+        """Remove a file, or a folder and everything in it; nothing happens if it does not exist."""
         if (self._path / name).is_dir():
             shutil.rmtree(self._path / name)
         else:

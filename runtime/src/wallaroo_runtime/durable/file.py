@@ -9,9 +9,9 @@ from pathlib import Path
 
 from wallaroo_runtime.errors import RunError
 
-# What a system call says when the disk, a quota or a limit of the file size leaves no room.
+# Errors of a system call if the disk, a quota or a limit of the file size leaves no room.
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
-# What it says of a disk that takes nothing, though there is room, and what helps.
+# Errors of a disk that takes nothing though it has room, with their remedies.
 _REMEDIES = {
     errno.EROFS: "mount it for writing (`dmesg` may say why it is not)",
     errno.ESTALE: "mount it again",
@@ -19,10 +19,10 @@ _REMEDIES = {
 
 
 def disk_failure(error: OSError, what: object) -> RunError | None:
-    """Return the finding of a failed system call about its disk; None: the disk is not why it failed.
+    """Return R626 if a system call failed because of the disk; None if it failed for another reason.
 
     Args:
-        what: A place on the disk that a user knows, or a service.
+        what: A path on the disk that a user knows, or a service.
     """
     fix = "free some space" if error.errno in NO_ROOM else _REMEDIES.get(error.errno or 0)
     return RunError.of("R626", what=what, reason=os.strerror(error.errno or 0), fix=fix) if fix else None
@@ -30,10 +30,10 @@ def disk_failure(error: OSError, what: object) -> RunError | None:
 
 @contextmanager
 def disk_told(path: Path) -> Iterator[None]:
-    """Raise R626 when a disk takes nothing more of the block.
+    """Raise R626 if the block fails because a disk takes nothing more.
 
     Args:
-        path: A place on it that a user knows.
+        path: A path on the disk that a user knows.
     """
     try:
         yield
@@ -49,10 +49,10 @@ def private(path: str, flags: int) -> int:
 
 
 def unnoticed(path: str, flags: int) -> int:
-    """Open a file without changing when it was last read, which says whether something is used; an `opener`."""
+    """Open a file without changing its time of last access, which shows whether it is used; an `opener`."""
     try:
         return os.open(path, flags | os.O_NOATIME)
-    except PermissionError:  # another user's
+    except PermissionError:  # the file is another user's
         return os.open(path, flags)
 
 
@@ -74,7 +74,7 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
                 os.fsync(file.fileno())
         new.replace(path)
     except OSError as error:
-        error.filename = error.filename or str(path)  # a failed write knows none
+        error.filename = error.filename or str(path)  # the error of a failed write has no name
         new.unlink(missing_ok=True)
         raise
     if durable:
@@ -101,21 +101,21 @@ def _sync(path: Path, kind: int = 0) -> None:
 
 
 def refuse_links(directory: Path, left_out: Collection[str] = ()) -> None:
-    """Refuse a directory of ours with a symbolic link in it: nobody but a stranger has put it there.
+    """Refuse a directory with a symbolic link in it: the runtime makes no links, so a stranger has put it there.
 
     Args:
-        directory: It may itself be reached through a link; nothing happens when it does not exist.
+        directory: The directory. It may itself be reached through a link, and need not exist.
         left_out: Names of directories that are for programs of the user.
 
     Raises:
-        RunError: R711.
+        RunError: R711 if there is a link.
     """
     pending = [directory]
     while pending:
         try:
             entries = list(os.scandir(pending.pop()))
         except FileNotFoundError:
-            continue  # the process that uses it at the moment has removed it
+            continue  # a process that uses the directory has just removed it
         for entry in entries:
             if entry.is_symlink():
                 raise RunError.of("R711", path=entry.path)

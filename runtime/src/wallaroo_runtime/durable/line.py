@@ -1,4 +1,4 @@
-"""Lines with a checksum: the form of small files that nobody else could restore."""
+"""Lines with a checksum: the form of small files that cannot be restored from other files."""
 
 import json
 import zlib
@@ -18,7 +18,7 @@ def pack_line(value: dict[str, Any]) -> bytes:
 
 
 def unpack_line(line: bytes) -> dict[str, Any] | None:
-    """Read a line without its newline; None when its checksum does not fit."""
+    """Read a line without its newline; None if its checksum does not fit."""
     if len(line) < 10 or line[8:9] != b" " or b"%08x" % zlib.crc32(line[9:]) != line[:8]:
         return None
     value = json.loads(line[9:])
@@ -26,10 +26,10 @@ def unpack_line(line: bytes) -> dict[str, Any] | None:
 
 
 def read_line(path: Path) -> dict[str, Any] | None:
-    """Read a file of one line; None when there is no such file.
+    """Read a file of one line; None if there is no such file.
 
     Raises:
-        ValueError: It does not fit its checksum.
+        ValueError: The line does not fit its checksum.
     """
     try:
         content = path.read_bytes()

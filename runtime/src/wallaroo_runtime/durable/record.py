@@ -27,13 +27,13 @@ def pack_record(record: Any) -> bytes:
 
 
 def unpack_record(kind: type[Kind], content: bytes, place: object) -> Kind:
-    """Read the bytes that `pack_record` gave.
+    """Read the bytes that `pack_record` has returned.
 
     Args:
-        place: Where it was read, for the error.
+        place: Place of the bytes, for the error.
 
     Raises:
-        RunError: R698, it is not what was written, or not of this kind.
+        RunError: R698 if the bytes are damaged, or the record is not of this kind.
     """
     body = content[:-_END_BYTES]
     try:
@@ -47,10 +47,10 @@ def unpack_record(kind: type[Kind], content: bytes, place: object) -> Kind:
 
 
 def read_record(path: Path, kind: type[Kind]) -> Kind | None:
-    """Read the record in a file; None: there is no such file.
+    """Read the record in a file; None if there is no such file.
 
     Raises:
-        RunError: R698, it cannot be read, or is not what was written.
+        RunError: R698 if the file cannot be read or is damaged, or the record is not of this kind.
     """
     try:
         with open(path, "rb", opener=unnoticed) as file:
@@ -63,10 +63,10 @@ def read_record(path: Path, kind: type[Kind]) -> Kind | None:
 
 
 def write_record(path: Path, record: Any, *, durable: bool = True) -> None:
-    """Replace the record in a file; a reader sees the old one or the new one.
+    """Replace the record in a file; a reader sees the old record or the new one.
 
     Args:
-        durable: Whether the new one must survive a loss of power from now on.
+        durable: Whether the new record must survive a loss of power from now on.
     """
     replace_file(path, pack_record(record), durable=durable)
 
@@ -76,10 +76,10 @@ def _base64(value: bytes) -> str:
 
 
 def _typed(hint: Any, value: Any) -> Any:
-    """Return a value of JSON as one of a type.
+    """Convert a value of JSON to a type.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The value is not of that type.
     """
     kind, inner = get_origin(hint) or hint, get_args(hint)
     if kind is Any:
