@@ -1,4 +1,4 @@
-"""Whether a program can be run as the options say, as far as that is known before anything is started or ends."""
+"""Checks that a program can run with the options, as far as that is known before anything is started or ended."""
 
 from wallaroo_runtime.archive.archive import check_platform
 from wallaroo_runtime.checkpoint.checkpoint import check_program
@@ -17,11 +17,11 @@ from wallaroo_runtime.topology.secret import check_secrets
 
 
 def check_application(options: RunOptions, application: Application) -> None:
-    """Refuse an application that the options do not suit.
+    """Refuse an application that cannot run with the options.
 
     Raises:
-        RunError: T211, R608, W404, R655, or what real-time mode does not have; R608, R640, R647 or R616, remote
-            services are not named as they must be.
+        RunError: T211, W404, R608 or R655 if the program does not fit the options; R755 if real-time mode cannot run
+            it; R608, R616, R640 or R647 if the options for remote services are wrong.
     """
     topology, archive, is_here = application.topology, application.archive, options.runs_code_here
     check_runnable(topology)
@@ -39,10 +39,10 @@ def check_application(options: RunOptions, application: Application) -> None:
 
 
 def check_ends(topology: Topology) -> None:
-    """Refuse sources of which nobody knows at the start where they end (`--available-now`).
+    """Refuse sources whose ends are not known at the start (`--available-now`).
 
     Raises:
-        RunError: R608.
+        RunError: R608 if there is such a source.
     """
     for source in gateway_sources(topology):
         reason = (
@@ -52,12 +52,12 @@ def check_ends(topology: Topology) -> None:
 
 
 def check_continues(options: RunOptions, application: Application) -> None:
-    """Refuse a changed program that the checkpoint would refuse once the program before it has ended.
+    """Refuse a changed program that the checkpoint would refuse after the running program has ended.
 
-    Whether something is left that only that one can process (R790) shows when it has ended.
+    Only then it is known whether messages are left that only the running program can process (R790).
 
     Raises:
-        RunError: R603, R605, R615, R757.
+        RunError: R603, R605, R615 or R757 if the program does not fit the checkpoint.
     """
     checkpoint = path_of(options.checkpoint, application)
     directory: Directory = LocalDirectory(checkpoint)

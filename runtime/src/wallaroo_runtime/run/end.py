@@ -1,6 +1,6 @@
-"""Why a run ends without a failure or signal: each way to end is an `EndCondition`, which the run asks now and then.
+"""The ends of a run without a failure or signal: each is an `EndCondition`, which the run asks from time to time.
 
-What fails raises an error instead (`Flow.check`); `checkpoint/end_note.py` notes for `status` how it ended.
+A part that fails raises an error instead (`Flow.check`); `checkpoint/end_note.py` notes for `status` how the run ended.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ class EndCondition(Protocol):
     """A way to end."""
 
     def reason(self, now: float) -> str:
-        """Return why the run ends, in words; empty: it goes on.
+        """Return why the run ends, in words; empty if it goes on.
 
         Args:
             now: A monotonic time in seconds.
@@ -30,11 +30,11 @@ class Activity:
     """The result of one look at a run.
 
     Attributes:
-        received: How far the journal goes, in messages.
-        processed: How far batches have been finished, in messages.
+        received: Number of messages in the journal since its beginning.
+        processed: Number of these messages that finished batches have processed.
         is_delivered: Whether no output waits, except for sinks that cannot be reached.
-        is_held: Whether the outbox is full, so that nothing is processed before sinks have taken something.
-        records: Messages of sources that Spark reads itself.
+        is_held: Whether the outbox is full, so that nothing is processed before sinks have taken some output.
+        records: Number of messages of sources that Spark reads itself.
     """
 
     received: int
@@ -45,12 +45,12 @@ class Activity:
 
 
 class IdleWatch:
-    """Says that nothing came in for so long, and that everything before is done that can be.
+    """Detects that no messages came in for some time, and that all earlier work is done that can be done.
 
-    What waits for a sink that cannot be reached, output or, before a full outbox, messages, is the next run's.
+    The next run takes the output for sinks that cannot be reached and, if the outbox is full, the waiting messages.
 
     Args:
-        seconds: How long nothing may have come in.
+        seconds: Seconds for which no messages must have come in.
         now: Monotonic time in seconds from which the silence counts.
     """
 
@@ -60,7 +60,7 @@ class IdleWatch:
         self._since = now
 
     def is_over(self, activity: Activity, now: float) -> bool:
-        """Look once."""
+        """Look once, and return whether the run is idle."""
         received = activity.received + activity.records
         if received != self._received:
             if self._received >= 0:
@@ -74,9 +74,9 @@ class Idle:
     """The run ends when it is idle (`--stop-when-idle`).
 
     Args:
-        seconds: How long nothing may have come in.
+        seconds: As for `IdleWatch`.
         now: As for `IdleWatch`.
-        activity: Returns how far everything has come.
+        activity: Returns the progress of the run.
     """
 
     def __init__(self, seconds: float, now: float, activity: Callable[[], Activity]) -> None:
@@ -84,24 +84,24 @@ class Idle:
         self._reason = f"nothing came in for {seconds:g} s"
 
     def reason(self, now: float) -> str:
-        """Look once."""
+        """Look once, and return the reason if the run is idle."""
         return self._reason if self._watch.is_over(self._activity(), now) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The run ends when something holds.
+    """The run ends when a condition holds.
 
     Attributes:
-        holds: Says whether it does.
-        text: The reason then.
+        holds: Returns whether the condition holds.
+        text: Reason of the end.
     """
 
     holds: Callable[[], bool]
     text: str
 
     def reason(self, now: float) -> str:
-        """Look once."""
+        """Look once, and return the reason if the condition holds."""
         return self.text if self.holds() else ""
 
 
@@ -111,10 +111,10 @@ def ends_of(
     """Return the ends that the options of a run ask for.
 
     Args:
-        options: Of the run.
-        now: Monotonic time in seconds at which it is ready.
-        activity: Returns how far everything has come.
-        is_complete: Says whether all that was there at the start is delivered.
+        options: Options of the run.
+        now: Monotonic time in seconds at which the run is ready.
+        activity: Returns the progress of the run.
+        is_complete: Returns whether everything that existed at the start is delivered.
     """
     ends: list[EndCondition] = []
     if options.stop_when_idle is not None:

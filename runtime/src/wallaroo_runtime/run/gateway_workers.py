@@ -20,10 +20,10 @@ def path_of(options: CheckpointOptions, application: Application) -> Path:
 
 
 def check_setups(options: RunOptions, application: Application) -> None:
-    """Let the workers of an archive run their setup, which programs have just done, before Spark is there.
+    """Let the workers of an archive run their setup before Spark starts; without an archive the program has just run.
 
     Raises:
-        RunError: What a setup reports, e.g. T207 for what it reads in this environment; W403, it declares other parts.
+        RunError: The error of a setup, e.g. T207 for a value of this environment; W403 if it declares other parts.
     """
     if application.archive is None or not options.runs_code_here or options.app.attach:
         return
@@ -36,12 +36,12 @@ def check_setups(options: RunOptions, application: Application) -> None:
 
 
 def start_beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
-    """Start the workers that a gateway of ours asks: on a cluster those of the executors are out of its reach.
+    """Start the workers that a local gateway calls, because on a cluster it cannot reach the executors' workers.
 
-    What they print goes to a folder of the run's directory.
+    Their output goes to a folder of the run's directory.
 
     Returns:
-        Where each of them is reached, by its name.
+        gRPC target of each worker, by name.
     """
     directory = path_of(options.checkpoint, application) / "workers"
     workers = HostedWorkers(application.topology, directory, application.archive, options.spark.worker_python)

@@ -21,12 +21,13 @@ def check_left(checkpoint: Checkpoint) -> None:
     """Refuse to take over a group that Kafka does not have, before any topic is created for it.
 
     Raises:
-        RunError: R788, no table of a group has records and no group has committed offsets; R672 or R728.
+        RunError: R788 if no table of a group has records and no group has committed offsets; R672 or R728 if Kafka
+            cannot be asked.
     """
     topology = checkpoint.topology
     if checkpoint.manifest.goka != PENDING or any(tables_left(topology)):
         return
-    # Late: pyspark takes a second to import.
+    # Imported late: pyspark takes a second to import.
     from wallaroo_runtime.spark.goka.group import inputs_of, nothing_left
 
     inputs = ((group.name, source) for group in topology.pipelines for source in inputs_of(group))
@@ -43,22 +44,22 @@ def begin_groups(
     *,
     tells_left: bool,
 ) -> None:
-    """Take over the tables of Goka's processors, if the checkpoint is to begin with them; else report them.
+    """Take over the tables of Goka's processors, if the checkpoint must begin with them; else report the tables.
 
-    A run that is killed on the way leaves a checkpoint whose next run does it again: nothing in Kafka has changed.
+    If the run is killed during this, the next run does it again, because nothing in Kafka has changed.
 
     Args:
-        session: Of Spark; that of the run.
-        plan: Of the checkpoint's topology.
-        checkpoint: Spark's own in it is empty, if it is new.
+        session: Spark session of the run.
+        plan: Plan of the checkpoint's topology.
+        checkpoint: The checkpoint; if it is new, Spark's own checkpoint in it is empty.
         journals: Sources of the query.
         reporter: Gets notes and findings.
-        tells_left: Whether records in tables' topics are reported, which a new checkpoint does not take over.
+        tells_left: Whether to report records in tables' topics that a new checkpoint does not take over.
 
     Raises:
-        RunError: R788 and whatever reading Kafka raises; the checkpoint is as before.
+        RunError: R788 or an error of reading Kafka; then the checkpoint is not changed.
     """
-    # Late: pyspark takes a second to import.
+    # Imported late: pyspark takes a second to import.
     from wallaroo_runtime.spark.goka.group import continue_goka
 
     if checkpoint.manifest.goka != PENDING:
@@ -74,7 +75,7 @@ def begin_groups(
     head = (checkpoint.directory.read(f"{spark}/{OFFSETS}") or b"").decode().split("\n")[:2]
     checkpoint.directory.remove(f"{spark}/{CHECKSUM}")
     checkpoint.directory.write(f"{spark}/{OFFSETS}", "\n".join([*head, *begin.lines]).encode())
-    os.sync()  # Spark leaves it to the system when its files are safe
+    os.sync()  # Spark does not sync its own files
     reach("goka.before_record")
     checkpoint.taken_over(BATCH)
     reach("goka.after_record")

@@ -1,4 +1,4 @@
-"""The first report of a run, of the runs before it."""
+"""The first report of a run, which is about the earlier runs."""
 
 import shlex
 
@@ -14,8 +14,8 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, ask
     """Report the contents of a checkpoint from earlier runs, and the differences of this run.
 
     Args:
-        asked: Shuffle partitions that the user asks for; 0: none are.
-        count: Messages that sources have taken so far; None: Spark reads sources, and keeps positions of them alone.
+        asked: Number of shuffle partitions that the user asks for; 0 if the user does not.
+        count: Number of messages that sources have taken so far; None if Spark reads sources, and only positions exist.
     """
     if checkpoint.continues:
         past = "at the positions of its sources" if count is None else f"after {count:,} messages"
@@ -38,7 +38,7 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, ask
 
 
 def records_of(checkpoint: Checkpoint) -> RecordCount:
-    """Return the counts of Spark's own sources and sinks since the checkpoint began; ask before the query starts.
+    """Return the counts of Spark's own sources and sinks since the checkpoint began; call it before the query starts.
 
     In real-time mode there are none, but a rescale may have brought their numbers along.
     """

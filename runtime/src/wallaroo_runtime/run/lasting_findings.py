@@ -1,4 +1,4 @@
-"""Outages that gateway and egress have reported: they outlive a driver, and the next one must know those that last."""
+"""Outages that gateway and egress have reported: both outlive a driver, so the next driver must report them again."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,10 +7,10 @@ from wallaroo.diagnostic.diagnostic import Kind, kind_of
 
 
 def lasting(status: Mapping[str, Any]) -> list[Any]:
-    """Return the findings of a status without outages that are over; of one that lasts, only the latest finding.
+    """Return the findings of a status, without outages that are over; a lasting outage has only its latest finding.
 
     Args:
-        status: Of a gateway or an egress.
+        status: Status of a gateway or an egress.
 
     Example:
         >>> finding = {"code": "R613", "message": 'sink "out" cannot be reached at h:1'}

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from wallaroo_runtime.durable.file import private
 
-SPARK_LOG, SPARK_OUT = "spark.log", "spark.out"  # each run has the first
+SPARK_LOG, SPARK_OUT = "spark.log", "spark.out"  # each run has a spark.log
 BEGAN, STOPS = "--- run began ", "--- run stops "
 BEGIN = re.compile(rf"{BEGAN}[0-9]{{4}}-[0-9-]{{5}}T[0-9:.]{{12}}Z ---")
 
 
 def mark_begin(folder: Path) -> None:
-    """Mark each log of former runs, and Spark's, where one begins; a log without such a line is of the last run."""
+    """Write into all existing logs, and Spark's, that a run begins; a log without such a line is of the last run."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _mark([*folder.glob("*.log"), *folder.glob("*.out"), folder / SPARK_LOG], BEGAN)
 
@@ -36,7 +36,7 @@ def is_begin(line: str) -> bool:
 def _mark(paths: list[Path], what: str) -> None:
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     for path in set(paths):
-        # Of a full disk, or a log that is not ours, other parts of the run tell.
+        # Other parts of the run report a full disk, or a log that this user may not write.
         with suppress(OSError), open(path, "ab", opener=private) as file:
             file.write(f"{_line_end(path)}{what}{now} ---\n".encode())
 

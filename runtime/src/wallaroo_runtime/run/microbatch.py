@@ -23,17 +23,17 @@ class MicroBatchMode:
     """The mode of Spark's micro-batches."""
 
     reads_kafka = True
-    quiet_look_s = 0.1  # looks decide how exact latencies are, also that of the first message after a pause
+    quiet_look_s = 0.1  # frequent looks make latencies exact, also that of the first message after a pause
 
     def check(self, options: RunOptions, topology: Topology) -> None:
-        """Refuse nothing: this mode runs all."""
+        """Refuse nothing, because this mode runs all applications."""
 
     def bounds(self, bounds: Bounds) -> Bounds:
-        """Return them as they are."""
+        """Return the bounds as they are."""
         return bounds
 
     def layout(self, spark: SparkOptions) -> tuple[int, int]:
-        """Return the partitions that are asked for, or those that suit the master."""
+        """Return the partitions that the user asks for, else a number for the master; and the buckets of each one."""
         return spark.partitions, BUCKETS_PER_PARTITION
 
     def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
@@ -41,7 +41,7 @@ class MicroBatchMode:
         return dict(chosen)
 
     def starts(self, topology: Topology, checkpoint: Checkpoint, options: RunOptions) -> None:
-        """Return nothing: Spark reads the topics."""
+        """Return None, because Spark reads the topics."""
 
     def is_counted(self, topology: Topology) -> bool:
         """Return whether Spark reads nothing but journals."""
@@ -58,10 +58,10 @@ class MicroBatchMode:
 
     def start(self, session: Any, plan: Plan, topology: Topology, options: "QueryOptions", peers: Peers) -> "Query":
         """Start the query; gateways get the counts of its visits."""
-        from wallaroo_runtime.spark.query import start_query  # late: pyspark takes a second to import
+        from wallaroo_runtime.spark.query import start_query  # imported late: pyspark takes a second to import
 
         return start_query(session, plan, topology, options, peers.tell_visits)
 
     def has_room(self, master: str) -> bool:
-        """Return that it has: a micro-batch leaves its threads."""
+        """Return True, because a micro-batch releases its threads at its end."""
         return True

@@ -25,7 +25,7 @@ class Mode(Protocol):
 
     @property
     def reads_kafka(self) -> bool:
-        """Whether Spark reads topics; else the gateway does."""
+        """True if Spark reads topics; otherwise the gateway reads them."""
         ...
 
     @property
@@ -37,7 +37,7 @@ class Mode(Protocol):
         """Refuse an application that the mode cannot run, before anything is started.
 
         Raises:
-            RunError: R755.
+            RunError: R755 if the mode cannot run the application.
         """
         ...
 
@@ -50,14 +50,14 @@ class Mode(Protocol):
         ...
 
     def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
-        """Return the settings of Spark, with those that the user chose."""
+        """Return the settings of Spark, including the user's."""
         ...
 
     def starts(self, topology: Topology, checkpoint: Checkpoint, options: RunOptions) -> Starts | None:
-        """Return where gateways begin to read topics, and may end; None: they read none.
+        """Return the offsets at which gateways begin, and may end, to read topics; None if they read no topics.
 
         Raises:
-            RunError: R673, R738, R792 and others: a topic cannot be read on.
+            RunError: R673, R738, R792 and others if a topic cannot be read on.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The parts of a run that is under way, looked at together."""
+"""One view of all parts of a run that is under way."""
 
 import shlex
 import time
@@ -29,9 +29,9 @@ class Flow:
 
     Args:
         note: Notifies the user of a process that was started again, and of a source that has ended.
-        letters: What `wallaroo dead-letters` is to be given.
-        output: What workers on this machine print.
-        topics: Looks whether topics are still those that are read.
+        letters: Argument of `wallaroo dead-letters`, for messages.
+        output: Output of the workers on this machine.
+        topics: Notices topics that were created again.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Flow:
         self._note, self._topics = note, topics
         self._ended: set[str] = set()
         self._gone: set[str] = set()
-        self._away: set[int] = set()  # ports of sinks
+        self._away: set[int] = set()  # ports of sinks that cannot be reached
         self._all = [*peers.gateways, peers.egress]
         self._released = [-1 for _ in peers.gateways]  # the offset that each gateway knows
         self._told: list[list[Any] | None] = [None for _ in self._all]
@@ -73,14 +73,14 @@ class Flow:
         progress = self._query.progress()
         for number, (gateway, offset) in enumerate(zip(self._peers.gateways, progress.offsets, strict=False)):
             status = gateway.status()
-            # It may have lost with its machine the last commit that it got.
+            # A waiting gateway gets the commit again: it may have lost the last one in a crash of its machine.
             is_waiting = status.get("waits") or not status.get("reads", True)
             if (is_waiting or offset != self._released[number]) and gateway.commit(offset):
                 self._released[number] = offset
         return progress
 
     def _tell_workers(self, endings: Mapping[str, str]) -> None:
-        """Report each process of a worker that ended by itself, once."""
+        """Report each worker process that ended by itself, once."""
         for process in endings.keys() - self._gone:
             self._gone.add(process)
             self._note(endings[process])
@@ -88,7 +88,7 @@ class Flow:
             self._note(text)
 
     def _tell_sinks(self) -> None:
-        """Report that a sink is reached again; that it was not, its finding has said."""
+        """Report that a sink is reached again; a finding has reported its outage before."""
         for sink in self._peers.egress.status().get("sinks", ()):
             port = sink["port"]
             if sink["state"] == "unreachable":
@@ -111,19 +111,19 @@ class Flow:
             yield notable.finding(f"wallaroo dead-letters show {self._letters}")
         for number, peer in enumerate(self._all):
             if peer.failure() is not None:
-                continue  # that ends the run, which reports it
+                continue  # the failure ends the run and is reported then
             status, known = peer.status(), self._told[number]
             self._told[number] = reported = status.get("diagnostics", [])
-            # What it has found for an earlier driver, that one has reported.
+            # An earlier driver has reported the old findings, but lasting outages are reported again.
             new = lasting(status) if known is None else since(known, reported)
             findings = map(Diagnostic.from_json, new)
             yield from (finding for finding in findings if finding.kind is not Kind.AT_END)
 
     def failure(self, last: Snapshot) -> RunError | None:
-        """Return an error when the egress cannot go on, or when each message failed and nothing was emitted.
+        """Return an error if the egress cannot go on, or if each message failed and nothing was emitted.
 
         Args:
-            last: The numbers at the end.
+            last: The numbers at the end of the run.
         """
         if (error := self._peers.egress.failure()) is not None:
             return error
@@ -133,42 +133,42 @@ class Flow:
         return RunError.of("R741", count=f"{arrived:,}", command=f"wallaroo dead-letters ls --group {self._letters}")
 
     def show_output(self, show: Callable[[str, str], None], *, whole: bool = True) -> None:
-        """Show the workers' output since the last call; `whole`: only lines with their end."""
+        """Show the workers' output since the last call; with `whole` only lines that are complete."""
         for worker, line in self._output.lines(whole=whole):
             show(worker, line)
 
     def activity(self) -> Activity:
-        """Return the progress of everything."""
+        """Return the progress of all parts."""
         progress = self._query.progress()
         is_held = self._query.is_held
         done = self._is_delivered() and (
             is_held or not (self._query.is_busy or self._has_visits() or self._has_unread())
         )
-        # In messages: ticks are no activity.
+        # Messages are compared, since ticks are no activity.
         return Activity(self._peers.received(), progress.messages_in, done, is_held, progress.records.now.received)
 
     def is_complete(self) -> bool:
-        """Say whether all that was there at the start is processed, and its output delivered (`--available-now`).
+        """Return whether all input that existed at the start is processed and its output delivered (`--available-now`).
 
         Raises:
-            RunError: Why the query has ended.
+            RunError: The error that ended the query.
         """
         if self._query.is_busy:
             return False
         if (error := self._query.exception()) is not None:
             raise error
-        if self._peers.topic_ids():  # else the query has ended by itself
+        if self._peers.topic_ids():  # otherwise the query has ended by itself, after all input
             progress = self._query.progress()
             if self._has_unread() or self._has_visits() or progress.messages_in < self._peers.received():
                 return False
         return self._peers.undelivered() == 0
 
     def _has_visits(self) -> bool:
-        """Say whether visits of the journals are not processed."""
+        """Return whether journals have visits that are not processed."""
         return any(gateway.status().get("visits") for gateway in self._peers.gateways)
 
     def _has_unread(self) -> bool:
-        """Say whether a topic that a gateway reads has not been read to where it ended at the start."""
+        """Return whether a gateway has not yet read one of its topics to the end that the topic had at the start."""
         at_end = sum(
             bool(topic["at_end"]) for gateway in self._peers.gateways for topic in gateway.status().get("kafka", ())
         )
@@ -183,7 +183,7 @@ class Flow:
         progress = self._progress()
         records = progress.records.now
         processed = progress.messages_in + records.received
-        # The gateway reports less often than the query: what is processed has come, too.
+        # A gateway reports less often than the query, so its count may be lower than that of processed messages.
         received = max(self._peers.received() + records.received, processed)
         delivered = self._peers.delivered() + records.sent
         letters = progress.dead_letters + self._peers.refused()
@@ -216,11 +216,11 @@ class Flow:
 
 
 def since(known: Sequence[Any], latest: Sequence[Any]) -> Sequence[Any]:
-    """Return the entries appended to a list of which the first may have been dropped.
+    """Return the entries that were appended to a list; entries at its beginning may have been dropped.
 
     Args:
-        known: What it had.
-        findings: What it has.
+        known: The former entries.
+        latest: The current entries.
 
     Example:
         >>> since("abc", "bcbc")

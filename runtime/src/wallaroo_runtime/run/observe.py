@@ -32,10 +32,10 @@ PROCESSES_S = 5.0
 
 
 class Watch:
-    """A run as its monitor sees it; a `Reporter` that hands everything on.
+    """A run as its monitor sees it: a `Reporter` that passes everything on to another one.
 
     Args:
-        states: Gets what answers questions about states.
+        states: Gets the object that answers questions about states.
     """
 
     def __init__(self, reporter: Reporter, board: Board, topology: Topology, states: StateRoutes) -> None:
@@ -61,43 +61,43 @@ class Watch:
         self._board.begin(peers.egress.status())
 
     def attach(self, query: "Query", states: StateQuery | None) -> None:
-        """Take the query, once it was started, and the reader of its states; None: Spark has no room for that."""
+        """Take the started query, and the reader of its states, which is None if Spark has no thread for it."""
         self._query, self._states.states = query, states
         self._states.reason = "Spark runs one task at a time, and real-time mode has that one"
         self._states.fix = "start it with --master local[2] or more"
 
     def look(self) -> None:
-        """Look at the progress of sinks; called often, since that decides how exact latencies are."""
+        """Look at the progress of sinks; frequent calls make latencies exact."""
         if self._peers is not None:
             self._board.look(self._peers.egress.status())
 
     def note(self, text: str) -> None:
-        """Hand on."""
+        """Pass on."""
         self._reporter.note(text)
 
     def output(self, worker: str, line: str) -> None:
-        """Hand on."""
+        """Pass on."""
         self._reporter.output(worker, line)
 
     def warn(self, finding: Diagnostic) -> None:
-        """Hand on, and keep the finding."""
+        """Pass on, and keep the finding."""
         self._board.warn(finding)
         self._reporter.warn(finding)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Hand on."""
+        """Pass on."""
         self._reporter.doing(state, what, is_shared=is_shared)
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
-        """Hand on."""
+        """Pass on."""
         self._reporter.event(state, text, findings)
 
     def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
-        """Hand on."""
+        """Pass on."""
         self._reporter.initialized(sources, checkpoint)
 
     def progress(self, snapshot: Snapshot) -> None:
-        """Hand on, and show the numbers."""
+        """Pass on, and show the numbers."""
         self._reporter.progress(snapshot)
         self.look()
         assert self._peers is not None and self._query is not None
@@ -136,7 +136,7 @@ class Watch:
                 self._processes.append({"name": name, "pid": pid, "memory_bytes": resident_bytes(pid)})
 
     def _workers_of(self, targets: Mapping[str, str], family: ProcessFamily) -> Iterator[dict[str, Any]]:
-        """Yield the workers that a supervisor of this machine has; those that were attached have none."""
+        """Yield the workers with the state that their supervisors on this machine report; attached ones have none."""
         for name, target in targets.items():
             reply: dict[str, Any] = {}
             if target.startswith(UNIX):
@@ -159,13 +159,13 @@ def start_watch(
     """Serve the reports of a run until `stack` ends, and notify the user of the address.
 
     Args:
-        options: Say at which address.
+        options: Options of the run, with the address.
         checkpoint: Directory of the run.
 
     Raises:
-        RunError: R714, it cannot listen there.
+        RunError: R714 if the monitor cannot listen at the address.
     """
-    from wallaroo_runtime.monitor.server import MonitorServer  # late: who asks for no monitor need not import a server
+    from wallaroo_runtime.monitor.server import MonitorServer  # imported late: only monitors need it
 
     board = Board(topology, plan, checkpoint)
     server = MonitorServer(board, options.monitor, options.monitor_token)

@@ -25,15 +25,16 @@ RAW = "--raw, which shows the bytes of states and starts no worker"
 
 
 def check_state(checkpoint: Path, name: str, archive: Archive | None = None, *, raw: bool = True) -> None:
-    """Refuse a question that the files of a checkpoint are enough to refuse; Spark takes seconds to do it.
+    """Refuse a wrong question by the files of a checkpoint alone, because Spark would take seconds for that.
 
     Args:
-        name: Of the state.
-        archive: With the workers that are to show it.
+        name: Name of the state.
+        archive: Archive with the workers that must show the state.
         raw: Whether states are shown as their bytes.
 
     Raises:
-        RunError: R616, R698, there is no checkpoint; R720, no such state; R771, no worker can show it.
+        RunError: R616 or R698 if there is no usable checkpoint; R720 if there is no such state; R771 if no worker can
+            show it.
     """
     manifest = read_manifest(checkpoint)
     state = state_named(states_of(manifest.plan()), name)
@@ -43,10 +44,10 @@ def check_state(checkpoint: Path, name: str, archive: Archive | None = None, *, 
 
 
 def read_workers(path: str) -> Archive | None:
-    """Return the archive that a command line names; None: it names none.
+    """Return the archive that a command line names; None if it names no archive.
 
     Raises:
-        RunError: R655, it is not usable, or has nothing for this machine.
+        RunError: R655 if the archive is not usable, or has nothing for this machine.
     """
     if not path:
         return None
@@ -59,10 +60,10 @@ def check_archive(manifest: Manifest, archive: Archive | None) -> None:
     """Refuse an archive whose workers could not read the states of a checkpoint.
 
     Args:
-        manifest: Of the checkpoint.
+        manifest: Manifest of the checkpoint.
 
     Raises:
-        RunError: R771.
+        RunError: R771 if the archive is of another application or version.
     """
     if archive is None:
         return
@@ -81,23 +82,24 @@ def check_archive(manifest: Manifest, archive: Archive | None) -> None:
 def open_states(
     checkpoint: Path | str, conf: Mapping[str, str], *, raw: bool = False, archive: Archive | None = None
 ) -> Iterator[StateQuery]:
-    """Give the states of a checkpoint; Spark and the workers that were asked end afterwards.
+    """Give the states of a checkpoint; Spark and the started workers end afterwards.
 
-    A run may go on meanwhile: what is read is what it has committed.
+    A run of the checkpoint may go on meanwhile, and only the states that it has committed are read.
 
     Args:
         checkpoint: The directory, or a URL.
         conf: Settings of Spark, e.g. for the file system of a URL.
         raw: Whether states are shown as their bytes; no worker is started then.
-        archive: With the workers; None: they are on this machine.
+        archive: Archive with the workers; None if they are on this machine.
 
     Raises:
-        RunError: R616, R698, there is no checkpoint; R602, no Java; R771, its states cannot be shown; R684.
+        RunError: R616 or R698 if there is no usable checkpoint; R684 if its file system does not answer; R602 if there
+            is no Java; R771 if its states cannot be shown.
     """
     if isinstance(checkpoint, Path):
         read_manifest(checkpoint)
     check_java()
-    # Late: pyspark takes a second to import.
+    # Imported late: pyspark takes a second to import.
     from wallaroo_runtime.checkpoint.url import check_answer, is_remote
     from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
     from wallaroo_runtime.spark.machine.settings import REMOTE_FILES
@@ -130,8 +132,8 @@ class Showers:
     """Starts workers of an application that show its states.
 
     Args:
-        logs: Directory for what they print, and for what an archive has.
-        archive: Where the workers come from; None: they are on this machine.
+        logs: Directory for the output of the workers, and for the unpacked archive.
+        archive: Archive with the workers; None if they are on this machine.
     """
 
     def __init__(self, topology: Topology, logs: Path, stack: ExitStack, archive: Archive | None = None) -> None:
@@ -140,10 +142,10 @@ class Showers:
         self._run = f"state-{os.getpid()}-{uuid.uuid4().hex}"
 
     def of(self, name: str) -> Any:
-        """Return the shower that asks a worker; it is started when it is asked for first.
+        """Return the shower that asks a worker; the first call starts the worker.
 
         Raises:
-            RunError: R771, its program is in an archive that was not given; what its start reports.
+            RunError: R771 if its program is in an archive that was not given; the error with which it does not start.
         """
         if name not in self._started:
             self._started[name] = self._start(name)
@@ -167,10 +169,10 @@ class Showers:
 
 
 def _spec(topology: Topology, name: str, archive: Archive | None) -> WorkerSpec:
-    """Return how a worker is started, once its archive is unpacked.
+    """Return the spec by which a worker is started, after its archive is unpacked.
 
     Raises:
-        RunError: R771, its program is in an archive that was not given.
+        RunError: R771 if its program is in an archive that was not given.
     """
     if archive is not None:
         topology = load_document(json.loads(archive.topology))

@@ -18,10 +18,10 @@ class AppOptions:
 
     Attributes:
         name: A Python file or module, a Go package directory, a worker binary, a topology file, or an archive.
-        args: What the application sees on its command line.
+        args: Arguments of the application's own command line.
         inputs: `--in`; overrides the sources of a topology file or archive.
         outputs: `--out`; overrides the sinks of a topology file or archive.
-        attach: Name of a worker that somebody else has started to the socket on which it serves.
+        attach: Sockets of workers that somebody else has started, by name of the worker.
     """
 
     name: str
@@ -33,16 +33,16 @@ class AppOptions:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointOptions:
-    """Where a run continues from.
+    """The checkpoint from which a run continues.
 
     Attributes:
-        path: The directory; None: the application's own.
-        location: The checkpoint, when it is at a URL of a file system that Hadoop knows; else empty.
+        path: Directory of the checkpoint; None for the application's default directory.
+        location: URL of the checkpoint in a file system that Hadoop knows; else empty.
         fresh: Whether to start over.
-        continues_goka: Whether a new one begins with the tables and offsets that Goka's own processors left.
-        accepts_changed: Whether fields of states that a changed program has not may be lost.
-        topic_reset: Where a topic is read whose records are gone, or that was created again: `start`, in real-time mode
-            also `end`; empty: nowhere.
+        continues_goka: Whether a new checkpoint begins with the tables and offsets that Goka's own processors left.
+        accepts_changed: Whether fields of states that a changed program does not have may be lost.
+        topic_reset: Where reading continues if records of a topic are gone or it was created again: `start`, in
+            real-time mode also `end`; empty if that ends the run.
     """
 
     path: Path | None = None
@@ -55,11 +55,12 @@ class CheckpointOptions:
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """The Spark that runs it.
+    """The Spark that runs the application.
 
     Attributes:
         master: Address of the Spark master.
-        worker_python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
+        conf: Settings of Spark by the user.
+        worker_python: Interpreter of Python workers; empty for the interpreter of Spark's tasks.
     """
 
     master: str = "local[*]"
@@ -68,34 +69,34 @@ class SparkOptions:
 
     @property
     def asked(self) -> int:
-        """Shuffle partitions that the user asks for; 0: none are."""
+        """Number of shuffle partitions that the user asks for; 0 if the user does not."""
         return int(self.conf.get(PARTITIONS, 0))
 
     @property
     def partitions(self) -> int:
-        """Shuffle partitions of a new checkpoint."""
+        """Number of shuffle partitions of a new checkpoint."""
         return self.asked or shuffle_partitions(self.master)
 
     @property
     def settings(self) -> dict[str, str]:
-        """The settings that only concern Spark; a checkpoint decides on the partitions."""
+        """The settings that only concern Spark, without the number of partitions: the checkpoint decides on that."""
         return {name: value for name, value in self.conf.items() if name != PARTITIONS}
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """A run.
+    """The options of a run.
 
     Attributes:
         spark: The Spark that runs it.
         bounds: Limits of journal, outbox and state cache.
         remote: The remote gateways and egress.
-        on_error: `dead_letter` or `fail`, in place of what the application says; empty: what it says.
-        stop_when_idle: Seconds without input after which the run ends; None: it goes on.
-        available_now: Whether it ends when all that was there at its start is processed and delivered.
-        mode: `microbatch` or `realtime`: how Spark runs the plan.
-        monitor: HOST:PORT at which the monitor serves; empty: there is none.
-        monitor_token: Who has it may read what the monitor shows; empty: a new one.
+        on_error: `dead_letter` or `fail`, instead of the application's policy; empty for the application's policy.
+        stop_when_idle: Seconds without input after which the run ends; None if it goes on without input.
+        available_now: Whether the run ends when all input that existed at its start is processed and delivered.
+        mode: `microbatch` or `realtime`: the way in which Spark runs the plan.
+        monitor: HOST:PORT at which the monitor serves; empty if there is no monitor.
+        monitor_token: Token for requests to the monitor; empty for a new token.
     """
 
     app: AppOptions
@@ -112,5 +113,5 @@ class RunOptions:
 
     @property
     def runs_code_here(self) -> bool:
-        """Whether the workers are on the driver's machine."""
+        """True if the workers are on the driver's machine."""
         return cores(self.spark.master) is not None

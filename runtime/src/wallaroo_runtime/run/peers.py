@@ -24,26 +24,26 @@ from wallaroo_runtime.storage.journal.head import read_head
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.topology.model import SparkSink, Topology
 
-LOCAL = "local"  # the checkpoint of a local service: its files are in no other one
+LOCAL = "local"  # id of the checkpoint at a local service, which has the files of one checkpoint only
 
 
 class Peers:
-    """The receivers of a run's messages, and the deliverer of its output.
+    """The gateways that receive a run's messages, and the egress that delivers its output.
 
     Args:
         fresh: Whether the run starts over.
-        archive: SHA-256 of the archive that is run; empty: of none.
-        starts: Of Kafka sources that the gateway reads, in real-time mode.
+        starts: Starts of the Kafka sources that the gateway reads in real-time mode; None if Spark reads them.
+        sets_aside: Whether records that Kafka never takes become dead letters.
 
     Attributes:
-        waits_for_worker: Whether the gateway only has its journal until `serve_sources`.
-        output: Where tasks and driver put output.
-        received_before: Messages that had come before this run.
-        delivered_before: Messages that receivers had got before this run.
-        refused_before: Likewise, those that they had refused.
+        waits_for_worker: Whether the gateway serves no sources until `serve_sources`, because it needs a worker.
+        output: Place to which tasks and driver write output.
+        received_before: Number of messages that had come before this run.
+        delivered_before: Number of messages that receivers had got before this run.
+        refused_before: Number of messages that receivers had refused before this run.
 
     Raises:
-        RunError: R608 or R647, services and topology do not fit.
+        RunError: R608 or R647 if services and topology do not fit.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class Peers:
 
     @contextmanager
     def telling_refused(self, warn: Callable[[Diagnostic], None]) -> Iterator[None]:
-        """Give a run: at its end, report the messages that gateways have read and could not write (R800).
+        """Run the block, then report the messages that gateways have read and could not write (R800).
 
         Raises:
-            RunError: R800, after a run that has ended in order.
+            RunError: R800 if the block has ended in order and there are such messages.
         """
         try:
             yield
@@ -100,17 +100,17 @@ class Peers:
         return [finding for finding in findings if finding.kind is Kind.AT_END]
 
     def launch(self, stack: ExitStack) -> None:
-        """Begin to start those that are ours; `stack` ends them."""
+        """Start the local peers without waiting for them; `stack` ends them."""
         announce(self._checkpoint.path)
         for peer in (self.egress, *self.gateways):
             stack.callback(peer.stop)
             peer.launch()
 
     def start(self) -> None:
-        """Attach to all of them, after `launch`, but to a gateway that needs a worker.
+        """Attach to all peers after `launch`, except a gateway that needs a worker.
 
         Raises:
-            RunError: Why something does not start, or is not what the checkpoint refers to.
+            RunError: A peer does not start, or is not the peer that the checkpoint refers to.
         """
         head = None if self._remote.gateways else read_head(self._checkpoint.path / "journal")
         at_once, aside = self._starts is not None, self._sets_aside
@@ -120,7 +120,7 @@ class Peers:
             self._checkpoint.check_published(self.egress.published)
         self.output = self.egress.output()
         self.delivered_before, self.refused_before = self.delivered(), self.refused()
-        # A port that is in use should be reported at once. Only where workers cut the messages must they run first.
+        # Attach at once, to report a port that is in use early. Only if workers cut messages, they must run first.
         if self.waits_for_worker:
             self.gateways[0].wait_ready()
             self._checkpoint.record_journal(f"{self.gateways[0].end().journal_id:016x}")
@@ -128,16 +128,16 @@ class Peers:
             for name, gateway, sources in zip(self._names, self.gateways, self._sources, strict=True):
                 self._attach(name, gateway, self._gateway_request(sources))
         self.journals = tuple(gateway.journal() for gateway in self.gateways)
-        # What a gateway of ours reads of topics comes from the moment on at which it is attached.
+        # A local gateway reads topics as soon as it is attached, so its head was read before.
         self.received_before = self.received() if self._remote.gateways else 0 if head is None else head.messages
         if self._checkpoint.manifest.services:
             self._checkpoint.check_left(self._remote, is_attached=True)
 
     def serve_sources(self, targets: Mapping[str, str]) -> None:
-        """Let the local gateway listen that waits for workers.
+        """Attach to the local gateway that has waited for workers, so that it listens.
 
         Args:
-            targets: Name of a worker to its gRPC target, for sources that a worker cuts or makes.
+            targets: gRPC targets of workers by their names, for sources that a worker cuts or makes.
         """
         self._attach(self._names[0], self.gateways[0], self._gateway_request(self._sources[0], targets))
         self.waits_for_worker = False
@@ -166,16 +166,16 @@ class Peers:
             self._checkpoint.record_journal(peer.service.store)
 
     def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
-        """Report the counts of visits to the journals; ids are of one gateway each, but which one is not known."""
+        """Report the counts of visits to all gateways, because it is not known which gateway has a visit."""
         for gateway in self.gateways:
             gateway.tell_visits(counts)
 
     def topic_ids(self) -> dict[str, str]:
-        """Return the ids of topics that the gateway reads, by the path of their source; empty: brokers give none."""
+        """Return the ids of topics that the gateway reads, by path of the source; empty ids if brokers give none."""
         return {path: start.topic_id for path, start in (self._starts or {}).items()}
 
     def addresses(self) -> list[tuple[str, str]]:
-        """Return name and address of each source that is listened for."""
+        """Return name and address of each source for which a gateway listens."""
         return [address for gateway in self.gateways for address in gateway.addresses()]
 
     def delivered(self) -> int:
@@ -183,14 +183,14 @@ class Peers:
         return self._of_sinks("messages")
 
     def refused(self) -> int:
-        """Return the number of messages since then that became dead letters: a sink of the egress never takes them."""
+        """Return the number of messages since the checkpoint began that a sink refused and that became dead letters."""
         return self._of_sinks("refused")
 
     def _of_sinks(self, name: str) -> int:
         return sum(int(sink.get(name, 0)) for sink in self.egress.status().get("sinks", []))
 
     def undelivered(self) -> int:
-        """Return the number of published messages that the sinks of the egress have not got; -1: not known."""
+        """Return the number of published messages that the sinks of the egress have not got; -1 if it is not known."""
         sinks = (sink for sink in self._topology.sinks() if not isinstance(sink, SparkSink))
         return self.egress.undelivered([self._plan.ports[sink.path] for sink in sinks])
 

@@ -31,12 +31,12 @@ def check_realtime(topology: Topology, *, master: str, remote: RemoteOptions) ->
     """Refuse an application that real-time mode cannot run, before anything is started.
 
     Args:
-        topology: Of the application.
-        master: Spark master.
-        remote: Which services are remote.
+        topology: Topology of the application.
+        master: Address of the Spark master.
+        remote: The remote services.
 
     Raises:
-        RunError: R755, with every obstacle.
+        RunError: R755, one finding for each obstacle.
     """
     from wallaroo_runtime.spark.machine.jar import check_spark
 
@@ -65,7 +65,7 @@ class RealTimeMode:
         check_realtime(topology, master=options.spark.master, remote=options.remote)
 
     def bounds(self, bounds: Bounds) -> Bounds:
-        """Return them; a journal that is made safe every 50 ms would be the slowest part of all."""
+        """Return the bounds; by default the journal is synced at once, since every 50 ms would be the slowest part."""
         return replace(bounds, journal_fsync="batch") if bounds.journal_fsync == Bounds().journal_fsync else bounds
 
     def layout(self, spark: SparkOptions) -> tuple[int, int]:
@@ -73,18 +73,18 @@ class RealTimeMode:
         return PARTITIONS, BUCKETS
 
     def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
-        """Return the chosen settings, and those that the mode needs."""
-        from wallaroo_runtime.spark.realtime.settings import session_settings  # late: pyspark takes a second to import
+        """Return the chosen settings, and the settings that the mode needs."""
+        from wallaroo_runtime.spark.realtime.settings import session_settings  # late: importing pyspark takes a second
 
         return session_settings(dict(chosen))
 
     def starts(self, topology: Topology, checkpoint: Checkpoint, options: RunOptions) -> Starts:
-        """Return where gateways begin to read topics, and may end."""
+        """Return the offsets at which gateways begin, and may end, to read topics."""
         reset, to_ends = options.checkpoint.topic_reset, options.available_now
         return kafka_starts(topology, checkpoint.topic_ids, reset, to_ends=to_ends)
 
     def is_counted(self, topology: Topology) -> bool:
-        """Return that it is: gateways take all."""
+        """Return True, because gateways take all messages."""
         return True
 
     def begin(
@@ -105,12 +105,12 @@ class RealTimeMode:
         gateway, egress = peers.gateways[0], peers.egress
 
         def services(targets: Mapping[str, str]) -> Services:
-            if peers.waits_for_worker:  # its epoch, which the query needs, begins with its configuration
+            if peers.waits_for_worker:  # the query needs the gateway's epoch, which follows from this call
                 peers.serve_sources(targets)
             return Services(options.journals[0].directory, gateway.service, egress.service)
 
         return start_realtime(session, plan, topology, options, services, gateway.tell_done)
 
     def has_room(self, master: str) -> bool:
-        """Return whether there is a second thread: the query keeps one for good."""
+        """Return whether Spark has a second thread, because the query never releases its own."""
         return cores(master) != 1

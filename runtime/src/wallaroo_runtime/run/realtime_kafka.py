@@ -1,4 +1,4 @@
-"""Kafka in real-time mode: checked, and asked where topics begin, before anything starts; Spark does not read there."""
+"""Kafka in real-time mode, where gateways read topics: checks before anything starts, and the offsets to begin at."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -23,15 +23,16 @@ from wallaroo_runtime.topology.secret import resolved
 def kafka_starts(
     topology: Topology, known: Mapping[str, str], reset: str = "", *, to_ends: bool = False
 ) -> dict[str, TopicStart]:
-    """Return where reading of each Kafka source begins, by path; a gateway that knows more keeps to that.
+    """Return the start of each Kafka source, by path; a gateway that knows offsets already uses its own.
 
     Args:
-        known: Path of a source to the id of the topic that the checkpoint has read.
-        reset: Where a topic is read that was created again, or whose records are gone: `start`, `end`; empty: nowhere.
-        to_ends: Whether reading ends where topics end now.
+        known: Id of the topic that the checkpoint has read, by path of the source.
+        reset: Where reading continues if a topic was created again or records are gone: `start` or `end`; empty if that
+            ends the run.
+        to_ends: Whether reading ends at the current ends of the topics.
 
     Raises:
-        RunError: R672, R673, R716, R728 or R738; of the first source or sink that is concerned.
+        RunError: R672, R673, R716, R728 or R738 of the first source or sink that cannot be used.
     """
     starts = {source.path: topic_start(source, known, reset) for source in kafka_sources(topology)}
     if to_ends:
@@ -42,11 +43,11 @@ def kafka_starts(
 
 
 def topic_start(source: KafkaSource, known: Mapping[str, str], reset: str = "") -> TopicStart:
-    """Return where reading of a source begins.
+    """Return the start of a source.
 
     Args:
-        known: As `kafka_starts` has it.
-        reset: Likewise.
+        known: As for `kafka_starts`.
+        reset: As for `kafka_starts`.
 
     Raises:
         RunError: As `kafka_starts`.
@@ -61,10 +62,10 @@ def topic_start(source: KafkaSource, known: Mapping[str, str], reset: str = "") 
 
 
 def topic_id(source: KafkaSource) -> str:
-    """Return the id of a source's topic; empty: the brokers give none.
+    """Return the id of a source's topic; empty if the brokers give none.
 
     Raises:
-        RunError: R672, R673 or R728.
+        RunError: R672, R673 or R728 if the topic cannot be looked up.
     """
     with ClusterOffsets(_cluster(source)) as asking:
         asking.partitions(source.topic)
@@ -72,7 +73,7 @@ def topic_id(source: KafkaSource) -> str:
 
 
 def first_offsets(source: KafkaSource) -> dict[int, int]:
-    """Return where reading of each partition of a source begins.
+    """Return the first offset to read of each partition of a source.
 
     Raises:
         RunError: As `kafka_starts`.
@@ -97,10 +98,10 @@ def _ends(source: KafkaSource, partitions: Iterable[int]) -> dict[int, int]:
 def tables_left(topology: Topology) -> Iterator[Diagnostic]:
     """Yield an R779 for each table of a group whose topic has records already; a new checkpoint has no states.
 
-    Goka would read its states from that topic. Here it is output: the first values that a group sets would replace it.
+    Goka would read its states from that topic. Here it is output: the first values of a group replace its records.
 
     Raises:
-        RunError: R672.
+        RunError: R672 if no broker answers.
     """
     for sink in filter(is_table, topology.kafka_sinks()):
         with ClusterOffsets(_cluster(sink)) as asking:
@@ -109,10 +110,10 @@ def tables_left(topology: Topology) -> Iterator[Diagnostic]:
 
 
 def has_committed(source: KafkaSource, group: str) -> bool:
-    """Say whether a consumer group has committed offsets of a source's topic.
+    """Return whether a consumer group has committed offsets of a source's topic.
 
     Raises:
-        RunError: R672 or R728.
+        RunError: R672 if no broker answers; R728 if the client is not installed.
     """
     with ClusterOffsets(_cluster(source)) as asking:
         return asking.has_committed(group, source.topic)

@@ -1,4 +1,4 @@
-"""`wallaroo run --watch`: a run whose program is loaded again when its files change, on a Spark that stays."""
+"""`wallaroo run --watch`: a run whose program is loaded again when its files change, while Spark goes on."""
 
 import socket
 import threading
@@ -25,15 +25,15 @@ WAIT = "waiting for a change of the program"
 def execute_watched(options: RunOptions, reporter: Reporter) -> int:
     """Run an application until it is stopped by a signal, or idle; each change of its files starts it again.
 
-    A changed program that cannot be loaded, or that its checkpoint refuses, is reported, and the run goes on with the
-    one before. What fails later, as workers that do not start, is reported, too, and the next change is another try.
-    `--fresh` concerns the first start that gets to the checkpoint.
+    If a changed program cannot be loaded, or its checkpoint refuses it, that is reported, and the former program goes
+    on. A later failure, e.g. workers that do not start, is reported, too, and the next change is another try. `--fresh`
+    concerns only the first start that opens the checkpoint.
 
     Returns:
         The exit code: 0, or that of a signal that came before any program was initialized.
 
     Raises:
-        RunError: The first start failed for what is not the program's, or Spark has ended.
+        RunError: The first start failed for a reason outside the program, or Spark has ended.
     """
     options = _with_lasting_page(options)
     program = WatchedProgram(options, reporter)
@@ -53,7 +53,7 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> int:
 
 
 def _run_once(options: RunOptions, reporter: Reporter, program: "WatchedProgram", ending: RunEnd) -> bool:
-    """Run the program as it is now; return whether a changed one is to be run next."""
+    """Run the program as it is now; return whether a changed program must run next."""
     stopped = ending.stopped
     application, program.loaded, stopped.is_started = program.loaded, None, False
     try:
@@ -65,7 +65,7 @@ def _run_once(options: RunOptions, reporter: Reporter, program: "WatchedProgram"
         if program.loaded is None:
             reporter.event(WAITING, WAIT, error.diagnostics)
             return program.wait(stopped)
-        for finding in error.diagnostics:  # of the program before: what it was changed to is there
+        for finding in error.diagnostics:  # of the former program; its changed version is loaded already
             reporter.warn(finding)
         return True
     program.was_ready = True
@@ -76,8 +76,8 @@ class Loading(threading.Thread):
     """Loads a program, in a thread of its own, which can be ended.
 
     Attributes:
-        application: What was loaded.
-        error: Why it cannot be run.
+        application: The loaded application.
+        error: Error with which the program cannot be loaded.
     """
 
     def __init__(self, options: RunOptions) -> None:
@@ -88,31 +88,31 @@ class Loading(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Load it."""
+        """Load the program."""
         app = self._options.app
         self._children.watch()
         try:
             self.application = load_application(app.name, app.args, app.inputs, app.outputs)
         except Exception as error:
-            self.error = error  # raised, or reported, where the run is looked after
+            self.error = error  # the thread of the run raises or reports it
 
     def end(self) -> None:
-        """End it, wherever it is; nobody asks for its findings."""
+        """End the load wherever it is; its result is not needed."""
         self._children.end()
         self.join()
 
 
 class WatchedProgram:
-    """The program of a run that is loaded again.
+    """The program of a run, which is loaded again when its files change.
 
     Args:
-        options: Say which.
+        options: Options of the run, which name the program.
         reporter: Notifies the user.
 
     Attributes:
-        loaded: A changed one that waits to be run; None: there is none.
-        was_ready: Whether it has ever been initialized.
-        was_opened: Whether a start has ever got to the checkpoint.
+        loaded: A changed program that waits to be run; None if there is none.
+        was_ready: Whether the program was ever initialized.
+        was_opened: Whether a start has ever opened the checkpoint.
     """
 
     def __init__(self, options: RunOptions, reporter: Reporter) -> None:
@@ -123,13 +123,13 @@ class WatchedProgram:
         self.was_ready = self.was_opened = False
 
     def open(self) -> None:
-        """Note that a start has got to the checkpoint."""
+        """Note that a start has opened the checkpoint."""
         self.was_opened = True
 
     def has_changed(self) -> bool:
-        """Return whether its files have changed, and can be run as they are now; else the user is notified.
+        """Return whether a changed program is loaded and can be run; if it cannot, the user is notified.
 
-        That may take long, as a build in Go does; the run goes on meanwhile.
+        A load may take long, e.g. for a build in Go; the run goes on meanwhile.
         """
         try:
             if not self._has_loaded():
@@ -141,10 +141,10 @@ class WatchedProgram:
         return True
 
     def _has_loaded(self) -> bool:
-        """Return whether a changed program has been loaded; a further change ends the loading of the one before.
+        """Return whether a changed program was loaded; a further change ends the load in progress and begins another.
 
         Raises:
-            RunError: It cannot be run.
+            RunError: The changed program cannot be run.
         """
         if self._files.have_changed():
             self.close()
@@ -167,14 +167,14 @@ class WatchedProgram:
         self._loading = None
 
     def cannot_help(self, error: RunError) -> bool:
-        """Return whether an error stays, whatever the program is changed to, e.g. since Spark has ended."""
+        """Return whether no change of the program can mend an error, e.g. because Spark has ended."""
         if any(finding.kind is Kind.ENDED for finding in error.diagnostics):
             return True
         return not self.was_ready and error.exit_code not in (TOPOLOGY, WORKER)
 
     def wait(self, stopped: RunStop) -> bool:
-        """Wait for a changed program that can be run; False: a signal came first."""
-        stopped.is_started = True  # nothing is to be interrupted
+        """Wait for a changed program that can be run; returns False if a signal came first."""
+        stopped.is_started = True  # a signal need not interrupt anything
         while not stopped.wait(LOOK_S):
             try:
                 if self._has_loaded():
@@ -185,10 +185,10 @@ class WatchedProgram:
 
 
 def _runnable(loading: Loading) -> Application:
-    """Return the loaded application, if the Spark that runs can run it.
+    """Return the loaded application, if the running Spark can run it.
 
     Raises:
-        RunError: Why not.
+        RunError: The application was not loaded, or Spark cannot run it.
     """
     if loading.error is not None:
         raise loading.error
@@ -201,7 +201,7 @@ def _runnable(loading: Loading) -> Application:
 
 
 def _with_lasting_page(options: RunOptions) -> RunOptions:
-    """Return the options with a port and a token for the monitor that are the same after each start."""
+    """Return the options with a port and a token of the monitor that stay the same after each start."""
     place = parse_address(options.monitor)
     if place is None:
         return options

@@ -61,7 +61,7 @@ def execute(options: RunOptions, reporter: Reporter) -> int:
         The exit code: 0, or that of a signal that came before the application was initialized.
 
     Raises:
-        RunError: It cannot start, or it failed; everything that was started has ended.
+        RunError: The run cannot start, or has failed; everything that was started has ended.
     """
     with stop_signals() as stopped:
         try:
@@ -79,9 +79,9 @@ class RunEnd(NamedTuple):
 
     Attributes:
         stopped: The flag that signals set.
-        ends: Ways to end besides those of the options.
-        spark: Ends Spark, which outlives the run; None: it ends with it.
-        opened: Called when the checkpoint has been opened, and cleared before that if it was to be.
+        ends: Ways to end in addition to those of the options.
+        spark: Ends Spark, which outlives the run; None if Spark ends with the run.
+        opened: Called after the checkpoint was opened; with `--fresh` it was cleared before.
     """
 
     stopped: RunStop
@@ -94,10 +94,10 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
     """Run an application until `ending` says so, or it is idle or complete.
 
     Args:
-        application: What `options` name, when it is loaded already.
+        application: The application that `options` name, if it is loaded already.
 
     Raises:
-        RunError: It cannot start, or it failed; what it has started has ended, but Spark.
+        RunError: The run cannot start, or has failed; everything that it has started has ended, except Spark.
     """
     app = options.app
     application = application or load(app, reporter)
@@ -157,7 +157,7 @@ def load(app: AppOptions, reporter: Reporter) -> Application:
 def _directory_of(
     options: RunOptions, topology: Topology, held: HeldDirectory, reporter: Reporter, stopped: RunStop
 ) -> Directory:
-    """Return where the record of the application is; Spark is started when only it gets there."""
+    """Return the directory with the record of the application; starts Spark if only Spark can reach it."""
     location = options.checkpoint.location
     if not location:
         return LocalDirectory(held.path)
@@ -172,13 +172,13 @@ def _directory_of(
 
 
 def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
-    """Return the settings of Spark that depend on the run; Kafka's connector is fetched where it is used."""
+    """Return the settings of Spark that depend on the run; Kafka's connector is fetched if it is used."""
     from wallaroo_runtime.spark.machine.settings import JARS, REMOTE_FILES, memory_settings
     from wallaroo_runtime.spark.source.kafka_connector import connector_jars, jar_settings, uses_kafka
 
     spark = options.spark
     files = REMOTE_FILES if is_remote(options.checkpoint.location) else {}
-    # spark-submit has been given them for a driver that it starts.
+    # spark-submit already has the jars for a driver that it starts.
     mode = chosen_mode(options)
     needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ and mode.reads_kafka
     user_jars = spark.settings.get(JARS, "")
@@ -194,7 +194,7 @@ def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
 def _session(
     options: RunOptions, topology: Topology, partitions: int, logs: Path, java: VirtualMachine | None = None
 ) -> Any:
-    """Return the running Spark session; our signal handlers stay."""
+    """Start Spark if it does not run, and return its session; our signal handlers stay."""
     from wallaroo_runtime.spark.session import create_session
 
     with kept_signals():
@@ -226,7 +226,7 @@ def _run(
     checkpoint: Checkpoint,
     ending: RunEnd,
 ) -> str:
-    """Start all, look after it, end it; returns why it ended."""
+    """Start all parts, watch them and end them; returns the reason of the end."""
     stopped, topology, logs = ending.stopped, application.topology, checkpoint.path / "logs"
     for finding in open_sources(topology):
         reporter.warn(finding)
@@ -239,7 +239,7 @@ def _run(
         sets_aside=options.on_error == "dead_letter",
     )  # fmt: skip
     with peers.telling_refused(reporter.warn), ExitStack() as stack:
-        # The slowest first; the peers start meanwhile, and pyspark takes a second to import.
+        # Spark starts first, since it is the slowest. The peers and the import of pyspark run meanwhile.
         reporter.doing(STARTING, "starting the application" if is_launched() else "starting Spark")
         settings = _spark_settings(options, topology)
         stopped.check()
@@ -268,7 +268,7 @@ def _run(
         try:
             reason = _watch(options, reporter, flow, ending, watch)
         except JavaEnded:
-            # Ours takes no signal. Who ends a container may reach the Java of spark-submit first.
+            # Java that we start takes no signals. But a signal to a container may reach the Java of spark-submit first.
             if not stopped.wait(SIGNALS_S):
                 raise
             reason = BY_SIGNAL
@@ -278,7 +278,7 @@ def _run(
             gateway.stop()
         query.stop()
         flow.show_output(reporter.output, whole=False)
-        peers.egress.stop()  # it delivers what is there, for some seconds if need be; the rest is the next run's
+        peers.egress.stop()  # it delivers waiting output for some seconds; the next run delivers the rest
         for finding in flow.new_findings():
             reporter.warn(finding)
         last = flow.snapshot(STOPPED)
@@ -363,7 +363,7 @@ def _start(
     if peers.waits_for_worker:
         peers.serve_sources(query.targets if options.runs_code_here else start_beside(options, application, stack))
     letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
-    checkpoint.record_topics(topic_ids)  # only now: a gateway has reset what is to be reset
+    checkpoint.record_topics(topic_ids)  # only now, after gateways have reset their topics
     topics = watch_topics(stack, topology, topic_ids, session if mode.reads_kafka else None)
     flow = Flow(peers, query, reporter.note, letters, output, topics)
     flow.check()
@@ -371,7 +371,7 @@ def _start(
 
 
 def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: RunEnd, watch: Watch | None) -> str:
-    """Look after the run until it shall end, and return why; raises when a part of it fails."""
+    """Watch the run until it must end, and return the reason; raises the error of a part that fails."""
     now = time.monotonic()
     ends = (*ending.ends, *ends_of(options, now, flow.activity, flow.is_complete))
     reported_at, pause, quiet_s = now, LOOK_S, chosen_mode(options).quiet_look_s

@@ -16,11 +16,11 @@ def states_of_run(
     """Return the object that answers questions about the states of a run.
 
     Args:
-        session: Of Spark, that runs the query.
-        targets: Name of each worker to the gRPC target of its first endpoint.
-        asks: Whether workers are on this machine, so that they can be asked; else states are shown as their bytes.
+        session: Spark session that runs the query.
+        targets: gRPC target of each worker's first endpoint, by name of the worker.
+        asks: Whether workers are on this machine, so that they can be asked; if not, states are shown as their bytes.
     """
-    # Late: the modules import much, which the run needs by now.
+    # Imported late: the modules import much that the run has imported by now.
     from wallaroo_runtime.spark.state_store.reader import SparkLogs
     from wallaroo_runtime.worker.show import WorkerShower
 

@@ -22,8 +22,8 @@ class RunStop(Stop):
     """The flag of a run.
 
     Attributes:
-        is_started: Whether signals only set the flag. Before that nothing needs to be brought to an end, and each
-            step of the start may take seconds.
+        is_started: Whether signals only set the flag. Before that they interrupt the start, since its steps may take
+            seconds and need no orderly end.
     """
 
     def __init__(self) -> None:
@@ -32,12 +32,12 @@ class RunStop(Stop):
         self._raised = Raised(Interrupted)
 
     def take(self, number: int, frame: FrameType | None = None) -> None:
-        """Handle a signal: the first interrupts the start, as do further ones if Python has dropped the exception.
+        """Handle a signal: the first one interrupts the start; a later one does so if Python has dropped the exception.
 
-        A second SIGINT interrupts whatever goes on.
+        A second SIGINT interrupts any work.
 
         Raises:
-            KeyboardInterrupt: Something is to be interrupted.
+            KeyboardInterrupt: The start, or other work, must be interrupted.
         """
         is_first = not self.is_set()
         self._number = self._number or number
@@ -49,7 +49,7 @@ class RunStop(Stop):
             raise KeyboardInterrupt
 
     def check(self) -> None:
-        """Interrupt the start if a signal came and its interrupt was lost; each step that changes something asks first.
+        """Interrupt the start if a signal came and its interrupt was lost; called before each step that changes data.
 
         Raises:
             KeyboardInterrupt: A signal came.
@@ -68,14 +68,14 @@ class RunStop(Stop):
 
     @property
     def exit_code(self) -> int:
-        """That of a start which a signal has ended, as shells count it: 130 after SIGINT, 143 after SIGTERM."""
+        """Exit code of a start that a signal has ended, as in shells: 130 after SIGINT, 143 after SIGTERM."""
         # PySpark has a handler of its own for SIGINT while it starts (`kept_signals`); that raises KeyboardInterrupt.
         return SIGNALLED + (self._number or signal.SIGINT)
 
     def ended_start(self, error: BaseException) -> bool:
-        """Say whether an error is that a signal has ended the start, or parts of it; that is no failure.
+        """Return whether an error only means that a signal has ended the start, or a part of it; that is no failure.
 
-        All processes of a terminal get the signal: any of them may end first, and its end is then an error here.
+        All processes of a terminal get the signal. Any of them may end first, and its end is then an error here.
         """
         if self.is_started or self._is_impatient:
             return False
@@ -86,7 +86,7 @@ class RunStop(Stop):
 
 @contextmanager
 def stop_signals() -> Iterator[RunStop]:
-    """Give the flag that signals set; once it is set, all but SIGINT stay ignored until the process has ended."""
+    """Give the flag that signals set; if it was set, all signals but SIGINT are ignored until the process has ended."""
     stopped = RunStop()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
@@ -102,7 +102,7 @@ def stop_signals() -> Iterator[RunStop]:
 
 @contextmanager
 def kept_signals() -> Iterator[None]:
-    """Put back our handlers: PySpark installs one for SIGINT when it starts."""
+    """Restore our handlers after the block, because PySpark installs one for SIGINT when it starts."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -119,7 +119,7 @@ def ending_java(java: VirtualMachine | None, stopped: RunStop) -> Iterator[None]
     """Stop the JVM first where a start is interrupted: it holds no data yet and may be slow.
 
     Args:
-        java: That of a local Spark; None: nobody's, or a cluster's, which is to know of its end.
+        java: JVM of a local Spark; None if there is none, or for a cluster, which must be notified of its end.
         stopped: The flag of the run.
     """
     try:
@@ -131,6 +131,6 @@ def ending_java(java: VirtualMachine | None, stopped: RunStop) -> Iterator[None]
 
 
 def end_java(java: VirtualMachine, reporter: Reporter) -> None:
-    """End Java after Spark, or tell people that it outlives the run: for programs its numbers come last."""
+    """End Java after Spark; if it outlives the run, show that as output, because programs expect the numbers last."""
     if (directory := java.end()) is not None:
         reporter.output("java", f"goes on for a minute or two: it keeps classes in {directory} for faster starts")

@@ -1,4 +1,4 @@
-"""The view of a run at one moment, and its receiver."""
+"""The numbers of a run at one moment, and the reporter that shows them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,11 +16,11 @@ class Snapshot:
     Attributes:
         state: `running` or `stopped`.
         messages_in: Messages that arrived since the checkpoint began.
-        messages_processed: Those of them that finished batches have dealt with.
+        messages_processed: Messages that finished batches have processed since the checkpoint began.
         messages_out: Messages that receivers have taken since the checkpoint began.
         dead_letters: Messages that user code failed on or a sink never takes, since the checkpoint began.
         batches: Micro-batches of this run.
-        rate: Messages processed per second, lately.
+        rate: Messages processed per second, over the last seconds.
         lag: Messages that arrived and are not processed yet.
         waiting: Messages that were emitted and that sinks have not taken yet.
         bytes_by_file: Bytes of journals that tasks have read from files in this run.
@@ -43,7 +43,7 @@ class Snapshot:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing comes, and nothing is on its way."""
+        """True if no messages are processed, and none wait."""
         return not (self.rate or self.lag or self.waiting)
 
     def to_json(self) -> dict[str, Any]:
@@ -52,12 +52,12 @@ class Snapshot:
 
 
 class Listening(NamedTuple):
-    """Where a source listens.
+    """A source that listens, with its address.
 
     Attributes:
         address: HOST:PORT.
-        framing: How its bytes are cut into messages, as `wallaroo send --framing` names it; or `worker`, as the decoder
-            says; or `connector`.
+        framing: Framing of its bytes, as `wallaroo send --framing` names it; `worker` if the decoder cuts them; or
+            `connector`.
     """
 
     name: str
@@ -66,10 +66,10 @@ class Listening(NamedTuple):
 
 
 def listening(topology: Topology, addresses: Iterable[tuple[str, str]]) -> list[Listening]:
-    """Return where the sources of an application listen.
+    """Return the sources of an application that listen.
 
     Args:
-        addresses: Name and address of each.
+        addresses: Name and address of each source.
     """
     framings = {
         source.name: source.framing.kind if isinstance(source, TcpSource) else source.kind
@@ -95,8 +95,8 @@ class Reporter(Protocol):
 
         Args:
             state: `starting`, `trying` or `stopping`.
-            what: In words.
-            is_shared: Whether programs of the user print meanwhile, to the same terminal.
+            what: The work, in words.
+            is_shared: Whether programs of the user print to the same terminal meanwhile.
         """
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
@@ -104,8 +104,8 @@ class Reporter(Protocol):
 
         Args:
             state: `changed`, `kept`, `waiting` or `stopped`.
-            text: The same in words.
-            findings: What is wrong with the program.
+            text: The event, in words.
+            findings: Errors of the program.
         """
 
     def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:

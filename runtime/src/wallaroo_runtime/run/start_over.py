@@ -1,4 +1,4 @@
-"""The removal by `--fresh` before a run: of the application's own checkpoint, and no other one."""
+"""The removal by `--fresh` before a run: it removes only a checkpoint of the application itself."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -21,11 +21,11 @@ def start_over(held: HeldDirectory, name: str, reporter: Reporter, check: Callab
     """Remove everything in a checkpoint directory of this machine, and list it to the user.
 
     Args:
-        name: Of the application.
-        check: Raises what shall keep anything from being removed.
+        name: Name of the application.
+        check: Raises an error if nothing may be removed.
 
     Raises:
-        RunError: R603, it is the checkpoint of another application; everything stays.
+        RunError: R603 if it is the checkpoint of another application; then everything stays.
     """
     directory = LocalDirectory(held.path)
     contents = _found(directory, name)
@@ -44,7 +44,7 @@ def start_over_at(
     """Do the same as `start_over`, with a checkpoint at a URL.
 
     Raises:
-        RunError: As `start_over`, and what the directory raises.
+        RunError: As `start_over`; errors of the directory.
     """
     contents = _found(directory, name)
     size = directory.size() if contents else 0
@@ -55,7 +55,7 @@ def start_over_at(
 
 
 def _found(directory: Directory, name: str) -> str:
-    """Return the contents of a directory in words; empty: nothing."""
+    """Return the contents of a directory in words; empty if there is no checkpoint."""
     try:
         manifest = find_manifest(directory)
     except RunError as error:
@@ -73,6 +73,6 @@ def _found(directory: Directory, name: str) -> str:
 def _processed(directory: Directory, spark: str) -> str:
     try:
         count = progress_in(directory, f"{spark}/").messages_in
-    except (OSError, RunError):  # what is damaged may be removed
+    except (OSError, RunError):  # a damaged checkpoint may be removed, too
         return "its positions cannot be read"
     return f"{count:,} messages of its journal processed"

@@ -18,8 +18,8 @@ from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row
 from wallaroo_runtime.storage.state_log import entries_of, grouped
 from wallaroo_runtime.worker.show import Shown
 
-SHOW_BYTES = 4 * 1024 * 1024  # of states that a worker is asked for at once
-MOST_BYTES = 16 * 1024 * 1024  # a larger state is shown as its size alone
+SHOW_BYTES = 4 * 1024 * 1024  # limit for the states in one call of a worker
+MOST_BYTES = 16 * 1024 * 1024  # of a larger state only the size is shown
 MOST_DIGITS = 20  # of a key that is a number
 HEX = "0x"
 KEY_BYTES = 8  # of a key that is a number
@@ -29,17 +29,17 @@ class Logs(Protocol):
     """Reads the logs of states, wherever they are."""
 
     def batch(self) -> int:
-        """Return the last committed micro-batch; -1: there is none."""
+        """Return the last committed micro-batch; -1 if there is none."""
 
     def rows(self, stage: str, choice: StateChoice, batch: int, buckets: tuple[int, ...] = ()) -> Iterator[StateRow]:
-        """Yield the chosen states of a stage, as of a micro-batch; only of these buckets, if any are named."""
+        """Yield the chosen states of a stage, as of a micro-batch; only of `buckets`, unless that is empty."""
 
 
 class Shower(Protocol):
     """Asks a worker for readable forms of its states."""
 
     def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
-        """Return the states that a log has at its end."""
+        """Return the states at the end of a log, in readable form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class StateOf:
     """A state of the application.
 
     Attributes:
-        name: As the application names it; of a window, the name of its aggregation.
-        stage: The stage that keeps it.
-        ports: Of its entries in the log.
+        name: Name of the state in the application; for a window, the name of its aggregation.
+        stage: The stage that keeps the state.
+        ports: Ports of the state's entries in the log.
     """
 
     name: str
@@ -61,9 +61,9 @@ class StateQuery:
     """Answers questions about the states of one application.
 
     Args:
-        plan: Of the application, with the numbers of its checkpoint.
-        shower: Returns what asks a worker; None: states are shown as their bytes.
-        place: Directory or URL of the checkpoint, for commands.
+        plan: Plan of the application, with the numbers of its checkpoint.
+        shower: Returns the shower that asks a worker; None if states are shown as their bytes.
+        checkpoint: Directory or URL of the checkpoint, for commands in messages.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class StateQuery:
         return sorted(self.states)
 
     def batch(self) -> int:
-        """Return the last committed micro-batch; -1: there is none."""
+        """Return the last committed micro-batch; -1 if there is none."""
         return self._logs.batch()
 
     def listed(self, name: str = "") -> tuple[int, list[dict[str, Any]]]:
         """Return the micro-batch and for each state its name, stage, worker, number of keys, and bytes.
 
         Args:
-            name: Only of this state; empty: of all.
+            name: Name of one state; empty for all states.
         """
         batch, states = self._logs.batch(), []
         for state in [self._state(name)] if name else self.states.values():
@@ -107,10 +107,10 @@ class StateQuery:
         """Return the micro-batch and the state of a key.
 
         Args:
-            key: As text, or as `0x` and hexadecimal digits, or as a number, in this order.
+            key: The key as text, as `0x` and hexadecimal digits, or as a number, tried in this order.
 
         Raises:
-            RunError: R720, there is no such state, or the key has none.
+            RunError: R720 if there is no such state, or the key has no state.
         """
         state, batch = self._state(name), self._logs.batch()
         wanted = keys_of(key)
@@ -128,12 +128,12 @@ class StateQuery:
         """Return the micro-batch and the states of keys: with a limit in the order of their keys, else by bucket.
 
         Args:
-            prefix: Only of keys that begin so; see `get` for how a key is written.
-            after: Only of keys after this one.
-            limit: At most so many.
+            prefix: Only keys with this prefix; see `get` for the forms of a key.
+            after: Only keys after this key.
+            limit: Limit for the number of states.
 
         Raises:
-            RunError: R720, there is no such state.
+            RunError: R720 if there is no such state.
         """
         state, batch = self._state(name), self._logs.batch()
         return batch, self._shown(state, self._rows(state, _choice(state, prefix, after, limit), batch))
@@ -141,17 +141,17 @@ class StateQuery:
     def part(
         self, name: str, *, prefix: str = "", after: str = "", limit: int, page_bytes: int
     ) -> tuple[int, list[dict[str, Any]], str | None]:
-        """Return the micro-batch, the states of a page, and the `after` of the next one; None: there is none.
+        """Return the micro-batch, the states of a page, and the `after` of the next page, None if it is the last page.
 
         Args:
-            name: Of the state.
+            name: Name of the state.
             prefix: As for `page`.
             after: As for `page`.
-            limit: At most so many.
-            page_bytes: At most so many bytes of states, but one state at least.
+            limit: As for `page`.
+            page_bytes: Limit for the bytes of states; a page has at least one state.
 
         Raises:
-            RunError: R720, there is no such state.
+            RunError: R720 if there is no such state.
         """
         state, batch = self._state(name), self._logs.batch()
         choice = replace(_choice(state, prefix, after, limit + 1), page_bytes=page_bytes)
@@ -201,7 +201,7 @@ class StateQuery:
                 yield {**shown, "encoding": row.encoding, "base64": base64.b64encode(row.value).decode()}
 
     def _asked(self, state: StateOf, rows: Sequence[StateRow]) -> Mapping[tuple[int, bytes], Any] | None:
-        """Return a worker's readable forms of some states; None: nobody is asked, or the worker has not learned it."""
+        """Return a worker's readable forms of some states; None if no worker is asked, or the worker cannot do that."""
         if self._shower is None or not rows:
             return None
         entries = entries_of({(row.port, row.key): (row.encoding, row.value) for row in rows})
@@ -214,10 +214,10 @@ class StateQuery:
 
 
 def state_named(states: Mapping[str, StateOf], name: str) -> StateOf:
-    """Return the state of a name.
+    """Return the state with a name.
 
     Raises:
-        RunError: R720, there is none.
+        RunError: R720 if there is no such state.
     """
     if name not in states:
         known = ", ".join(f'"{each}"' for each in sorted(states)) or "none"
@@ -247,7 +247,7 @@ def _states_of(plan: Plan) -> Iterator[StateOf]:
 
 
 def key_text(key: bytes) -> str:
-    r"""Return a key as text that means this key alone where a page goes on after it: `0x` begins hexadecimal digits.
+    r"""Return a key as text that means only this key in `after` of a page; after `0x` the text is hexadecimal.
 
     Example:
         >>> key_text(b"AAPL"), key_text(b"\xff"), key_text(b"0xff")

@@ -1,4 +1,4 @@
-"""Looks now and then whether topics are still those that a run reads: recreated ones are read silently."""
+"""Checks from time to time whether topics of a run were created again, since such topics are read without an error."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -20,10 +20,10 @@ class TopicWatch:
     """A thread that asks brokers for the ids of topics.
 
     Args:
-        sources: What is read.
-        ids: Path of a source to the id of its topic at the start.
-        ask: Returns the id of a source's topic; empty: there is none.
-        is_realtime: Whether the gateway reads, for the remedy.
+        sources: The sources that are read.
+        ids: Id of the topic at the start, by path of the source.
+        ask: Returns the id of a source's topic; empty if brokers give none.
+        is_realtime: Whether the gateway reads the topics, for the remedy.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class TopicWatch:
         """Raise the error that ended the thread.
 
         Raises:
-            RunError: R738, a topic is not the one that is read.
+            RunError: R738 if a topic was created again.
         """
         if self._error is not None:
             raise self._error
 
     def close(self) -> None:
-        """End the thread; one that waits for an answer is left to itself."""
+        """End the thread, without waiting long if it waits for an answer of a broker."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(END_S)
@@ -72,7 +72,7 @@ class TopicWatch:
         try:
             now = self._ask(source)
         except RunError:
-            return  # no broker answers, or there is no topic just now: who reads it reports that
+            return  # no broker answers, or the topic is missing now: the reader of the topic reports that
         before = self._ids[source.path]
         if is_other(before, now):
             fix = RESET_REALTIME if self._is_realtime else RESET

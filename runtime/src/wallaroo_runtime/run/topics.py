@@ -1,4 +1,4 @@
-"""Creates the topics that an application says to create, before it reads or writes them, and checks them."""
+"""Creates the topics that an application wants created, before it reads or writes them, and checks all topics."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,14 +17,14 @@ Wanted = dict[str, tuple[KafkaSource | KafkaSink, TopicCreation]]  # by topic
 
 
 def create_topics(topology: Topology, note: Callable[[str], None]) -> None:
-    """Create the topics that do not exist; those that do stay as they are.
+    """Create the topics that do not exist; existing topics stay as they are.
 
     Args:
-        note: Gets a line for each that was created.
+        note: Gets a line for each topic that was created.
 
     Raises:
-        RunError: R672, no broker answers; R673, there is no topic that another one shall be like; R727, Kafka refuses
-            a topic; R728, the client is not installed.
+        RunError: R672 if no broker answers; R673 if a topic must be like a topic that is missing; R727 if Kafka refuses
+            a topic; R728 if the client is not installed.
     """
     groups: dict[tuple[str, ...], Wanted] = {}
     for part in (*topology.sinks(), *topology.sources()):
@@ -49,8 +49,8 @@ def check_topics(session: Any, topology: Topology, checkpoint: Checkpoint, reset
     """Refuse topics that Spark cannot read on, and return their ids by the paths of their sources.
 
     Args:
-        reset: `start` goes on where records are gone or a topic was created again; `warn` gets that. Empty: it ends the
-            run.
+        reset: `start` to go on if records are gone or a topic was created again, which `warn` gets; empty if that ends
+            the run.
 
     Raises:
         RunError: As `check_kafka`.
@@ -63,7 +63,7 @@ def check_topics(session: Any, topology: Topology, checkpoint: Checkpoint, reset
 
 
 def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:
-    """Create topics of one cluster, each after the one that it shall be like; yield names and numbers of partitions."""
+    """Create topics of one cluster, each after the topic that it must be like; yield names and partition numbers."""
     clusters = {name: _cluster(part) for name, (part, _) in wanted.items()}
     left = list(wanted)
     while left:

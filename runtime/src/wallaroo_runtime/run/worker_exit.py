@@ -1,4 +1,4 @@
-"""Ends of workers on this machine that no task reports: nobody asked them, and the next task finds the successor."""
+"""Finds ends of workers on this machine that no task reports, because no task was calling the worker at that time."""
 
 import contextlib
 import time
@@ -14,18 +14,18 @@ LOOK_S = 5.0
 
 
 class IdleEndings:
-    """Looks now and then whether workers have other processes than before."""
+    """Checks from time to time whether workers have other processes than before."""
 
     def __init__(self) -> None:
         self._looked_at = 0.0
         self._seen: dict[str, tuple[int, int]] = {}  # generation and process
-        self._found: dict[int, str] = {}  # told with the next look: a task may tell more
+        self._found: dict[int, str] = {}  # reported at the next look, if no task has reported it
 
     def look(self, targets: Mapping[str, str], reported: Iterable[str]) -> Iterator[str]:
-        """Yield the ended workers in words.
+        """Yield a text for each worker process that has ended.
 
         Args:
-            targets: The workers by name, as tasks reach them.
+            targets: gRPC targets of the workers, by name.
             reported: Places of processes that tasks have reported.
         """
         now = time.monotonic()

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LOOK_BYTES = 64 * 1024
-BACKLOG_BYTES = 1024 * 1024  # more than that is skipped, and counted: a console is no place for it
+BACKLOG_BYTES = 1024 * 1024  # more output is skipped, and its size is shown
 OWN = b"[supervisor: "
 
 
 class WorkerOutput:
-    """Reads the logs of workers from where they end now.
+    """Reads the logs of workers from their current ends on.
 
     Args:
-        folder: With the logs; each is called `worker-NAME-ID.log`.
+        folder: Folder with the logs, which are called `worker-NAME-ID.log`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -38,7 +38,7 @@ class WorkerOutput:
         try:
             with path.open("rb") as file:
                 stat = os.fstat(file.fileno())
-                at = at if stat.st_ino == inode else 0  # it was rotated
+                at = at if stat.st_ino == inode else 0  # the log was rotated
                 if stat.st_size - at > BACKLOG_BYTES:
                     skipped, at = stat.st_size - at, stat.st_size
                     yield f"[{skipped:,} bytes are only in {path}]"
