@@ -24,7 +24,7 @@ def listener_of(path: Path) -> int:
     """Return a descriptor of the process that listens on a socket; it is readable when the process has ended.
 
     Raises:
-        OSError: Nobody listens there.
+        OSError: No process listens there.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(str(path))
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str], directory: Path) -> int:
 
     Args:
         arguments: Name of the worker, and path of its socket.
-        directory: Where tasks look for the worker.
+        directory: Directory in which tasks look for the worker.
     """
     name, path = arguments[0], Path(arguments[1])
     try:

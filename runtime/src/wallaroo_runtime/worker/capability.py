@@ -1,4 +1,4 @@
-"""The needs of a stage that a worker may leave out."""
+"""The capabilities that a stage may need and a worker may lack."""
 
 from collections.abc import Iterable
 
@@ -44,7 +44,7 @@ def needed(stage: pb.Stage) -> set[str]:
 
 
 def lacking(names: str, what: str) -> str:
-    """Return the capabilities that a worker lacks, for W416, and their use."""
+    """Return the text for W416: the capabilities that a worker lacks, and their use."""
     return f"lacks the capability {names}, which {what} needs"
 
 
@@ -52,7 +52,7 @@ def check_capabilities(spec: WorkerSpec, stage: pb.Stage, offered: Iterable[str]
     """Check that a worker has the capabilities that a stage needs.
 
     Raises:
-        RunError: W416, it cannot.
+        RunError: W416 if the worker lacks a capability.
     """
     missing = sorted(needed(stage) - set(offered))
     if missing:

@@ -59,7 +59,7 @@ class WorkerProcess:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         status = self._process.wait()
-        self.signal(signal.SIGKILL)  # what is left in its process group
+        self.signal(signal.SIGKILL)  # to other processes of its group
         self.status, self.at_work = look_back(self._directory, self.pid, status)
         self._loop.remove_reader(self._pipe)
         with contextlib.suppress(BlockingIOError):
@@ -69,12 +69,12 @@ class WorkerProcess:
         self.ended.set_result(status)
 
     def signal(self, number: int) -> None:
-        """Send a signal to the worker and all it started."""
+        """Send a signal to the worker and the processes that it has started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
     async def stop(self, grace: float) -> None:
-        """End the process: politely, then not."""
+        """End the process: politely, and after `grace` seconds by force."""
         self.signal(signal.SIGTERM)
         await asyncio.wait({self.ended}, timeout=grace)
         self.signal(signal.SIGKILL)

@@ -54,8 +54,8 @@ class CallStream(ABC):
         """Return the next reply.
 
         Raises:
-            Broken: There is none; the worker serves again.
-            RunError: What the worker reports.
+            Broken: The worker ended without a reply, and serves again.
+            RunError: The error that the worker reports.
         """
         reply = next(self._replies, None)
         if reply is None:
@@ -71,7 +71,7 @@ class CallStream(ABC):
         """End the call.
 
         Raises:
-            RunError: W410, the worker had something left to say.
+            RunError: W410 if the worker sends another reply.
         """
         late = next(self._replies, None)
         if late is not None:
@@ -81,7 +81,7 @@ class CallStream(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give the call up, in whatever state it is."""
+        """End the call in any state."""
 
 
 class CallClient(ABC):
@@ -101,14 +101,14 @@ class CallClient(ABC):
         """Open a stream at the endpoint of a partition or bucket, and send the opening.
 
         Args:
-            number: Of the partition or bucket.
-            method: Names the method of a stub.
-            opening: What the stream is about.
+            number: Number of the partition or bucket.
+            method: Returns the method of a stub.
+            opening: Opening of the stream, e.g. with its stage.
             request: Type of the method's requests.
         """
 
     def progressed(self) -> None:
-        """Take note that a call was answered: earlier failures count no more."""
+        """Note that a call was answered, so that earlier failures no longer count."""
         self._retries = 0
 
     def failed(self, failure: pb.Failure) -> None:
@@ -127,7 +127,7 @@ class CallClient(ABC):
 
 
 class WorkerClient(CallClient):
-    """Finds the worker of a spec, which is a process of its own, and finds it again when it was restarted."""
+    """Finds the worker of a spec, which is another process, and finds it again after a restart."""
 
     def __init__(self, spec: WorkerSpec) -> None:
         super().__init__(spec)
@@ -136,12 +136,12 @@ class WorkerClient(CallClient):
         self.suspect = NOBODY  # stage and ordinal of the message in flight when a signal ended the worker
 
     def endpoints(self) -> Endpoints:
-        """Return the worker's endpoints, connecting first when needed.
+        """Return the worker's endpoints; connects first if needed.
 
         Raises:
-            RunError: The worker cannot be had.
+            RunError: The worker cannot be started or used.
         """
-        # gRPC would connect to the next process at the same socket, which nobody has shaken hands with.
+        # Without this, gRPC would connect to the next process at the same socket without a handshake.
         if self._endpoints is None or not self._endpoints.connection.is_alive():
             self.close()
             self._endpoints = connect_worker(self.spec)
@@ -163,7 +163,7 @@ class WorkerClient(CallClient):
         return stream
 
     def progressed(self) -> None:
-        """Take note that a call was answered: earlier failures count no more."""
+        """Note that a call was answered, so that earlier failures no longer count."""
         super().progressed()
         self._broken, self.suspect = 0, NOBODY
 
@@ -171,7 +171,7 @@ class WorkerClient(CallClient):
         """Wait until another process of the worker serves.
 
         Raises:
-            RunError: W406, it has ended too often; W410, its streams break for another reason.
+            RunError: W406 if the worker has ended too often; W410 if its streams break for another reason.
         """
         self._broken += 1
         self.close()
@@ -189,11 +189,11 @@ class WorkerClient(CallClient):
 
 
 class WorkerStream(CallStream):
-    """A call of another process, which is ended when a message takes longer than the deadline.
+    """A call of a worker process, which is killed if a message takes longer than the deadline.
 
     Attributes:
         flight: The file in which the worker notes the message in flight (SPECIFICATION.md, section 4); each change of
-            it is progress.
+            the file is progress.
     """
 
     def __init__(
@@ -219,15 +219,15 @@ class WorkerStream(CallStream):
         self._watcher.start()
 
     def send(self, request: Any) -> None:
-        """Hand a request to the sending thread."""
+        """Give a request to the sending thread."""
         self._requests.put(request)
 
     def receive(self) -> Any:
         """Return the next reply.
 
         Raises:
-            Broken: There is none; the worker serves again.
-            RunError: What the worker reports; W411, it gave no answer in time.
+            Broken: The worker ended without a reply, and serves again.
+            RunError: The error that the worker reports; W411 if it does not answer in time.
         """
         self._turns += 1
         try:
@@ -267,7 +267,7 @@ class WorkerStream(CallStream):
         return pb.Skip(ordinal=ordinal, code="C508", reason=reason) if is_certain else None
 
     def _watch(self) -> None:
-        """Cancel the call when somebody waits, and nothing changes for as long as a message may take."""
+        """Cancel the call if a thread waits for a reply and nothing changes for as long as a message may take."""
         noted = (0, b"")
         while not self._is_over.wait(self._worker.spec.deadline_ms / 1000):
             seen = (self._turns, self.flight.read_bytes() if self.flight.exists() else b"")
@@ -280,12 +280,12 @@ class WorkerStream(CallStream):
     def finish(self) -> None:
         """Close this side and wait for the other."""
         self._requests.put(None)
-        with contextlib.suppress(grpc.RpcError):  # all is answered; how the worker says good-bye does not matter
+        with contextlib.suppress(grpc.RpcError):  # all calls are answered, so an error at the end does not matter
             super().finish()
         self.close()
 
     def close(self) -> None:
-        """Give the stream up, in whatever state it is."""
+        """End the stream in any state."""
         self._is_over.set()
         self._requests.put(None)
         self._call.cancel()

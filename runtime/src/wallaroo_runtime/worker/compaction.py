@@ -1,6 +1,6 @@
-"""When the log of a bucket is compacted: the next call then returns the whole state in place of changes."""
+"""Decides when the log of a bucket is compacted: the next call then returns the whole state instead of changes."""
 
-LARGE_LOG_BYTES = 256 * 1024 * 1024  # changes of so many bytes outweigh any snapshot: a log is one value of RocksDB
+LARGE_LOG_BYTES = 256 * 1024 * 1024  # limit for changes, however large the state is: a log is one value of RocksDB
 SMALL_LOG_BYTES = 256 * 1024  # changes up to here are not worth a snapshot, however small the state is
 GOLDEN_RATIO = 0.6180339887498949
 
@@ -8,18 +8,18 @@ GOLDEN_RATIO = 0.6180339887498949
 def compaction_ratio(bucket: int) -> float:
     """Return the ratio of a bucket's changes to its snapshot at which it is compacted: 1 to 2.
 
-    Buckets grow alike: with one ratio for all, one micro-batch would write all of an application's state.
+    Buckets grow at the same rate. With one ratio for all, one micro-batch would write all states of an application.
     """
     return 1 + bucket * GOLDEN_RATIO % 1
 
 
 def is_due(bucket: int, snapshot_bytes: int, change_bytes: int, small_bytes: int = SMALL_LOG_BYTES) -> bool:
-    """Say whether a log is to be compacted.
+    """Return whether a log must be compacted.
 
     Args:
         bucket: Number of the bucket.
-        snapshot_bytes: Of the state when it was last written whole.
-        change_bytes: Of the changes since then.
+        snapshot_bytes: Size of the state when it was last written whole.
+        change_bytes: Size of the changes since then.
         small_bytes: Changes up to here are not worth a snapshot.
 
     Example:

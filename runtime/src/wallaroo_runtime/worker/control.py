@@ -1,4 +1,4 @@
-"""How tasks talk to a supervisor: one JSON object per line over a Unix socket in the worker's directory."""
+"""The protocol of tasks with a supervisor: one JSON object per line, over a Unix socket in the worker's directory."""
 
 import json
 import socket
@@ -13,13 +13,13 @@ MAX_LINE_BYTES = 4 * 1024 * 1024
 def ask(directory: Path, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
     """Send one request and return the reply.
 
-    Requests are `{"op": "wait"}`: until the worker serves or has failed for good; `{"op": "recover", "generation": g}`:
-    likewise, but not that process, whose streams broke; `{"op": "kill", "generation": g, "reason": text,
-    "is_excused": whether it counts against the budget not at all}`; `{"op": "ending", "generation": g}`: how that
-    process, whose streams broke, ended; `{"op": "excuse", "count": n}`: so many ends less count against the budget;
-    `{"op": "retry"}`: try again after a failure; `{"op": "status"}`: at once; `{"op": "stop"}`.
-    A reply is `{"state": "ready", "generation", "pid"}`, `{"state": "failed", "diagnostics"}` or
-    `{"state": "stopped"}`; to `ending`, `{"state", "ending"}`: null when it is not known, see `Ending`.
+    `{"op": "wait"}` waits until the worker serves or has failed for good. `{"op": "recover", "generation": g}` waits
+    for a process after the given one, whose streams broke. `{"op": "kill", "generation": g, "reason": text,
+    "is_excused": bool}` kills a process; an excused end does not count against the budget. `{"op": "ending",
+    "generation": g}` asks how a process ended whose streams broke. `{"op": "excuse", "count": n}` takes n ends off the
+    budget. `{"op": "retry"}` starts again after a failure. `{"op": "status"}` answers at once. `{"op": "stop"}` ends
+    all. A reply is `{"state": "ready", "generation", "pid"}`, `{"state": "failed", "diagnostics"}` or `{"state":
+    "stopped"}`. The reply to `ending` is `{"state", "ending"}`: an `Ending`, or null if the end is not known.
 
     Raises:
         OSError: The supervisor is gone, or gave no answer within `timeout` seconds.

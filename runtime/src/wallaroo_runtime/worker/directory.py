@@ -19,24 +19,24 @@ LONGEST_REST = len("/wallaroo-4294967295/0123456789abcdef/0123456789abcdef012345
 
 
 def private_root() -> Path:
-    """Return the directory of this user for all that belongs to processes of this machine, whether it exists or not."""
+    """Return the directory of this user for files of processes on this machine, whether it exists or not."""
     usual = Path(tempfile.gettempdir())
     fits = len(os.fsencode(usual)) + LONGEST_REST < SOCKET_PATH_BYTES
     return (usual if fits else Path("/tmp")) / f"wallaroo-{os.getuid()}"
 
 
 def make_private(path: Path) -> None:
-    """Make a directory that only this user can enter, or check that it is one.
+    """Make a directory that only this user can enter, or check that an existing directory is private.
 
     Raises:
-        RunError: W401; someone else owns the directory or may enter it.
+        RunError: W401 if another user owns the directory or may enter it.
     """
     path.mkdir(mode=0o700, exist_ok=True)
     _check_private(path)
 
 
 def check_existing(directory: Path) -> None:
-    """Check, before a socket in it is trusted, as much of a worker's directory and its parents as exists.
+    """Check that a worker's directory and its parents, if they exist, are private, before a socket there is trusted.
 
     Raises:
         RunError: W401, as `make_private`.
@@ -73,7 +73,7 @@ def lock_path(directory: Path) -> Path:
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Hold the lock of a worker's directory; its parents exist meanwhile."""
+    """Hold the lock of a worker's directory; the parents of the directory exist during the block."""
     path = lock_path(directory)
     while True:
         make_private(path.parent.parent)
@@ -83,7 +83,7 @@ def locked(directory: Path) -> Iterator[None]:
         except FileNotFoundError:
             continue  # the last supervisor of this executor has just removed the parent
         try:
-            # A supervisor that ends removes the file: who waited then holds the lock of a file without a name.
+            # A supervisor that ends removes the file. A process that waited then holds the lock of a removed file.
             if path.exists() and path.stat().st_ino == os.fstat(descriptor).st_ino:
                 yield
                 return

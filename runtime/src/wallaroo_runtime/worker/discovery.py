@@ -23,9 +23,9 @@ class ServingWorker:
     """A worker process that serves.
 
     Attributes:
-        spec: What it was started from.
-        directory: Its private directory.
-        generation: Counts the starts of the worker, from 1.
+        spec: Spec from which the worker was started.
+        directory: Private directory of the worker.
+        generation: Number of this start of the worker, from 1.
     """
 
     spec: WorkerSpec
@@ -34,7 +34,7 @@ class ServingWorker:
     pid: int
 
     def is_alive(self) -> bool:
-        """Say whether the process is still there."""
+        """Return whether the process still exists."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -43,19 +43,19 @@ class ServingWorker:
 
     @property
     def target(self) -> str:
-        """The gRPC target of its first endpoint; stays the same over restarts."""
+        """The gRPC target of the worker's first endpoint; it stays the same over restarts."""
         return f"unix:{self.directory / SOCKET}"
 
 
 def ensure_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool = False) -> ServingWorker:
-    """Return a worker that serves, starting supervisor and worker when nobody has yet.
+    """Return a worker that serves; starts its supervisor and the worker if no task has done so yet.
 
     Args:
-        owner: The process it lives and dies with; by default the executor's JVM.
-        retry: Start again a worker that has failed for good, as a new run does.
+        owner: The process with which the worker ends; by default the executor's JVM.
+        retry: Whether to start a worker again that has failed for good, as a new run does.
 
     Raises:
-        RunError: W401, W404, W406 or what the worker's own setup reported.
+        RunError: W401, W404, W406, or the error that the worker's own setup reported.
     """
     directory = worker_directory(spec, owner or find_owner())
     return _ask(spec, directory, owner, {"op": "retry" if retry else "wait"})
@@ -88,7 +88,7 @@ def ending_of(connection: ServingWorker) -> Ending | None:
 
 
 def stop_worker(spec: WorkerSpec, owner: Owner | None = None) -> bool:
-    """Stop worker and supervisor; say whether there were any."""
+    """Stop worker and supervisor; returns whether there were any."""
     directory = worker_directory(spec, owner or find_owner())
     check_existing(directory)
     try:
@@ -132,7 +132,7 @@ def _start_supervisor(spec: WorkerSpec, directory: Path, owner: Owner) -> None:
 
 
 def _is_supervised(directory: Path) -> bool:
-    """Say whether another task was first; a socket of a killed supervisor refuses connections."""
+    """Return whether another task has started the supervisor; the socket of a killed one refuses connections."""
     try:
         control.ask(directory, {"op": "status"}, MARGIN_SECONDS)
     except (FileNotFoundError, ConnectionError):

@@ -1,4 +1,4 @@
-"""How a process of a worker ended, and which messages were in flight then, as their files say.
+"""The end of a worker process and the messages that were in flight then, as files record them.
 
 SPECIFICATION.md, section 4, describes the content of the files.
 """
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from wallaroo_runtime.worker.launch import status_text
 
 ENDED = "ended.json"
-# What a fault of the program itself raises; any other signal came from outside, for all we know.
+# Signals that a fault of the program itself raises. Any other signal is regarded as one from outside.
 FAULT_SIGNALS = frozenset(
     {
         signal.SIGABRT,
@@ -28,19 +28,19 @@ FAULT_SIGNALS = frozenset(
     }
 )
 PREFIX = "flight-"
-LEFT = ".left"  # ends the name of a file whose stream was given up while a message was in flight
-OUTSIDE = 1 << 62  # in place of a message: states are read or written, or messages read back
+LEFT = ".left"  # suffix of a file whose stream was ended while a message was in flight
+OUTSIDE = 1 << 62  # instead of a message while states are read or written, or messages are read back
 WORDS = struct.Struct("<4Q")
 
 
 class Mark(NamedTuple):
-    """The content of a file.
+    """The content of the file of a stream.
 
     Attributes:
-        call: Its number in the stream.
-        message: 1 + ordinal of the message in flight; 0: none; `OUTSIDE`: user code runs for no message.
-        process: Id of the process that runs the stream; 0: it does not say.
-        progress: Grows while the message in flight is a visit, which takes as long as there are keys.
+        call: Number of the call in the stream.
+        message: 1 + ordinal of the message in flight; 0 if there is none; `OUTSIDE` if user code runs for no message.
+        process: Id of the process that runs the stream; 0 if the file does not have it.
+        progress: Grows while the message in flight is a visit, since the time of a visit depends on the number of keys.
     """
 
     call: int = 0
@@ -54,11 +54,11 @@ class Ending:
     """The end of one process of a worker.
 
     Attributes:
-        status: Exit status, or minus a signal's number; of the first of several processes.
-        killed_for: Why the supervisor killed it; empty: it did not.
+        status: Exit status, or minus a signal's number; of the first process that ended, if there are several.
+        killed_for: Why the supervisor killed the process; empty if it did not.
         at_work: The messages in flight in that process, by name of their stream's file.
-        is_excused: Whether the cause is known and dealt with, so that the end is no reason to give up.
-        memory: What speaks for want of memory.
+        is_excused: Whether the cause is known and handled, so that the end does not count against the budget.
+        memory: Signs of a lack of memory, in words.
     """
 
     status: int
@@ -73,7 +73,7 @@ class Ending:
         return self.killed_for or "; ".join(filter(None, [status_text(self.status), self.memory]))
 
     def told(self, worker: str, process: int, following: int) -> str:
-        """Return the text for people.
+        """Return the text that reports the end to users.
 
         Example:
             >>> Ending(-9, "", {"a": (0, 3)}, False).told("main", 12, 15).partition("; ")[2]
@@ -96,7 +96,7 @@ class Ending:
 
 
 def is_own(status: int) -> bool:
-    """Say whether a process ended of its own."""
+    """Return whether a process ended by itself."""
     return status >= 0 or -status in FAULT_SIGNALS
 
 
@@ -104,8 +104,8 @@ def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str
     """Return status and messages in flight of the process that was the first to end.
 
     Args:
-        directory: The worker's.
-        process: The one that the supervisor started.
+        directory: Directory of the worker.
+        process: Id of the process that the supervisor started.
     """
     path = directory / ENDED
     try:
@@ -123,7 +123,7 @@ def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str
 def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
     """Return index and ordinal of the messages in flight in a process, by the name of their stream's file.
 
-    Files that a client left, or whose client was killed, are removed.
+    Files are removed if their client has ended the stream, or was killed.
     """
     messages = {}
     for name, mark in marks(directory):

@@ -29,11 +29,11 @@ OPTIONS = (
 
 
 def remote_error(worker: str, failure: pb.Failure) -> RunError:
-    """Return the error that a worker reported, with its own traceback; a later release's code is shown as it came."""
+    """Return the error that a worker reported, with its traceback; a code that a later release adds stays as it is."""
     if not _CODE.fullmatch(failure.code):
         return RunError.of("W410", WORKER, worker=worker, reason=f"unknown code {failure.code!r}: {failure.message}")
     known = catalogue().get(failure.code, {"fix": "{}"})["fix"]
-    # A remedy with a place to fill in needs values that have not crossed the border.
+    # A remedy with placeholders needs values that the worker has not sent.
     fix = failure.fix or (known if "{" not in known else f"look at the log of worker {worker!r}")
     place = failure.pointer, failure.file, failure.line
     return RunError([Diagnostic(failure.code, failure.message, fix, *place, failure.traceback)], WORKER)
@@ -62,14 +62,14 @@ def connect_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool 
     """Start a worker, unless it runs, and shake hands with it.
 
     Args:
-        owner: The process it lives and dies with; by default the Java virtual machine above this process.
-        retry: Start again a worker that has failed for good, as a new run does.
+        owner: The process with which the worker ends; by default the Java virtual machine above this process.
+        retry: Whether to start a worker again that has failed for good, as a new run does.
 
     Raises:
-        RunError: It cannot be had.
+        RunError: The worker cannot be started or used.
     """
     connection = ensure_worker(spec, owner, retry=retry)
-    while True:  # its supervisor knows when it has ended too often
+    while True:  # until its supervisor reports that it has ended too often
         try:
             return connect(connection)
         except grpc.RpcError:
@@ -80,7 +80,7 @@ def connect(connection: ServingWorker) -> Endpoints:
     """Shake hands with every endpoint of a worker.
 
     Raises:
-        RunError: W416, W403, or what the worker refuses with.
+        RunError: W416 or W403 if the worker does not fit; the error with which the worker refuses.
         grpc.RpcError: The worker went away.
     """
     first = grpc.insecure_channel(connection.target, options=OPTIONS)
@@ -92,7 +92,7 @@ def connect(connection: ServingWorker) -> Endpoints:
             if not target.startswith("unix:"):
                 reason = f"endpoint {target!r} is not a Unix domain socket"
                 raise RunError.of("W410", WORKER, worker=connection.spec.name, reason=reason)
-        # The first channel is one of them, most often; one more connection costs nothing and keeps the order.
+        # The first channel is often one of these, too. One more connection costs little and keeps the order.
         endpoints.channels = [grpc.insecure_channel(target, options=OPTIONS) for target in targets]
         endpoints.stubs = [WorkerStub(channel) for channel in endpoints.channels]
         for stub in endpoints.stubs:

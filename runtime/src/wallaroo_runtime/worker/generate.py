@@ -8,7 +8,7 @@ from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, IdempotentC
 
 PRIVATE = 16  # encodings from here on are the worker's own
 
-# Messages, their encoding, whether the generator has ended, and why it cannot go on (empty: it can).
+# Messages, their encoding, whether the generator has ended, and why it cannot go on (empty if it can).
 Made = tuple[list[bytes], int, bool, str]
 
 
@@ -34,7 +34,7 @@ def made_of(reply: pb.GenerateReply) -> Made:
 
 
 class WorkerMaker(IdempotentCalls):
-    """Asks the worker at a gRPC target, also while it is restarted. Parameters are those of `IdempotentCalls`."""
+    """Asks the worker at a gRPC target, and waits while it restarts. Parameters are those of `IdempotentCalls`."""
 
     def __init__(self, target: str, path: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, path, timeout, GENERATE, "a generator")
@@ -43,16 +43,16 @@ class WorkerMaker(IdempotentCalls):
         """Ask for the messages that follow `previous`.
 
         Args:
-            previous: The last message that was kept, as an earlier answer had it; None: begin.
-            encoding: Of that message, as that answer had it; 0: what the worker writes now.
-            max_count: At most so many.
-            max_bytes: The answer ends with the message that reaches it.
+            previous: Last message of an earlier answer that was kept; None to begin.
+            encoding: Encoding of that message, from the same answer; 0 for the encoding that the worker writes now.
+            max_count: Limit for the number of messages.
+            max_bytes: The answer ends with the message that reaches this size.
 
         Returns:
-            The messages, their encoding, whether the generator has ended, and why it cannot go on (empty: it can).
+            The messages, their encoding, whether the generator has ended, and why it cannot go on (empty if it can).
 
         Raises:
-            RunError: W410, the worker cannot be reached in time, or gives what was not asked for; W416, it has no
+            RunError: W410 if the worker cannot be reached in time, or gives more than was asked for; W416 if it has no
                 generators.
         """
         request = request_of(self.path, previous, encoding, max_count=max_count, max_bytes=max_bytes)

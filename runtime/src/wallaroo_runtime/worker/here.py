@@ -1,7 +1,7 @@
 """Starts a worker on an executor for Spark's tasks in Java: `python -m wallaroo_runtime.worker.here ROOT`.
 
 ROOT is the directory in which Spark has put the files of the application. The request comes as JSON to the standard
-input: `spec`, and `stages`, serialized in base64, which the worker is to run. The answer goes to the standard output:
+input: `spec`, and `stages`, serialized in base64, which the worker must run. The answer goes to the standard output:
 `directory` of the worker and `target` of its first endpoint, or `diagnostics`.
 """
 
@@ -31,12 +31,12 @@ def start(
     """Start a worker, unless it runs, and check that it can run some stages.
 
     Args:
-        spec: As it holds on this machine.
-        owner: The process it lives and dies with; by default the Java virtual machine above this process.
+        spec: Spec of the worker on this machine.
+        owner: The process with which the worker ends; by default the Java virtual machine above this process.
         releases: Whether its calls stay open, and release outputs before they end.
 
     Raises:
-        RunError: Why it does not start, or W416, it lacks something.
+        RunError: The error with which the worker does not start; W416 if it lacks a capability.
     """
     endpoints = connect_worker(spec, owner, retry=True)
     endpoints.close()
@@ -56,7 +56,7 @@ def request_of(spec: WorkerSpec, stages: Iterable[pb.Stage]) -> dict[str, Any]:
 
 def main() -> None:
     """Answer the request."""
-    for number in SIGNALS:  # which Java may ignore: its children would, too
+    for number in SIGNALS:  # Java may ignore them, and its children would inherit that
         signal.signal(number, signal.SIG_DFL)
     request = json.load(sys.stdin)
     stages = [pb.Stage.FromString(base64.b64decode(text)) for text in request["stages"]]

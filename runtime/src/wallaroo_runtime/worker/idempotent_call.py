@@ -1,4 +1,4 @@
-"""Calls of a worker that change nothing in it, and are simply made again when it dies."""
+"""Calls of a worker that change nothing in it, and are simply repeated if it dies."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,9 +22,9 @@ class IdempotentCalls:
     Args:
         target: First endpoint of the worker, `unix:PATH`; it stays the same over restarts.
         path: Path of the source in the topology.
-        timeout: How long to wait for an answer, in seconds.
-        capability: What the worker must have.
-        what: What needs it, for people.
+        timeout: Seconds to wait for an answer.
+        capability: Capability that the worker must have.
+        what: User of the capability, in words, for errors.
     """
 
     def __init__(self, target: str, path: str, timeout: float, capability: str, what: str) -> None:
@@ -37,10 +37,10 @@ class IdempotentCalls:
         """Return the answer to a request; waits for the worker while it is being restarted.
 
         Args:
-            about: What no answer would be about, for people.
+            about: Subject of the question, in words, for errors.
 
         Raises:
-            RunError: W410, there is no answer; W416, the worker cannot do that.
+            RunError: W410 if there is no answer; W416 if the worker lacks the capability.
         """
         if not self._has_met:
             self._meet()
@@ -65,12 +65,12 @@ def repeated(method: Callable[..., Any], request: Any, *, path: str, about: str,
     """Return a worker's answer; waits for the worker while it is being restarted.
 
     Args:
-        path: Of the part of the topology that it is about.
-        about: What no answer was given about, for people.
-        timeout: How long to wait for an answer, in seconds.
+        path: Path of the part of the topology that the question concerns.
+        about: Subject of the question, in words, for errors.
+        timeout: Seconds to wait for an answer.
 
     Raises:
-        RunError: W410, there is no answer.
+        RunError: W410 if there is no answer.
     """
     attempt = 1
     while True:

@@ -19,12 +19,12 @@ from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER, WorkerSpec
 
 SOCKET, FAILURE = "worker.sock", "failure.json"
 MAX_FAILURE_BYTES = 4 * 1024 * 1024
-ELF_BYTES = 20  # that say for which machine a program is
+ELF_BYTES = 20  # first bytes of a program, which have its machine
 ELF_MACHINES = {0x03: "x86", 0x28: "arm", 0x3E: "x86_64", 0xB7: "aarch64", 0xF3: "riscv64"}
-# What a program prints that ends for want of memory.
-# Without the rest of its line: a pattern that begins with `.*` takes the square of a line's length for each one.
+# Output of a program that ends for lack of memory.
+# The pattern does not take the whole line: a search for `.*` at the beginning takes the square of a line's length.
 NO_MEMORY = re.compile(rb"MemoryError|out of memory|[Cc]annot allocate memory|bad_alloc|pthread_create failed")
-# What Spark sets for Python programs of its own; a worker is none.
+# Variables that Spark sets for its own Python programs, but not for workers.
 SPARK_VARIABLES = ("SPARK_", "PYSPARK_", "PYTHONHASHSEED", "PYTHONPATH")
 
 
@@ -74,7 +74,7 @@ def launch(spec: WorkerSpec, directory: Path, output: int) -> "subprocess.Popen[
 
 
 def elf_machine(head: bytes) -> str:
-    """Return the machine of a program that begins so; empty: it is none in ELF's format."""
+    """Return the machine of a program that begins with `head`; empty if the program is not in ELF's format."""
     if head[:4] != b"\x7fELF" or len(head) < ELF_BYTES:
         return ""
     (machine,) = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)
@@ -119,11 +119,11 @@ def status_text(returncode: int) -> str:
 
 
 def memory_text(status: int, printed: str, kills: int) -> str:
-    """Return the signs of an end for want of memory; empty: there are none.
+    """Return the signs that a process ended for lack of memory, in words; empty if there are none.
 
     Args:
-        printed: The last line that the process has printed about memory; empty: none.
-        kills: How many processes the kernel has ended for it while this one ran.
+        printed: The last line that the process has printed about memory; empty if there is none.
+        kills: Number of processes that the kernel has ended for lack of memory while this one ran.
 
     Example:
         >>> memory_text(2, "fatal error: runtime: out of memory", 0).partition("; ")[0]
@@ -142,7 +142,7 @@ def memory_text(status: int, printed: str, kills: int) -> str:
 
 
 def memory_kills() -> int:
-    """Return the number of processes that the kernel has ended for want of memory, in all containers; 0: unknown."""
+    """Return the number of processes in all containers that the kernel ended for lack of memory; 0 if unknown."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))

@@ -8,17 +8,17 @@ from wallaroo_runtime.archive.archive import unpack
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 DIGITS = 16
-LOGS_OF_CLUSTER = "."  # as a spec's log directory: where the cluster keeps what its executors print
+LOGS_OF_CLUSTER = "."  # a spec's log directory for the place in which the cluster keeps its executors' output
 
 
 def located(spec: WorkerSpec, root: Path) -> WorkerSpec:
-    """Return the spec as it holds on this executor; the first caller unpacks the worker's archive there.
+    """Return the spec for this executor; the first caller unpacks the worker's archive here.
 
     Args:
         root: Directory in which Spark has put the files of the application.
 
     Raises:
-        RunError: R655, the archive cannot be used here.
+        RunError: R655 if the archive cannot be used here.
     """
     if spec.log_directory == LOGS_OF_CLUSTER:
         of_yarn = os.environ.get("LOG_DIRS", "").partition(",")[0] if "CONTAINER_ID" in os.environ else ""

@@ -13,8 +13,8 @@ RATE_BYTES = 1024 * 1024
 class RotatingLog:
     """A log of at most two files, `path` and `path.1`.
 
-    A program that prints more than `RATE_BYTES` per second for long is not worth the disk's time:
-    the rest is dropped and counted, in the log itself and in `dropped_bytes`.
+    If a program prints more than `RATE_BYTES` per second for long, the rest is dropped to save the disk, and counted
+    in the log itself and in `dropped_bytes`.
     """
 
     def __init__(self, path: Path, file_bytes: int = FILE_BYTES, clock: Callable[[], float] = time.monotonic) -> None:

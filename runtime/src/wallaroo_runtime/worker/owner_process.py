@@ -1,4 +1,4 @@
-"""The process a supervisor lives and dies with: the executor's JVM."""
+"""The process with which a supervisor ends: the executor's JVM."""
 
 import os
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from wallaroo_runtime.system.process import parent_of, process_start_time
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process, told apart from a later one with the same id by its start time."""
+    """A process; the start time distinguishes it from a later process with the same id."""
 
     pid: int
     start_time: int
 
     def is_alive(self) -> bool:
-        """Say whether exactly this process still runs."""
+        """Return whether exactly this process still runs."""
         return process_start_time(self.pid) == self.start_time
 
 
 def is_java(pid: int) -> bool:
-    """Say whether the process runs a Java virtual machine."""
+    """Return whether the process runs a Java virtual machine."""
     try:
         return Path(os.readlink(f"/proc/{pid}/exe")).name.startswith("java")
     except OSError:
@@ -28,7 +28,7 @@ def is_java(pid: int) -> bool:
 
 
 def find_owner() -> Owner:
-    """Return the executor's JVM, which has started this process (`worker/here.py`); without one this process."""
+    """Return the executor's JVM, which has started this process (`worker/here.py`); if there is none, this process."""
     pid = os.getppid()
     while pid > 1 and not is_java(pid):
         pid = parent_of(pid) or 0

@@ -17,7 +17,7 @@ def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
     """Return the states in an answer.
 
     Raises:
-        RunError: What the worker reports; W410, it gives no JSON.
+        RunError: The error that the worker reports; W410 if the answer is no JSON.
     """
     if reply.HasField("failure"):
         raise remote_error(worker, reply.failure)
@@ -28,21 +28,21 @@ def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
 
 
 class WorkerShower(IdempotentCalls):
-    """Asks the worker at a gRPC target. Parameters are those of `IdempotentCalls`; its name is its path."""
+    """Asks the worker at a gRPC target. Parameters are those of `IdempotentCalls`, with the worker's name as path."""
 
     def __init__(self, target: str, worker: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, worker, timeout, SHOW_STATE, "showing states")
 
     def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
-        """Return the states that a log has at its end.
+        """Return the states at the end of a log.
 
         Args:
-            stage: It begins with state.
-            entries: Of its log, about as many bytes as a message may have at most.
+            stage: A stage that begins with state.
+            entries: Entries of its log, in total no larger than a message may be.
 
         Raises:
-            RunError: W410, the worker cannot be reached in time, or gives something else; W416, it cannot show states;
-                what it reports, e.g. C507.
+            RunError: W410 if the worker cannot be reached in time, or gives no JSON; W416 if it cannot show states; an
+                error that it reports, e.g. C507.
         """
         request = pb.ShowStateRequest(stage=stage, entries=entries)
         return shown_of(self.path, self.ask("ShowState", request, "states"))

@@ -19,28 +19,28 @@ PYTHON_PLACEHOLDER = "{python}"
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """How one worker is started and called.
+    """The facts by which one worker is started and called.
 
     Attributes:
         application: Name of the application.
         name: Name of the worker in the topology.
         command: Program and arguments; a first item `{python}` stands for this interpreter.
         directory: Working directory of the worker.
-        interface_hash: What the worker's `Init` must answer; empty: anything.
-        deadline_ms: How long one call may take before the worker counts as hung.
+        interface_hash: Hash that the worker's `Init` must answer; empty if any hash is accepted.
+        deadline_ms: Time without progress in a call after which the worker counts as hung.
         cache_bytes: Bound of the worker's state cache.
         check_persist: Whether the worker looks for changes of state that are not persisted; slow.
-        processes: Processes of a language without threads; 0: one per processor of the executor.
-        run: Names the run (Spark's application id), so that two runs share no worker.
-        log_directory: Where the worker's output is kept; empty: in its private directory.
-        start_timeout_ms: How long it may take until the worker serves.
-        restart_limit: How many times it may end within `restart_window_ms`.
+        processes: Number of processes of a language without threads; 0 for one per processor of the executor.
+        run: Name of the run (Spark's application id), so that two runs share no worker.
+        log_directory: Directory of the worker's output; empty for its private directory.
+        start_timeout_ms: Time within which the worker must serve.
+        restart_limit: Number of times that the worker may end within `restart_window_ms`.
         restart_window_ms: See `restart_limit`.
-        archive: Name of the archive that the worker comes from, as Spark ships it; empty: it is on this machine.
+        archive: Name of the worker's archive, as Spark ships it; empty if the worker is on this machine.
         archive_digest: SHA-256 of the archive in hexadecimal.
-        python: Interpreter for `{python}`; empty: this one.
+        python: Interpreter for `{python}`; empty for the interpreter of this process.
         python_path: Directories that go before others on the worker's PYTHONPATH.
-        topics: Directory with the topics of an engine in memory; empty: they are Kafka's.
+        topics: Directory with the topics of an engine in memory; empty if the topics are Kafka's.
     """
 
     application: str
@@ -66,7 +66,7 @@ class WorkerSpec:
 
     @classmethod
     def of(cls, topology: Topology, worker: Worker) -> "WorkerSpec":
-        """Return the topology's entry of one of its workers."""
+        """Return the spec of a worker of a topology."""
         return cls(
             application=topology.name,
             name=worker.name,
@@ -88,7 +88,7 @@ class WorkerSpec:
         return cls(**{**value, **tuples})
 
     def unpacked(self, directory: Path) -> "WorkerSpec":
-        """Return the spec of this worker once its archive is unpacked in a directory."""
+        """Return the spec of this worker for an archive that was unpacked in a directory."""
 
         def placed(text: str) -> str:
             return text.replace(ARCHIVE_PLACEHOLDER, str(directory)).replace(PLATFORM_PLACEHOLDER, this_platform())

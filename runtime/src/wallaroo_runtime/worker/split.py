@@ -24,10 +24,11 @@ class WorkerSplitter(IdempotentCalls):
         """Cut bytes that begin at a message boundary.
 
         Returns:
-            Lengths of the whole messages at the start of `data`, and how many bytes the next one has (0: not known).
+            Lengths of the whole messages at the start of `data`, and the length of the next one (0 if not known).
 
         Raises:
-            RunError: What the worker reports, W410 when it cannot be reached in time, or W416 when it cannot cut.
+            RunError: The error that the worker reports; W410 if it cannot be reached in time or its answer does not fit
+                `data`; W416 if it cannot cut.
         """
         request = pb.SplitRequest(path=self.path, data=data, max_message_bytes=self.max_message_bytes)
         reply: pb.SplitReply = self.ask("SplitFrames", request, "framing")

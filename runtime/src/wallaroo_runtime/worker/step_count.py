@@ -8,12 +8,12 @@ StepCounts = dict[str, StepCount]  # by path
 
 
 def refusal(count: int) -> StepCount:
-    """Return the change where a sink does not take messages that its encoder has emitted."""
+    """Return the change of the counts if a sink does not take messages that its encoder has emitted."""
     return Counter(messages_out=-count, dead_letters=count)
 
 
 def add_steps(into: StepCounts, others: Mapping[str, Mapping[str, int]]) -> None:
-    """Add the counts of others.
+    """Add other counts, by path.
 
     Example:
         >>> counts = {"0/steps/0": Counter(messages_in=2, messages_out=1)}

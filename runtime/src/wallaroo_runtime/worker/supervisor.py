@@ -30,8 +30,8 @@ from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL when the application stops
-ORPHAN_GRACE_SECONDS = 1.5  # the same when the executor is gone and nobody waits for results
-BROKEN_SECONDS = 1.0  # how long a process whose streams broke may take to be gone
+ORPHAN_GRACE_SECONDS = 1.5  # the same if the executor is gone and nobody waits for results
+BROKEN_SECONDS = 1.0  # time within which a process whose streams broke must end
 BACKOFF = Backoff(0.1, 2.0)
 POLL_SECONDS = 0.01
 PAST_LIMIT = 16
@@ -54,12 +54,12 @@ class Supervisor:
         self.over = asyncio.Event()
         self.grace = GRACE_SECONDS
         self.endings: deque[float] = deque()
-        self.past: dict[int, Ending] = {}  # of the latest generations
+        self.past: dict[int, Ending] = {}  # endings of the latest generations
         self.unanswered = 0  # the last process that is known to have left a call without an answer
         self.serving: set[asyncio.Task[Any]] = set()
 
     async def run(self, started: int) -> None:
-        """Serve until the executor is gone or someone says stop; `started` is closed once tasks can connect."""
+        """Serve until the executor is gone or a task asks to stop; `started` is closed once tasks can connect."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, self.over.set)
@@ -97,7 +97,7 @@ class Supervisor:
         except ProcessLookupError:
             self._owner_ended()
             return -1
-        # Looked at after the open: the descriptor then surely belongs to the process that was meant.
+        # Check this after the open, so that the descriptor surely belongs to the right process.
         if not self.owner.is_alive():
             self._owner_ended()
         else:
@@ -109,7 +109,7 @@ class Supervisor:
         self.over.set()
 
     def _remove_directory(self) -> None:
-        # Renamed first: a task that comes now finds nothing, not a directory half gone.
+        # Rename first, so that a task that comes now finds nothing instead of a partly removed directory.
         gone = self.directory.with_name(f"{self.directory.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
             self.directory.rename(gone)
@@ -132,7 +132,7 @@ class Supervisor:
                 await self._spend(served)
 
     async def _run_once(self) -> bool:
-        """Start the worker and wait for its end; say whether it had served."""
+        """Start the worker and wait for its end; returns whether it had served."""
         for name in (launch.SOCKET, launch.FAILURE, ENDED):
             (self.directory / name).unlink(missing_ok=True)
         self.log.clear_tail()
@@ -152,7 +152,7 @@ class Supervisor:
                 await self._fail(launch.explain_start(self.spec, self.directory, reason, tail, log=log))
             return False
         await self._set({"state": "ready", "generation": self.generation, "pid": process.pid})
-        await asyncio.shield(process.ended)  # cancelling this task must not cancel what others wait for
+        await asyncio.shield(process.ended)  # other tasks await this future, so a cancel must not reach it
         if self.state["state"] == "ready":
             await self._set({"state": "starting"})
         return True
@@ -209,7 +209,7 @@ class Supervisor:
         except (ValueError, KeyError, TypeError) as error:
             self.log.write(f"[supervisor: bad request: {error}]\n".encode())
         except ConnectionError:
-            pass  # the task was killed while it waited; nobody misses the answer
+            pass  # the task was killed while it waited, so nobody needs the answer
         finally:
             writer.close()
 
@@ -239,7 +239,7 @@ class Supervisor:
             case "recover":
                 left = request["generation"]
                 await self._leave(left)
-                # A number from before this supervisor's own start says nothing.
+                # A generation of an earlier supervisor has no meaning here.
                 await self._settled(("ready", "failed", "stopped"), left if left <= self.generation else 0)
                 self._note_unanswered()
             case "wait":
@@ -260,7 +260,7 @@ class Supervisor:
     def _note_unanswered(self) -> None:
         """Record in the log, once for each process of the worker, that a task waited for it when its streams broke.
 
-        That is the last one that ended: a task may name an earlier one, whose socket the later ones have taken over.
+        The log gets the last process that ended: a task may name an earlier process, which had the same socket.
         """
         ended = self.generation - (self.state["state"] == "ready")
         if ended > self.unanswered:
@@ -289,10 +289,10 @@ class Supervisor:
 
 
 def start(directory: Path, spec: WorkerSpec, owner: Owner) -> None:
-    """Start a supervisor in a session of its own and return once it can be asked.
+    """Start a supervisor in a session of its own, and return when it answers requests.
 
     Raises:
-        OSError: It ended at once; its output is in `supervisor.log` in the directory.
+        OSError: The supervisor ended at once; its output is in `supervisor.log` in the directory.
     """
     config = directory / "supervisor.json"
     config.write_text(

@@ -11,8 +11,8 @@ class VisitCount:
     """The counts of a visit.
 
     Attributes:
-        keys: For which a visitor ran, once for each step.
-        failed: Those of them that are dead letters.
+        keys: Number of keys that a visitor ran for, counted once for each step.
+        failed: Number of these keys for which the visit became a dead letter.
     """
 
     keys: int = 0
@@ -32,6 +32,6 @@ def count_visits(into: Visits, visits: Iterable[pb.Visited]) -> None:
 
 
 def add_visits(into: Visits, others: Mapping[int, VisitCount]) -> None:
-    """Add the counts of others."""
+    """Add other counts, by id of the visit."""
     for number, count in others.items():
         into[number] = into.get(number, VisitCount()) + count
