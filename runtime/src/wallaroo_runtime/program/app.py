@@ -16,8 +16,8 @@ from wallaroo.emit.program import is_file, split_app
 from wallaroo_runtime.errors import USAGE, WORKER, RunError
 from wallaroo_runtime.worker.launch import ELF_BYTES, elf_machine, other_machine
 
-SHOWN = 8  # programs of a folder
-MAIN = "app.py"  # of a folder with a program in Python, as `wallaroo new` writes it
+SHOWN = 8  # programs of a folder that an error names
+MAIN = "app.py"  # main file of a folder with a program in Python, as `wallaroo new` writes it
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 
@@ -39,7 +39,7 @@ class App:
 
     Attributes:
         path: Absolute path of the file or directory.
-        target: How a Python front-end or worker learns what to load; empty for other kinds.
+        target: Argument from which a Python front-end or worker loads the program; empty for other kinds.
     """
 
     kind: AppKind
@@ -55,7 +55,7 @@ def resolve(app: str) -> App:
             worker binary; a topology file (`.json`); an archive (`.tar.gz`).
 
     Raises:
-        RunError: There is no such thing (R609), or the binary cannot run here (W404).
+        RunError: R609 if there is no such application; W404 if the binary cannot run here.
     """
     path = Path(app)
     if path.suffix == ".json" and path.is_file():
@@ -81,7 +81,7 @@ def resolve(app: str) -> App:
 
 
 def find_module(name: str) -> str:
-    """Return the file of a module as a program started here would find it, or an empty text; imports nothing."""
+    """Return the file that a program started here would import for a module, or an empty text; imports nothing."""
     search: Iterable[str] | None = [os.getcwd(), *(path or os.getcwd() for path in sys.path)]
     origin = ""
     for part in name.split("."):
@@ -126,7 +126,7 @@ def _reason(app: str, path: Path) -> str:
 
 
 def _here(folder: Path) -> str:
-    """Return `; FOLDER has NAMES` with the programs of a folder; nothing when it has none."""
+    """Return `; FOLDER has NAMES` with the programs of a folder; empty if it has none."""
     try:
         programs = sorted(each.name for each in folder.iterdir() if not each.name.startswith(".") and _is_program(each))
     except OSError:
@@ -143,7 +143,7 @@ def _is_program(path: Path) -> bool:
 
 
 def hint(path: Path) -> str:
-    """Return `; did you mean PATH?` when a file or directory of much the same name is there; else nothing."""
+    """Return `; did you mean PATH?` if a file or directory has a similar name; else an empty text."""
     folder = path.parent
     try:
         names = [each.name for each in folder.iterdir() if not each.name.startswith(".")]

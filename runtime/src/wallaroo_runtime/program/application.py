@@ -18,7 +18,7 @@ from wallaroo_runtime.topology.model import TcpSink, Topology
 from wallaroo_runtime.topology.override import BROKERS, override, parse_brokers, with_brokers
 from wallaroo_runtime.topology.secret import declare
 
-BROKERS_END = "_BROKERS"  # of the names of all variables with brokers
+BROKERS_END = "_BROKERS"  # the names of all variables with brokers end so
 PORT = re.compile(r":([0-9]{1,5})(?=,|\Z)")
 
 
@@ -27,7 +27,7 @@ class Application(NamedTuple):
 
     Attributes:
         path: The file or directory that the user named.
-        archive: The archive with its workers, when it is one.
+        archive: The archive with its workers, if the application is an archive.
     """
 
     topology: Topology
@@ -38,20 +38,20 @@ class Application(NamedTuple):
 def load_application(
     app: str, args: Sequence[str], inputs: str, outputs: str, tell: Callable[[str], None] = say_nothing
 ) -> Application:
-    """Return the topology of an application, and where it came from.
+    """Return an application: its topology, with its path and archive.
 
     Args:
         app: A Python file or module, a Go package directory, a worker binary, a topology file, or an archive.
-        args: What the application sees on its command line.
-        inputs: The value of `--in`; a program sees it itself, for a document it overrides the sources' addresses.
-        outputs: The value of `--out`, likewise for sinks.
-        tell: Called with what begins now and may take seconds.
+        args: Arguments of the application's own command line.
+        inputs: The value of `--in`. A program reads it itself; for a document it overrides the addresses of sources.
+        outputs: The value of `--out`, with the same effect for sinks.
+        tell: Called with a text before work that may take seconds.
 
     Raises:
-        RunError: There is no such application (R609), or it is not correct: every finding. An archive: R655.
-            The environment names what are no brokers: T211.
+        RunError: R609 if there is no such application; every finding if it is not correct; R655 if an archive cannot be
+            used; T211 if brokers in the environment are wrong.
     """
-    if brokers := os.environ.get(BROKERS):  # groups of Goka look at it when they are declared
+    if brokers := os.environ.get(BROKERS):  # groups of Goka read it when they are declared
         parse_brokers(BROKERS, brokers)
     resolved = resolve(app)
     path = Path(resolved.path)
@@ -73,7 +73,7 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diag
     """Return a finding (R743) for `--in` or `--out` when none of its ports is in the program's declaration.
 
     Args:
-        topology: What the program has declared.
+        topology: Topology that the program has declared.
         inputs: The value of `--in`.
         outputs: The value of `--out`.
     """
@@ -92,7 +92,7 @@ def check_runnable(topology: Topology) -> None:
     """Refuse a topology that cannot be run: sinks without the port of a receiver.
 
     Raises:
-        RunError: T211; every finding.
+        RunError: T211, one finding for each such sink.
     """
     findings = []
     for sink in topology.sinks():
@@ -104,10 +104,10 @@ def check_runnable(topology: Topology) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the content of a topology file, never much more than a document may have.
+    """Return the content of a topology file, at most one byte more than a document may have.
 
     Raises:
-        RunError: R616.
+        RunError: R616 if the file cannot be read.
     """
     try:
         if not path.is_file():  # opening a FIFO would wait for a writer for ever
@@ -123,7 +123,7 @@ def check_interface(topology: Topology) -> None:
     """Refuse a document whose pipelines were changed after a worker's front-end wrote it.
 
     Raises:
-        RunError: W403, for each worker, with what differs.
+        RunError: W403 for each such worker, with the differences.
     """
     expected = interface_hash(topology)
     findings = [

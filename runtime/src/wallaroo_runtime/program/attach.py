@@ -10,18 +10,18 @@ from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
 
 STAND_IN = "wallaroo_runtime.worker.attached_worker"
-# Who looks at a message in a debugger takes his time: no call takes too long.
+# A user takes long to look at a message in a debugger, so no call counts as hung.
 DEADLINE_MS = 24 * 60 * 60 * 1000
 
 
 def attached(topology: Topology, sockets: Mapping[str, Path]) -> Topology:
-    """Return the topology with processes in place of workers that others have started.
+    """Return the topology with stand-in processes for workers that others have started.
 
     Args:
-        sockets: Name of a worker to the Unix socket on which it serves, on this machine.
+        sockets: Unix sockets of such workers on this machine, by name of the worker.
 
     Raises:
-        RunError: R608, the topology has no worker of a name.
+        RunError: R608 if the topology has no worker with a name.
     """
     names = [worker.name for worker in topology.workers]
     for name in sockets:

@@ -19,7 +19,7 @@ from wallaroo_runtime.program.go import broken, run_go
 from wallaroo_runtime.program.module import go_environment, write_workspace
 from wallaroo_runtime.program.sdk import go_command, sdk_directory
 
-NAME_CHARACTERS = 60  # of a binary
+NAME_CHARACTERS = 60  # limit for the directory's name in that of a binary
 
 
 def build(
@@ -34,11 +34,12 @@ def build(
 
     Args:
         directory: The directory of the program's main package. It is only read.
-        output: Where the binary goes; by default into the user's cache, under a name made from its content, so
-            that a running worker's binary is never replaced.
+        output: Path of the binary; by default in the user's cache, under a name made from its content, so that a
+            running worker's binary is never replaced.
         goos: Operating system to build for; by default this one.
         goarch: Architecture to build for; by default this machine's.
-        static: Whether a program that needs cgo does not compile, rather than getting a binary for this machine alone.
+        static: Whether to refuse cgo: then a program that needs cgo does not compile. A binary with cgo only runs on
+            this platform.
 
     Returns:
         The absolute path of the binary.
@@ -79,7 +80,7 @@ def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) 
     """Run the SDK's `overlay` over the program; the files that it writes go to `work`."""
     if not directory.is_dir():
         raise broken(directory, "this is not a directory")
-    # The tool runs here, whatever the program is built for; it gets the target as its own default.
+    # The tool is compiled for this machine, whatever the program is built for; it reads the target as its default.
     native = {**environment, "GOWORK": "off", "CGO_ENABLED": "0"}
     target: dict[str, str] = {name: native.pop(name) for name in ("GOOS", "GOARCH") if name in native}
     make = [go, "build", "-buildvcs=false", "-o"]
@@ -97,7 +98,7 @@ def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) 
 
 
 def _workspace(go: str, version: str, directory: Path, work: Path, replace: dict[str, str]) -> Path:
-    """Write the workspace and the overlay file; return the latter."""
+    """Write workspace and overlay file; return the overlay file."""
     write_workspace(go, version, directory, work, replace)
     overlay = work / "overlay.json"
     overlay.write_text(json.dumps({"Replace": replace}), encoding="utf-8")

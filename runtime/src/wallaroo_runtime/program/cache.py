@@ -1,4 +1,4 @@
-"""The user's cache of worker binaries: bounded, and the entries used longest ago go first."""
+"""The user's cache of worker binaries: its size is bounded, and the entries used longest ago are removed first."""
 
 import hashlib
 import os
@@ -17,14 +17,14 @@ BOUND_BYTES = 1 << 30  # some sixty binaries of 17 MB
 def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_bytes: int = BOUND_BYTES) -> Path:
     """Return the binary that a compiler makes.
 
-    The go command knows best whether a binary is up to date, so each place has a file that it builds in place. What
-    is returned is that file under the hash of its content: a running worker's binary is never replaced.
+    The go command knows best whether a binary is up to date, so each place has a file that it builds in place. The
+    returned file is a copy under the hash of its content, so that a running worker's binary is never replaced.
 
     Args:
-        place: What is built, and what for; any text.
+        place: Any text that identifies the program and the target.
         name: File name of the binary.
-        compile_to: Makes the file at a path, or leaves it when it is up to date.
-        bound_bytes: What the cache may hold; what running workers need is kept all the same.
+        compile_to: Makes the file at a path, or leaves it if it is up to date.
+        bound_bytes: Limit for the size of the cache; binaries of running workers are kept in any case.
     """
     root = cache_directory() / "go"
     slot = root / "slot" / hashlib.sha256(place.encode()).hexdigest()[:32]
@@ -34,28 +34,28 @@ def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_by
         with locked(slot / "lock"):
             built = slot / name
             if built.exists():
-                _put(built, built, shutil.copy2)  # the compiler may write into it
+                _put(built, built, shutil.copy2)  # a copy: the compiler may write into the file
             compile_to(built)
             final = root / "binary" / hashlib.sha256(built.read_bytes()).hexdigest()[:32] / name
             final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             _put(*((final, built) if final.exists() else (built, final)), os.link)
-        now = time.time_ns()  # the kernel's own would be the last tick's
+        now = time.time_ns()  # the kernel itself would take the time of its last tick
         for used in (slot, final.parent):
             os.utime(used, ns=(now, now))
-    # Where another build goes on, that one looks after the bound when it is done.
+    # If another build is running, that one applies the bound at its end.
     with suppress(BlockingIOError), locked(root / "lock", TRY):
         _prune(root, bound_bytes)
     return final
 
 
 def _put(source: Path, target: Path, make: Callable[[Path, Path], object]) -> None:
-    """Put another name or copy of a file in the place of `target`."""
+    """Replace `target` by a link to a file, or by a copy of it."""
     temporary = target.with_suffix(".part")
     temporary.unlink(missing_ok=True)
     try:
         make(source, temporary)
     except OSError:
-        shutil.copy2(source, temporary)  # a file system without several names of a file
+        shutil.copy2(source, temporary)  # the file system has no hard links
     temporary.replace(target)
 
 
@@ -82,6 +82,6 @@ def _running() -> set[Path]:
     """Return the programs of the user's processes."""
     programs = set()
     for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # another user's, or gone
+        with suppress(OSError):  # the process is another user's, or has ended
             programs.add((process / "exe").readlink())
     return programs

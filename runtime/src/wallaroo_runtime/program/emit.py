@@ -31,7 +31,7 @@ class Emitted(NamedTuple):
     """The declaration of a program.
 
     Attributes:
-        libraries: The programs whose components it names, by the names of their workers.
+        libraries: The programs whose components it uses, by the names of their workers.
     """
 
     document: dict[str, Any]
@@ -62,18 +62,18 @@ def emit_all(
 ) -> Emitted:
     """Return the program's declaration; the output that the program prints goes to our stderr.
 
-    A Go program is built first. Programs whose components it names are run likewise, and their workers put into the
-    document.
+    A Go program is built first. Programs whose components it uses are run in the same way, and their workers are added
+    to the document.
 
     Args:
-        app: What `resolve` found; not a topology.
-        args: What the application sees on its command line, without a program name.
-        deadline_seconds: How long the setup of one program may take.
-        tell: Called with what begins now and may take seconds.
+        app: An application of `resolve` that is not a topology.
+        args: Arguments of the application's own command line, without a program name.
+        deadline_seconds: Limit for the setup of one program.
+        tell: Called with a text before work that may take seconds.
 
     Raises:
-        RunError: With exit code 3 and the program's faults (T201, T259 and T260 for components of others), or exit code
-            4 when a program cannot be run.
+        RunError: With exit code 3 and the program's faults (T201, T259 and T260 for components of other programs); with
+            exit code 4 if a program cannot be run.
     """
     result = run_front_end(app, args, deadline_seconds, tell)
     if "library" in result:
@@ -94,15 +94,15 @@ def join_programs(
     deadline_seconds: float,
     tell: Callable[[str], None] = say_nothing,
 ) -> dict[str, App]:
-    """Run the front-ends of other programs, and put their workers into the document of the one that names them.
+    """Run the front-ends of other programs, and add their workers to the document of the program that names them.
 
     Args:
-        document: Of the program that names them; changed.
-        programs: Name of the worker and target of each.
+        document: Document of the program that names them; it is changed.
+        programs: Targets of the programs, by the names of their workers.
         home: Directory of the program that names them.
-        args: What the application sees on its command line.
-        deadline_seconds: How long the setup of one program may take.
-        tell: As `emit_all`.
+        args: Arguments of the application's own command line.
+        deadline_seconds: Limit for the setup of one program.
+        tell: As for `emit_all`.
 
     Returns:
         The programs by the names of their workers.
@@ -120,14 +120,14 @@ def join_programs(
 def run_front_end(
     app: App, args: Sequence[str], deadline_seconds: float, tell: Callable[[str], None] = say_nothing
 ) -> dict[str, Any]:
-    """Return the document that one program writes in mode `emit`, its worker with the command that starts it.
+    """Return the document that one program writes in mode `emit`; its workers get the command that starts them.
 
     Raises:
         RunError: As `emit`.
     """
     tell(f"{'compiling Go in' if app.kind is AppKind.GO_DIRECTORY else 'reading'} {app.path}")
     if app.kind is AppKind.GO_DIRECTORY:
-        # Late: only Go programs need it.
+        # Imported late: only Go programs need it.
         from wallaroo_runtime.program.build import build
 
         app = replace(app, kind=AppKind.BINARY, path=str(Path(build(Path(app.path))).absolute()))
@@ -152,7 +152,7 @@ def own_workers(result: Any) -> list[Any]:
 
 
 def _refuse_other_wallaroo(app: App) -> None:
-    """Look where the child will look: after that it is too late, since it imports the wrong package itself."""
+    """Refuse another package `wallaroo` on the child's path, because the child would import that itself."""
     directory = os.path.dirname(app.path) if app.kind is AppKind.PYTHON_FILE else os.getcwd()
     path = os.environ.get("PYTHONPATH")
     file = other_wallaroo([directory, *(path.split(os.pathsep) if path else ())])
@@ -161,7 +161,7 @@ def _refuse_other_wallaroo(app: App) -> None:
 
 
 def _run(command: Sequence[str], args: Sequence[str], file: Path, deadline_seconds: float, path: str) -> str:
-    """Run the front-end to its end; returns how it ended."""
+    """Run the front-end to its end; returns a text about that end."""
     added = {"WALLAROO_MODE": "emit", "WALLAROO_ARGS": json.dumps(list(args)), "WALLAROO_EMIT_FILE": str(file)}
     sys.stdout.flush()
     try:

@@ -19,21 +19,21 @@ _NOT_FETCHED = re.compile(r"(?:module lookup disabled by GOPROXY|Get \"https?://
 
 
 def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> str:
-    """Run a command of the go toolchain and return its output; say so when that takes long.
+    """Run a command of the go toolchain and return its output; notify the user if that takes long.
 
     Args:
         command: The command and its arguments.
-        directory: Where it runs; places in its messages are relative to it.
+        directory: Directory of the command; places in its messages are relative to this directory.
 
     Raises:
-        RunError: W407, or R697 when a module was not to be had.
+        RunError: W407; R697 if a module cannot be fetched; R742 if a disk is full.
     """
     pipe = subprocess.PIPE
     try:
         with (
             TemporaryDirectory(
                 prefix="wallaroo-go-", ignore_cleanup_errors=True
-            ) as work,  # go that is killed leaves its
+            ) as work,  # go leaves its files if it is killed
             subprocess.Popen(
                 command, cwd=directory, env={"GOTMPDIR": work, **environment}, stdout=pipe, stderr=pipe, text=True
             ) as process,
@@ -48,7 +48,7 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
 
 
 def _said(process: "subprocess.Popen[str]") -> tuple[str, str]:
-    """Wait until a command is done; the user is notified when that takes long."""
+    """Wait until a command is done; the user is notified if that takes long."""
     try:
         return process.communicate(timeout=NOTE_SECONDS)
     except subprocess.TimeoutExpired:
@@ -57,7 +57,7 @@ def _said(process: "subprocess.Popen[str]") -> tuple[str, str]:
 
 
 def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Wait until a command is done; one that is too slow is killed."""
+    """Wait until a command is done; a command that is too slow is killed."""
     try:
         return process.communicate(timeout=BUILD_SECONDS)
     except BaseException:
@@ -66,7 +66,7 @@ def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 def broken(directory: Path, output: str) -> RunError:
-    """Make W407 of the compiler's output, at the first place in it; R697: a module is missing; R742: a disk is full."""
+    """Return W407 with the compiler's output at its first place; R697 if a module is missing; R742 on a full disk."""
     if match := _NOT_FETCHED.search(output):
         return RunError.of("R697", WORKER, reason=match[0])
     if full := next(filter(_FULL.search, output.splitlines()), ""):

@@ -1,8 +1,8 @@
 """Packages that a Go program finds by their place: below `src`, as Wallaroo's programs do, or in a `vendor` folder.
 
-Go has found packages by modules alone since its version 1.16, and has vendor folders of workspaces alone. So each
-package that a program imports in the former way becomes a module of its own in the workspace of the build. Packages of
-the standard library and of the SDK come first, then those of the program's modules, as they do with `go`.
+Since version 1.16 Go finds packages only by modules, and in a workspace it uses only the workspace's vendor folder. So
+each package that a program imports in the former way becomes a module of its own in the workspace of the build.
+Packages of the standard library and of the SDK come first, then packages of the program's modules, as with `go`.
 """
 
 import re
@@ -25,8 +25,8 @@ def packages_by_place(
         program: The directory of the main package.
         modules: The directories of the program's modules, by their paths.
         standard: The directory of the standard library.
-        sdk: Paths of the SDK's module and of those that it needs.
-        has_module: Whether the program has a go.mod: then a path with a host is one of a module, unless it is vendored.
+        sdk: Paths of the SDK's module and of the modules that it needs.
+        has_module: Whether the program has a go.mod; then a path with a host is one of a module, unless it is vendored.
     """
     packages: dict[str, Path] = {}
     seen, left = {program}, [program]
@@ -48,7 +48,7 @@ def packages_by_place(
 
 
 def _in_modules(path: str, modules: Mapping[str, Path]) -> Path | None:
-    """Return where a module of the program has a package."""
+    """Return the directory in which a module of the program has a package."""
     for root in sorted(modules, key=len, reverse=True):
         if is_in(path, root) and _has_go(directory := modules[root] / path[len(root) + 1 :]):
             return directory
@@ -56,13 +56,13 @@ def _in_modules(path: str, modules: Mapping[str, Path]) -> Path | None:
 
 
 def _is_nested(package: Path, roots: Collection[Path]) -> bool:
-    """Return whether a go.mod that the program does not use lies nearer to a package than those that it uses."""
+    """Return whether a go.mod that the program does not use is nearer to a package than every go.mod that it uses."""
     nearest = next(above for above in (package, *package.parents) if above in roots or (above / "go.mod").is_file())
     return nearest not in roots
 
 
 def _place(path: str, folder: Path, program: Path, *, has_module: bool) -> Path | None:
-    """Return where Go's former layout has a package for one that imports it."""
+    """Return the directory of a package in Go's former layout, for an import in `folder`."""
     for above in (folder, *folder.parents):
         if _has_go(directory := above / "vendor" / path):
             return directory
@@ -77,7 +77,7 @@ def _has_go(folder: Path) -> bool:
 
 
 def _imports(folder: Path) -> Iterator[str]:
-    """Yield the paths that the Go files of a package import, but for its tests."""
+    """Yield the paths that the Go files of a package import, without its tests."""
     for file in sorted(folder.glob("*.go")):
         if file.name.endswith("_test.go"):
             continue
@@ -94,7 +94,7 @@ def imports_of(code: str) -> Iterator[str]:
     is_import, is_open = False, False
     for text, keyword, bracket, other in _CODE.findall(code):
         if other:
-            return  # imports stand before all else
+            return  # no imports can follow
         if keyword:
             is_import = True
         elif bracket:

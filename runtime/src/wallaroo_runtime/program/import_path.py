@@ -26,7 +26,7 @@ def is_sdk(path: str) -> bool:
 
 
 def nested_in(files: Iterable[Path]) -> set[str]:
-    """Return which of the nested modules Go files import."""
+    """Return the names of the nested modules that Go files import."""
     texts = (file.read_text(encoding="utf-8", errors="replace") for file in files)
     return {name for text in texts for name in _IMPORT.findall(text)}.intersection(NESTED)
 

@@ -28,15 +28,15 @@ GIT_SECONDS = 30
 def init(directory: Path) -> list[Path]:
     """Make plain go tools (`go vet`, `go test`, editors) work in a program's directory.
 
-    Where the SDK is differs from machine to machine, so a go.work names it, which git ignores. The nearest go.mod is
-    the program's; without one it gets its own. Files that are there are amended, not replaced. git ignores what
-    `go build` makes, too.
+    The directory of the SDK differs from machine to machine, so a go.work names it, and git ignores this file. The
+    nearest go.mod is the program's; if there is none, the program gets one. Existing files are amended, not replaced.
+    git ignores the output of `go build`, too.
 
     Returns:
-        The files written.
+        The files that were written.
 
     Raises:
-        RunError: R780 (the program's go.work is committed), W407, W408 or R697.
+        RunError: R780 if the program's go.work is committed; W407, W408 or R697 if go fails.
     """
     directory = directory.resolve()
     go, _ = go_command()
@@ -51,7 +51,7 @@ def init(directory: Path) -> list[Path]:
     file = find_workspace(go, module) or module / "go.work"
     written += _write_workspace(go, module, file)
     if module / "go.mod" in written and (needed := read_workspace(go, file).get("Go")):
-        run_go([go, "mod", "edit", f"-go={needed}"], module, go_environment())  # as the SDK's modules need
+        run_go([go, "mod", "edit", f"-go={needed}"], module, go_environment())  # the SDK's modules need it
     if _ignore(directory / ".gitignore", _built(go, directory, str(file))) and directory / ".gitignore" not in written:
         written.append(directory / ".gitignore")
     if os.environ.get("GOWORK", "") not in ("", str(file)):
@@ -60,7 +60,7 @@ def init(directory: Path) -> list[Path]:
 
 
 def _without_sdk(go: str, file: Path) -> bool:
-    """Remove directories of the SDK from a go.mod, where earlier versions put them; returns whether there was one."""
+    """Remove the SDK's directories, which earlier versions wrote into a go.mod; returns whether there was one."""
     content = json.loads(run_go([go, "mod", "edit", "-json", str(file)], file.parent, go_environment()))
     names = [
         path
@@ -74,10 +74,10 @@ def _without_sdk(go: str, file: Path) -> bool:
 
 
 def _write_workspace(go: str, module: Path, file: Path) -> list[Path]:
-    """Make a go.work name a module and the SDK of this installation, in place of another one's; returns the files.
+    """Make a go.work name a module and the SDK of this installation instead of another SDK; returns the changed files.
 
     Raises:
-        RunError: R780, it is committed.
+        RunError: R780 if the go.work is committed.
     """
     if _git(file.parent, "ls-files", "--error-unmatch", file.name):
         raise RunError.of("R780", USAGE, path=file)
@@ -89,7 +89,7 @@ def _write_workspace(go: str, module: Path, file: Path) -> list[Path]:
     ]
     if edits:
         run_go([go, "work", "edit", *edits, str(file)], module, go_environment())
-    # Unlike `go work edit` it raises the version of Go to what the modules need.
+    # Unlike `go work edit`, this raises the version of Go to the version that the modules need.
     run_go([go, "work", "use", ".", *map(str, sdk_modules(module))], module, go_environment(str(file)))
     ignore = file.parent / ".gitignore"
     return [file, ignore] if _ignore(ignore, [file.name, f"{file.stem}.work.sum"]) else [file]
@@ -100,14 +100,14 @@ def _is_of_another_machine(path: str) -> bool:
 
 
 def _built(go: str, directory: Path, workspace: str) -> list[str]:
-    """Return the output of `go build` that git shall ignore: the program, whose name is that of its path."""
+    """Return the output of `go build`, for git to ignore: the binary, which has the last name of the program's path."""
     listing = [go, "list", "-e", "-find", "-f", "{{.Target}}", "."]
     name = Path(run_go(listing, directory, go_environment(workspace)).strip()).name
     return [f"/{name}"] if name and not (directory / name).is_dir() else []
 
 
 def _ignore(file: Path, names: list[str]) -> bool:
-    """Name files in a .gitignore, unless git ignores them; returns whether it was changed."""
+    """Add files to a .gitignore, unless git ignores them already; returns whether it was changed."""
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     added = [
         name for name in names if name not in text.splitlines() and not _git(file.parent, "check-ignore", "-q", name)
@@ -119,7 +119,7 @@ def _ignore(file: Path, names: list[str]) -> bool:
 
 
 def _git(directory: Path, *arguments: str) -> bool:
-    """Return whether a command of git says yes; without git nothing is tracked, and nothing ignored."""
+    """Return whether a command of git succeeds; without git no file is tracked or ignored."""
     git = shutil.which("git")
     if git is None:
         return False

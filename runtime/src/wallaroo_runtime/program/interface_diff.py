@@ -1,4 +1,4 @@
-"""Finds in which parts a topology and the program that it names differ, where their hashes do."""
+"""Finds the parts in which a topology and the program that it names differ, if their hashes differ."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,10 +17,10 @@ MAX_LINES = 20
 
 
 def explained(error: RunError, topology: Topology) -> RunError:
-    """Return the error with the differing parts below each finding that two interface hashes differ.
+    """Return the error with the differing parts added to each finding about different interface hashes.
 
-    The worker's program is run once more, in emit mode, to see what it declares; where it cannot be, the finding says
-    why.
+    The worker's program is run once more, in emit mode, to get its declaration; if that fails, the finding has the
+    reason.
     """
     findings = [_explained(finding, topology) for finding in error.diagnostics]
     return RunError(findings, error.exit_code)
@@ -28,7 +28,7 @@ def explained(error: RunError, topology: Topology) -> RunError:
 
 @contextmanager
 def explaining(topology: Topology) -> Iterator[None]:
-    """Give a block whose errors come explained."""
+    """Run a block, and explain its errors as `explained` does."""
     try:
         yield
     except RunError as error:

@@ -1,4 +1,4 @@
-"""The interpreter of `spark.wallaroo.worker.python`: whether it can run the workers of an application, and why not."""
+"""Checks that the interpreter of `spark.wallaroo.worker.python` can run the workers of an application."""
 
 import subprocess
 import sys
@@ -18,12 +18,12 @@ def check_interpreter(python: str, topology: Topology, *, is_here: bool, is_pack
     """Refuse an interpreter of `spark.wallaroo.worker.python` that cannot run the application's workers.
 
     Args:
-        python: What it names; empty: nothing.
-        is_here: Whether the workers are processes of this machine, so that there is something to look at.
-        is_packed: Whether they bring their own libraries.
+        python: Value of the setting; empty if it is not set.
+        is_here: Whether the workers are processes of this machine, so that the interpreter can be checked.
+        is_packed: Whether the workers bring their own libraries.
 
     Raises:
-        RunError: R608, the application has no worker in Python; W404, it cannot run one.
+        RunError: R608 if the application has no worker in Python; W404 if the interpreter cannot run one.
     """
     if not python:
         return
@@ -40,10 +40,10 @@ def check_interpreter(python: str, topology: Topology, *, is_here: bool, is_pack
 
 
 def missing_modules(python: str, names: tuple[str, ...]) -> list[str]:
-    """Return which of these modules an interpreter does not find.
+    """Return the modules among `names` that an interpreter does not find.
 
     Raises:
-        RunError: W404, it cannot be executed, or is no Python.
+        RunError: W404 if the interpreter cannot be executed, or is no Python.
     """
     try:
         done = subprocess.run([python, LOOK, *names], capture_output=True, check=False, timeout=FIND_S)

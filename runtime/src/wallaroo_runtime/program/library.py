@@ -23,11 +23,11 @@ def find_library(worker: str, home: Path, target: str) -> App:
 
     Args:
         worker: Name of the worker.
-        home: Directory of the program that names it; paths are relative to that.
+        home: Directory of the program that names it; paths are relative to this directory.
         target: A Python file or module, a Go package directory, or a worker binary.
 
     Raises:
-        RunError: R609, when there is none.
+        RunError: R609 if there is no such program.
     """
     file, colon, function = target.partition(":")
     path = home / file
@@ -42,11 +42,11 @@ def join_libraries(document: dict[str, Any], results: Mapping[str, tuple[str, Js
     """Put the workers of libraries into the document of the program that uses them.
 
     Args:
-        document: Of the program; changed.
-        results: Name of a worker to the path of its program and what that wrote in mode `emit`.
+        document: Document of the program; it is changed.
+        results: Path of each library and its document of mode `emit`, by name of the worker.
 
     Raises:
-        RunError: T259, T260: every component that is not what a step needs.
+        RunError: T259 or T260 for each component that does not fit its step.
     """
     findings = []
     steps = [step for pipeline in document["pipelines"] for step in pipeline["steps"]]
@@ -123,7 +123,7 @@ def _outputs_text(outputs: Mapping[str, str]) -> str:
 
 
 def _entry(library: Json, name: str, steps: list[Any]) -> dict[str, Any]:
-    """Return the worker's entry; its components stand at the paths of the steps that name them."""
+    """Return the worker's entry; its components have the paths of the steps that name them."""
     known = {component["name"]: component for component in library["components"]}
     components = []
     for step in steps:

@@ -1,4 +1,4 @@
-"""The Go modules of a program: its go.mod, its workspace, and those of the SDK."""
+"""The Go modules of a program: its own module, the modules of its workspace, and the SDK's modules."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from wallaroo_runtime.program.gopath import packages_by_place
 from wallaroo_runtime.program.import_path import MODULE, go_files, is_sdk, nested_in
 from wallaroo_runtime.program.sdk import sdk_directory
 
-# Of a program without a go.mod, whatever its directory is called. The domain is one that nobody fetches from.
+# Module of a program without a go.mod, whatever its directory is called. Nothing is ever fetched from this domain.
 NEW_PATH = "wallaroo.local/program"
 NEW_MODULE = f"module {NEW_PATH}\n\ngo 1.24.0\n"
 _REQUIRED = re.compile(r"^(?:require)?\s+(\S+) v\d", re.MULTILINE)
@@ -30,7 +30,7 @@ def find_module(directory: Path) -> Path | None:
 def find_workspace(go: str, module: Path) -> Path | None:
     """Return the user's go.work that has a module: the one that GOWORK names, else the nearest one above.
 
-    A go.work that does not name the module is none for it: go commands refuse to work there.
+    A go.work that does not name the module does not count, because go commands refuse to work there.
     """
     named = os.environ.get("GOWORK", "")
     if named == "off":
@@ -44,7 +44,7 @@ def read_workspace(go: str, file: Path) -> dict[str, Any]:
     """Return a go.work as `go work edit -json` prints it.
 
     Raises:
-        RunError: W407, it cannot be parsed.
+        RunError: W407 if the file cannot be parsed.
     """
     printed = run_go([go, "work", "edit", "-json", str(file)], file.parent, go_environment())
     content: dict[str, Any] = json.loads(printed)
@@ -57,7 +57,7 @@ def used(file: Path, content: Mapping[str, Any]) -> list[Path]:
 
 
 def sdk_modules(*modules: Path) -> list[Path]:
-    """Return the directories of the SDK's modules that a program of modules needs, of this installation."""
+    """Return the directories of the SDK's modules, in this installation, that a program with some modules needs."""
     files = chain.from_iterable(map(go_files, modules))
     return [sdk_directory(), *(sdk_directory() / name for name in sorted(nested_in(files)))]
 
@@ -68,7 +68,7 @@ def _sdk_required() -> set[str]:
 
 
 def module_path(directory: Path) -> str:
-    """Return the path of the module in a directory; empty: there is none."""
+    """Return the path of the module in a directory; empty if there is none."""
     try:
         match = _MODULE_LINE.search((directory / "go.mod").read_text(encoding="utf-8"))
     except OSError:
@@ -80,10 +80,10 @@ def write_workspace(go: str, version: str, program: Path, work: Path, replace: d
     """Write the workspace of a build into `work`: the program's module, its user's workspace, and the SDK.
 
     Args:
-        version: Its version, e.g. `go1.26.1`.
+        version: Version of the go command, e.g. `go1.26.1`.
         program: The directory of the main package.
         work: Directory of the new go.work.
-        replace: What the compiler reads instead of which file; a go.mod is added where one cannot be used as it is.
+        replace: Files that the compiler reads instead of others; a go.mod that cannot be used as it is gets an entry.
     """
     module = find_module(program) or program
     workspace = find_workspace(go, module)
@@ -120,7 +120,7 @@ def write_workspace(go: str, version: str, program: Path, work: Path, replace: d
 
 
 def go_environment(workspace: str = "off") -> dict[str, str]:
-    """Return the environment of go commands, whatever a user's says of modules; no toolchain is fetched."""
+    """Return the environment of go commands, without a user's settings of modules; no toolchain is fetched."""
     return {**os.environ, "GOWORK": workspace, "GOFLAGS": "", "GO111MODULE": "on", "GOTOOLCHAIN": "local"}
 
 
@@ -141,7 +141,7 @@ def _new_path(program: Path, placed: Mapping[str, Path]) -> str:
 
 
 def _placed_modules(placed: Mapping[str, Path], standard: Path, work: Path, replace: dict[str, str]) -> list[Path]:
-    """Return the modules of packages that are found by their place: their own, else one is made for each package."""
+    """Return the modules of packages that are found by their place: existing modules, or a new one for a package."""
     modules = []
     for path, folder in placed.items():
         root = find_module(folder)
@@ -154,10 +154,10 @@ def _placed_modules(placed: Mapping[str, Path], standard: Path, work: Path, repl
 
 
 def _mend(go: str, file: Path, standard: Path, work: Path, replace: dict[str, str]) -> None:
-    """Put a copy in place of a go.mod that go could not use.
+    """Replace a go.mod that go could not use by a copy.
 
-    It replaces modules by what is on another machine, names the SDK, has its requirements in a vendor folder, or has
-    the name of a package of the standard library.
+    Such a go.mod replaces modules by directories of another machine, names the SDK, has its requirements in a vendor
+    folder, or has the name of a package of the standard library.
     """
     text = file.read_text(encoding="utf-8") if str(file) not in replace else ""
     is_vendored = (file.parent / "vendor" / "modules.txt").is_file()
@@ -167,7 +167,7 @@ def _mend(go: str, file: Path, standard: Path, work: Path, replace: dict[str, st
     content = json.loads(run_go([go, "mod", "edit", "-json", str(file)], file.parent, go_environment()))
     gone = [entry["Old"] for entry in content["Replace"] or () if _is_gone(entry, file)]
     edits = [f"-dropreplace={_name(old)}" for old in gone]
-    # A workspace has the SDK, and still go would look for what a module requires.
+    # A workspace has the SDK, but go would still look for the modules that a go.mod requires.
     required = [entry["Path"] for entry in content["Require"] or ()]
     edits += [
         f"-droprequire={path}" for path in required if is_sdk(path) or (is_vendored and path not in _sdk_required())
@@ -182,7 +182,7 @@ def _mend(go: str, file: Path, standard: Path, work: Path, replace: dict[str, st
 
 
 def _is_gone(entry: Mapping[str, Any], file: Path) -> bool:
-    """Return whether a replacement is left out; `wallarooapi` is always that of this installation."""
+    """Return whether a replacement is left out; `wallarooapi` always comes from this installation."""
     if is_sdk(entry["Old"]["Path"]):
         return True
     path = Path(entry["New"]["Path"])
@@ -208,5 +208,5 @@ def _name(module: Mapping[str, str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    # Go's strings have no surrogates, which JSON would make of what is not ASCII.
+    # Go's strings have no surrogates, which JSON would write for characters that are not ASCII.
     return json.dumps(text, ensure_ascii=False)

@@ -48,14 +48,14 @@ COMPRESSION = 6
 
 @dataclass(frozen=True, slots=True)
 class PackOptions:
-    """The content of a packed archive.
+    """The options of `wallaroo pack`.
 
     Attributes:
         app: A Python file or module, a Go package directory, or a worker binary.
-        output: The archive; replaced when it is there.
-        args: What the application sees on its command line.
-        architectures: Of Go programs and of Python wheels: `amd64`, `arm64`.
-        requirements: Of a Python program; None: `requirements.txt` in its directory, if it is there.
+        output: Path of the archive, which is replaced if it exists.
+        args: Arguments of the application's own command line.
+        architectures: Processors for Go programs and Python wheels: `amd64`, `arm64`.
+        requirements: Requirements of a Python program; None for `requirements.txt` in its directory, if it exists.
         include: Patterns of further files in the program's directory, as `Path.glob` reads them.
     """
 
@@ -71,13 +71,13 @@ def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> Arc
     """Write the archive of an application; the same input gives the same bytes.
 
     Args:
-        tell: Called with what begins now and may take minutes.
+        tell: Called with a text before work that may take minutes.
 
     Returns:
-        What the archive says of itself.
+        The manifest of the archive.
 
     Raises:
-        RunError: The application is not correct, does not compile, or R658.
+        RunError: The application is not correct or does not compile; R658 if it cannot be packed.
     """
     app = resolve(options.app)
     if app.kind in (AppKind.TOPOLOGY, AppKind.ARCHIVE):
@@ -119,10 +119,10 @@ class Packed:
     Attributes:
         worker: Name of its worker.
         files: Its files, by their names in the archive.
-        command: How its worker is started.
-        directory: Where.
-        platforms: For which it is; empty: for all.
-        requirements: What else it needs, if it is in Python.
+        command: Command that starts its worker.
+        directory: Working directory of its worker.
+        platforms: Platforms on which it runs; empty for all.
+        requirements: File with its further requirements, if it is in Python.
     """
 
     worker: str
@@ -142,7 +142,7 @@ def _program(
 
 
 def _dependencies(app: App, packed: Sequence[Packed], options: PackOptions, work: Path) -> dict[str, Path]:
-    """Return the wheels that the Python programs need, and the SDK; nothing where they need none."""
+    """Return the wheels that the Python programs need, and the SDK; empty if they need no wheels."""
     wanted = {program.requirements for program in packed if program.requirements is not None}
     if not wanted:
         return {}
@@ -155,7 +155,7 @@ def _dependencies(app: App, packed: Sequence[Packed], options: PackOptions, work
 
 
 def _platforms(output: Path, packed: Sequence[Packed]) -> tuple[str, ...]:
-    """Return the platforms for which every program is; empty: all."""
+    """Return the platforms on which all programs run; empty for all platforms."""
     limited = [program.platforms for program in packed if program.platforms]
     common = [name for name in limited[0] if all(name in each for each in limited)] if limited else []
     if limited and not common:
@@ -222,7 +222,7 @@ def _binaries(app: App, options: PackOptions, prefix: str, worker: str, *, tell:
         architectures = sorted(options.architectures)
         tell(f"compiling Go in {app.path} for {' and '.join(architectures)}; --arch limits it to fewer")
         compile_for = partial(build, Path(app.path), goos="linux", static=True)
-        with ThreadPoolExecutor() as pool:  # each waits for a compiler of its own
+        with ThreadPoolExecutor() as pool:  # each thread waits for its own compiler
             binaries = pool.map(lambda architecture: compile_for(goarch=architecture), architectures)
             built = {f"linux-{each}": path for each, path in zip(architectures, binaries, strict=True)}
     else:
@@ -243,7 +243,7 @@ def _member(name: str, path: Path) -> Member:
 def _write(output: Path, manifest: ArchiveManifest, files: Mapping[str, Path]) -> None:
     temporary = output.with_name(output.name + ".part")
     try:
-        # Neither name nor time of the file, nor anything of this machine: the bytes follow from the content alone.
+        # Name and time of the file and facts of this machine are left out, so the bytes depend on the content alone.
         with (
             temporary.open("wb") as raw,
             gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=COMPRESSION, mtime=0) as stream,

@@ -1,4 +1,4 @@
-"""Fetches the wheels that a Python application needs, and writes down which ones with their hashes."""
+"""Fetches the wheels that a Python application needs, and writes a lock file with their hashes."""
 
 import re
 import subprocess
@@ -29,15 +29,15 @@ def fetch_wheels(requirements: Path, platforms: Sequence[str], folder: Path) -> 
     """Fetch the wheels of a requirements file, and of the Python SDK's worker, for each platform.
 
     Args:
-        requirements: As pip reads it; with hashes pip compares them.
-        platforms: As archives name them.
-        folder: Empty; the wheels are kept there.
+        requirements: Requirements file of pip; if it has hashes, pip compares them.
+        platforms: Platforms, as archives name them.
+        folder: Empty folder, in which the wheels are kept.
 
     Returns:
-        Name in the archive of each wheel and of `requirements.lock`, to the file.
+        Files of the wheels and of `requirements.lock`, by their names in the archive.
 
     Raises:
-        RunError: R658 with what pip said.
+        RunError: R658 with the error of pip.
     """
     wheels: dict[str, Path] = {}
     for platform in platforms:

@@ -18,7 +18,7 @@ def sdk_directory() -> Path:
     """Return the directory of the Go module `wallarooapi`: of the checkout, else of the installed package.
 
     Raises:
-        RunError: I901, the installation is not complete.
+        RunError: I901 if the installation is not complete.
     """
     package = Path(__file__).resolve().parents[1]
     places = (package.parents[2] / "api" / "go", package / "_sdk" / "go")
@@ -34,7 +34,7 @@ def go_command() -> tuple[str, str]:
     """Return the path of the go command and its version, e.g. `go1.26.1`.
 
     Raises:
-        RunError: W408, there is no usable go command.
+        RunError: W408 if there is no usable go command.
     """
     go = shutil.which("go")
     if go is None:

@@ -20,12 +20,12 @@ NEVER = {"__pycache__", "node_modules", "vendor", "testdata"}
 class ProgramFiles:
     """The source files of a program as it was loaded, and whether they have changed since.
 
-    A Python program is the Python files in its folder, and in the folders below as long as each has some; a module's
-    folder is the one that it is imported from. A Go program is the Go files of its module; a worker binary, topology
-    or archive is that file.
+    A Python program has the Python files in its folder, and in the folders below as long as each has some; the folder
+    of a module is the one from which it is imported. A Go program has the Go files of its module. A worker binary,
+    topology or archive is one file.
 
     Args:
-        app: As `resolve` takes it.
+        app: The application, as `resolve` takes it.
 
     Example:
         >>> import tempfile
@@ -44,10 +44,10 @@ class ProgramFiles:
         self._loaded = self._last = seen(app)
 
     def have_changed(self, settle_s: float = LOOK_S) -> bool:
-        """Return whether they are others than at the last change, and an editor has written all of them.
+        """Return whether the files have changed since the last True, and an editor has written all of them.
 
         Args:
-            settle_s: So long nothing more may change; looks are at least so far apart, too.
+            settle_s: Seconds in which nothing more may change, and least time between two looks.
         """
         if time.monotonic() - self._looked_at < settle_s:
             return False
@@ -59,14 +59,14 @@ class ProgramFiles:
 
 
 def seen(app: str) -> dict[str, tuple[int, int]]:
-    """Return time of change and size of each file of a program, by path; none: there is no such program now."""
+    """Return time of change and size of each file of a program, by path; empty if there is no such program now."""
     states = {}
     try:
         for path in _files(app):
-            with suppress(OSError):  # gone meanwhile, or a link to nothing
+            with suppress(OSError):  # the file was removed meanwhile, or is a link to nothing
                 status = path.stat()
                 states[str(path)] = (status.st_mtime_ns, status.st_size)
-    except (OSError, RunError):  # an editor puts the file in its place in two steps
+    except (OSError, RunError):  # an editor may replace the file in two steps
         return {}
     return states
 
@@ -90,8 +90,8 @@ def _of_folder(root: Path, suffixes: set[str], *, needs_some: bool) -> Iterator[
 
     Args:
         root: The folder.
-        suffixes: Of the files.
-        needs_some: Whether a folder below without such a file is left out with all that is in it.
+        suffixes: Suffixes of the files.
+        needs_some: Whether to leave out a lower folder without such a file, and everything in it.
     """
     count = 0
     for folder, folders, names in os.walk(root):
