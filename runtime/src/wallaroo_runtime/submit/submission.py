@@ -1,7 +1,7 @@
 """Runs spark-submit for a driver on the cluster, and reports the fate of the application there.
 
-What spark-submit and YARN's client write is for their developers; here it becomes a line for each change of state and,
-when the application has failed, one error with the exit code of the driver.
+The output of spark-submit and YARN's client is for their developers. Here it becomes a line for each change of state
+and, if the application has failed, one error with the exit code of the driver.
 """
 
 import re
@@ -46,7 +46,7 @@ class Submission:
         """Run until the application has ended, or until a signal ends spark-submit; the application then goes on.
 
         Raises:
-            RunError: R685 with the driver's exit code, it has failed or was not taken.
+            RunError: R685 with the driver's exit code if the application has failed or was not accepted.
         """
         before = handle_ending(self._forward)
         try:
@@ -63,7 +63,7 @@ class Submission:
         return 0
 
     def _run(self) -> int:
-        # Of its own session: what a terminal sends to all must reach it once.
+        # It has a session of its own, so that a signal of the terminal to all processes reaches it only once.
         self._child = child = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             errors="replace", start_new_session=True,

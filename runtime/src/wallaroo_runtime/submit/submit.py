@@ -26,15 +26,15 @@ CLUSTER_KINDS = ("yarn", "k8s://")
 LIMIT, WINDOW_S = 10, 600.0
 BACKOFF = Backoff(1.0, 30.0)
 INTERRUPTED = SIGNALLED + signal.SIGINT
-# What a driver says of a fault that the next one would find again, or of a signal that ended its start.
+# Exit codes of a driver with a fault that the next driver would find again, or with a start that a signal has ended.
 FINAL = frozenset({0, USAGE, TOPOLOGY, *(SIGNALLED + number for number in SIGNALS)})
 
 
 def check_deploy_mode(master: str, deploy_mode: str) -> None:
-    """Refuse cluster mode where Spark has none for Python.
+    """Refuse cluster mode if Spark has none for Python at a master.
 
     Raises:
-        RunError: R608.
+        RunError: R608 if Spark has none.
     """
     if deploy_mode == "cluster" and not master.startswith(CLUSTER_KINDS):
         raise RunError.of(
@@ -49,7 +49,7 @@ def client_command(arguments: Sequence[str]) -> list[str]:
     """Return the command whose process is the driver; PySpark starts the JVM next to it through spark-submit.
 
     Args:
-        arguments: Of `wallaroo run`.
+        arguments: Arguments of `wallaroo run`.
     """
     return module_command(sys.executable, "wallaroo_runtime.cli.driver", "run", *arguments)
 
@@ -67,10 +67,11 @@ def cluster_command(
 
     Args:
         app: The archive or topology; spark-submit gives it to the driver.
-        master: As spark-submit takes it.
-        settings: Of the driver's JVM, unless the user has set them.
-        arguments: Of `wallaroo run`, without application and master.
-        files: Further ones that the driver gets, which `arguments` name without a directory.
+        master: Spark master, as spark-submit takes it.
+        conf: Settings of the user.
+        settings: Settings of the driver's JVM, used unless the user has set them.
+        arguments: Arguments of `wallaroo run`, without application and master.
+        files: Further files for the driver, which `arguments` name without a directory.
     """
     pyspark = find_spec("pyspark")
     assert pyspark is not None and pyspark.origin is not None
@@ -85,11 +86,11 @@ def cluster_command(
 
 
 class DriverKeeper:
-    """Runs a driver, and runs it again when it fails.
+    """Runs a driver, and runs it again if it fails.
 
     Args:
-        says_ready: Whether a line that it prints says that it is initialized.
-        restarts: Whether it is run again.
+        says_ready: Returns whether a line of its output means that the driver is initialized.
+        restarts: Whether a failed driver is run again.
     """
 
     def __init__(self, command: Sequence[str], says_ready: Callable[[str], bool], *, restarts: bool) -> None:
@@ -101,10 +102,10 @@ class DriverKeeper:
     def run(self) -> int:
         """Run until the driver ends for good; returns its exit code.
 
-        A driver that fails before any was initialized is not run again: it would fail again.
+        If a driver fails before any driver was initialized, it is not run again, because it would fail again.
 
         Raises:
-            RunError: R661, it has failed too often.
+            RunError: R661 if drivers have failed too often.
         """
         before = handle_ending(self._forward)
         try:
@@ -134,8 +135,8 @@ class DriverKeeper:
                 return INTERRUPTED
 
     def _run_once(self) -> int:
-        """Run one driver to its end, passing on its output."""
-        # Of its own session: what a terminal sends to all must reach it once.
+        """Run one driver to its end, and pass on its output."""
+        # It has a session of its own, so that a signal of the terminal to all processes reaches it only once.
         self._child = child = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
             preexec_fn=dying_with_parent(signal.SIGTERM),  # noqa: PLW1509 - no other thread runs
@@ -158,6 +159,6 @@ class DriverKeeper:
     def _forward(self, number: int, frame: Any) -> None:
         self._stopped.set()
         if self._child is None or self._child.poll() is not None:
-            self._missed = number  # by the driver that may be starting now
+            self._missed = number  # a driver that is starting now has missed it
         else:
             self._child.send_signal(number)
