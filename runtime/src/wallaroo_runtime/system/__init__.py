@@ -1,1 +1,1 @@
-"""Locks, processes, pauses between tries: the services of the operating system that all parts use."""
+"""Services of the operating system that all parts use: locks, processes, pauses between tries."""

@@ -9,8 +9,8 @@ class Backoff:
 
     Attributes:
         first: Seconds of the first pause.
-        last: Seconds of the longest one.
-        count: Pauses since the last success; set it to 0 to begin again.
+        last: Seconds of the longest pause.
+        count: Number of pauses since the last success; set it to 0 to begin again.
 
     Example:
         >>> backoff = Backoff(0.5, 3.0)
@@ -28,5 +28,5 @@ class Backoff:
         return self.after(self.count)
 
     def after(self, failures: int) -> float:
-        """Return the pause after so many failures in a row; nothing after none."""
+        """Return the pause after so many failures in a row; 0 after no failure."""
         return min(self.last, self.first * 2.0 ** min(failures - 1, 60)) if failures else 0.0

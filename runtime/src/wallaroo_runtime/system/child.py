@@ -15,25 +15,25 @@ class Children:
     """The processes for which a thread waits.
 
     Attributes:
-        is_ended: Whether they were ended; later ones are then ended at once.
+        is_ended: Whether the processes were ended; later ones are then ended at once.
     """
 
     def __init__(self) -> None:
         self._lock, self._running, self.is_ended = threading.Lock(), set[Child](), False
 
     def watch(self) -> None:
-        """Take in the processes that this thread starts from now on."""
+        """Add the processes that this thread makes `endable` from now on."""
         _local.children = self
 
     def end(self) -> None:
-        """End them; a waiter for one sees that it was killed."""
+        """End the processes; a thread that waits for one sees that it was killed."""
         with self._lock:
             self.is_ended = True
             for child in self._running:
                 _kill(child)
 
     def add(self, child: Child) -> None:
-        """Take in a process."""
+        """Add a process."""
         with self._lock:
             self._running.add(child)
             if self.is_ended:

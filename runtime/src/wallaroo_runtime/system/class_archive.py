@@ -1,7 +1,8 @@
-"""Keeps the JVM's compiled form of a program's classes in a file that the next one maps into its memory.
+"""Keeps the JVM's compiled form of a program's classes in a file that the next JVM maps into its memory.
 
 Half of the processor time of a start goes into reading and checking classes: a run of Spark without messages took 38.8
-CPU seconds without such a file and 20.4 with it. The first run of a user leaves the file when it ends: one at a time.
+CPU seconds without such a file and 20.4 with it. The first run of a user writes the file when it ends, unless another
+run is writing.
 """
 
 import fcntl
@@ -16,7 +17,7 @@ from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.java import java_program
 from wallaroo_runtime.system.lock import TRY, UNLOCKED, take_lock
 
-# Archives of a program: two, as of two versions of it or of Java, and more while installations are used in turns.
+# Kept archives of a program: two, e.g. of two versions of it or of Java; more if they were all used within a day.
 KEPT, KEPT_OF_A_DAY = 2, 8
 WRITING_S, ABANDONED_S, DAY_S = 120.0, 3600.0, 86_400.0
 LOCK = "lock"
@@ -25,14 +26,14 @@ MAGIC = bytes.fromhex("a8ab0bf0")  # the header is written last: a file that beg
 
 
 def archive_option(program: str, *parts: object) -> str:
-    """Return the option that lets a virtual machine use the file, or make it; empty where nothing can be kept.
+    """Return the option that lets a virtual machine use the file, or make it; empty if no file can be kept.
 
     The virtual machine compares versions, jars and options by itself, and goes on without a file that does not fit.
 
     Args:
         program: Name of the program.
-        parts: What is another one in another version of it, or with other jars. A path stands for what is there now:
-            Java refuses, without a word, an archive of a jar with another time or size.
+        parts: Values that differ between versions of the program, or between jars. A path stands for the current time
+            and size of its file, since Java silently refuses an archive of a jar with another time or size.
     """
     java = java_program()
     if java is None or not os.path.exists(java):
@@ -47,27 +48,27 @@ def archive_option(program: str, *parts: object) -> str:
             os.utime(archive)
             return f"-XX:SharedArchiveFile={archive}"
     except OSError:
-        return ""  # a start without it is slower, and nothing else
+        return ""  # a start without the file is only slower
     return f"{MAKE}={archive.with_suffix(f'.{os.getpid()}')}"
 
 
 def is_being_made(option: str) -> bool:
-    """Say whether `archive_option` lets the virtual machine make the file: of all classes that it has loaded."""
+    """Return whether an option lets the virtual machine make the file, of all classes that it has loaded."""
     return option.startswith(MAKE)
 
 
 class ArchiveWriter:
     """The right of a virtual machine to make the file when it ends, which takes a minute of a processor.
 
-    The virtual machine inherits a descriptor of a lock. The process that started it takes the lock by that descriptor
-    once it needs the virtual machine no more, which thus has it to its own end.
+    The virtual machine inherits a descriptor of a lock. When the process that started it no longer needs it, this
+    process takes the lock by that descriptor. So the virtual machine has the lock until its own end.
 
     Args:
-        options: Those of the virtual machine.
+        options: Options of the virtual machine.
 
     Attributes:
-        directory: Where the file is made; None: it makes none.
-        descriptors: What the virtual machine has to inherit.
+        directory: Directory in which the file is made; None if no file is made.
+        descriptors: Descriptors that the virtual machine must inherit.
     """
 
     def __init__(self, options: str) -> None:
@@ -76,11 +77,11 @@ class ArchiveWriter:
         self.directory = self._archive.parent if self._archive else None
         self.descriptors: tuple[int, ...] = ()
         if self.directory is not None:
-            with suppress(OSError):  # without it nothing is written
+            with suppress(OSError):  # without a lock no file is written
                 self.descriptors = (take_lock(self.directory / LOCK, UNLOCKED),)
 
     def take(self) -> bool:
-        """Say whether the virtual machine, which is about to end, may write: nobody else does, and nobody has."""
+        """Return whether the virtual machine may write at its end: no other one is writing or has written the file."""
         if self._archive is None or not self.descriptors:
             return False
         try:
@@ -99,9 +100,9 @@ def _key(java: str, parts: tuple[object, ...]) -> str:
 
 
 def _take_over(archive: Path) -> None:
-    """Give the archive of a run its final name; remove one that is not whole and no longer written."""
+    """Give the archive of a run its final name; remove an archive that is not whole and no longer written."""
     for part in archive.parent.glob(f"{archive.stem}.*[0-9]"):
-        with suppress(FileNotFoundError), part.open("rb") as file:  # else another start was faster
+        with suppress(FileNotFoundError), part.open("rb") as file:  # another start may be faster
             if file.read(len(MAGIC)) == MAGIC and not archive.exists():
                 part.replace(archive)
             elif time.time() - os.fstat(file.fileno()).st_mtime > WRITING_S:
@@ -109,7 +110,7 @@ def _take_over(archive: Path) -> None:
 
 
 def _prune(directory: Path, program: str) -> None:
-    """Keep a program's archives that were used last, each of which has up to 170 MB, and none that nobody took over."""
+    """Remove a program's archives, of up to 170 MB each, except those used last; and abandoned files of any program."""
     used = {path: _modified(path) for path in directory.glob(f"{program}-*.jsa")}
     for number, (old, at) in enumerate(sorted(used.items(), key=lambda item: -item[1])):
         if number >= KEPT_OF_A_DAY or (number >= KEPT and time.time() - at > DAY_S):
@@ -121,7 +122,7 @@ def _prune(directory: Path, program: str) -> None:
 
 
 def _modified(path: Path) -> float:
-    """Return when a file was changed; another start may have removed it."""
+    """Return the time at which a file was changed; 0 if another start has removed it."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:

@@ -7,7 +7,7 @@ from pathlib import Path
 def measure(path: Path) -> int:
     """Return the bytes on the disk of a file or directory; links are not followed.
 
-    A file with several names counts once; what is removed meanwhile does not count.
+    A file with several names counts once; files that are removed meanwhile do not count.
     """
     size, seen = 0, set[tuple[int, int]]()
     for folder, names, files in os.walk(path) if not path.is_symlink() else ():

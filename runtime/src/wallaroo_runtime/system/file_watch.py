@@ -6,13 +6,13 @@ import select
 from pathlib import Path
 from types import TracebackType
 
-LOOK_S = 0.01  # where the system reports nothing
+LOOK_S = 0.01  # pause between looks if the system reports nothing
 IN_MODIFY, IN_MOVED_TO = 0x2, 0x80
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FileWatch:
-    """Hears of writes from when it is entered, from `inotify` of Linux; other systems are asked often.
+    """Notices writes after it was entered, by `inotify` of Linux; on other systems `wait` returns often.
 
     Args:
         path: A file; or a directory, for all files in it and those that are renamed into it.
@@ -32,14 +32,14 @@ class FileWatch:
         self._descriptor = begin(os.O_NONBLOCK | os.O_CLOEXEC) if begin else -1
         kinds = IN_MODIFY | IN_MOVED_TO
         if self._descriptor >= 0 and _libc.inotify_add_watch(self._descriptor, os.fsencode(self._path), kinds) < 0:
-            self._close()  # it is not there, or the user has too many watches
+            self._close()  # the path does not exist, or the user has too many watches
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._close()
 
     def wait(self, seconds: float) -> None:
-        """Return after the next write, or when the time is over; earlier is possible, so the caller looks again."""
+        """Return after the next write, when the time is over, or even earlier, so the caller must look again."""
         if self._descriptor < 0:
             select.select([], [], [], min(seconds, LOOK_S))
         elif select.select([self._descriptor], [], [], seconds)[0]:

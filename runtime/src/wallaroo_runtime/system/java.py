@@ -5,6 +5,6 @@ import shutil
 
 
 def java_program() -> str | None:
-    """Return the path of `java`: that of JAVA_HOME, which need not be there, or else the one on PATH; None: no Java."""
+    """Return the path of `java`: in JAVA_HOME, even if it is missing there, else on PATH; None if there is none."""
     home = os.environ.get("JAVA_HOME", "")
     return os.path.join(home, "bin", "java") if home else shutil.which("java")

@@ -1,4 +1,4 @@
-"""Locks of files and directories; the kernel gives them back when the process ends, however it ends."""
+"""Locks of files and directories; the kernel releases them when the process ends in any way."""
 
 import fcntl
 import os
@@ -9,15 +9,15 @@ from pathlib import Path
 from wallaroo_runtime.errors import RunError
 
 WAIT, TRY, SHARE = fcntl.LOCK_EX, fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_SH
-UNLOCKED = fcntl.LOCK_UN  # open, to be locked later by the same descriptor
+UNLOCKED = fcntl.LOCK_UN  # only open the file, to lock it later by the same descriptor
 
 
 def take_lock(path: Path, how: int = WAIT) -> int:
-    """Lock a directory, or a file that is made if need be, and return the descriptor that has the lock.
+    """Lock a directory or a file, which is created if needed, and return the descriptor that has the lock.
 
     Raises:
-        BlockingIOError: Another process has it, and `how` does not wait.
-        OSError: It cannot be opened, or a link is in the file's place.
+        BlockingIOError: Another process has the lock, and `how` does not wait.
+        OSError: The path cannot be opened, or a link is in the file's place.
     """
     kind = os.O_RDONLY | os.O_DIRECTORY if path.is_dir() else os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     descriptor = os.open(path, kind | os.O_CLOEXEC, 0o600)
@@ -43,8 +43,8 @@ def lock_directory(directory: Path, name: str = "lock") -> int:
     """Lock a directory's file `name`, which then names its owner, and return its descriptor.
 
     Raises:
-        RunError: R610, another process has it.
-        OSError: It cannot be opened.
+        RunError: R610 if another process has the lock.
+        OSError: The file cannot be opened.
     """
     path = directory / name
     try:

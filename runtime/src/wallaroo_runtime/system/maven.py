@@ -17,7 +17,7 @@ from wallaroo_runtime.system.process import dying_with_parent
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 FETCH_S, LOOK_S = 600.0, 0.1
-HEAD_CHARACTERS, TAIL_CHARACTERS = 100, 300  # of a long reason: what Maven did, and why that failed
+HEAD_CHARACTERS, TAIL_CHARACTERS = 100, 300  # of a long reason: Maven's goal, and its error
 LAST_LINES = 3
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -34,11 +34,11 @@ _ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId><
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The waiters for Maven.
+    """The functions of a caller that waits for Maven.
 
     Attributes:
-        tell: Called when it is started.
-        is_over: Asked now and then whether nobody waits now; Maven is ended then.
+        tell: Called when Maven is started.
+        is_over: Called from time to time; returns whether to end Maven, because nobody waits for it.
     """
 
     tell: Callable[[], None] = lambda: None
@@ -49,22 +49,22 @@ PATIENT = Waiting()
 
 
 def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "", waiting: Waiting = PATIENT) -> Path:
-    """Return a directory of jars with all that they need to run.
+    """Return a directory with jars and the jars that they depend on.
 
     Args:
-        name: Of the directory in the cache; another version has another name.
-        coordinates: GROUP:ARTIFACT:VERSION of each.
-        alone: One more, which comes without what it needs; empty: none.
+        name: Name of the directory in the cache; another version must have another name.
+        coordinates: GROUP:ARTIFACT:VERSION of each jar.
+        alone: Coordinates of another jar, which comes without its dependencies; empty for none.
 
     Raises:
-        RunError: R675, Maven is missing, or does not find one.
+        RunError: R675 if Maven is missing, or does not find a jar.
     """
     cache = cache_directory()
     target = cache / name
     if target.is_dir():
         return target
     cache.mkdir(parents=True, exist_ok=True)
-    # In a directory of its own, then renamed: another program may fetch the same.
+    # Fetch into a temporary directory and rename it then, since another program may fetch the same jars.
     with tempfile.TemporaryDirectory(prefix=f"{name}.", dir=cache) as temporary:
         jars = Path(temporary, "jars")
         jars.mkdir()
@@ -78,7 +78,7 @@ def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "", waiting
         try:
             jars.rename(target)
         except OSError:
-            if not target.is_dir():  # else another program was faster
+            if not target.is_dir():  # otherwise another program was faster
                 raise
     return target
 
@@ -96,7 +96,7 @@ def run_maven(directory: Path, goal: str, *options: str, waiting: Waiting = PATI
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        start_new_session=True,  # a terminal's Ctrl-C is for this process, which then ends it
+        start_new_session=True,  # a terminal's Ctrl-C must only reach this process, which then ends Maven
         preexec_fn=dying_with_parent(signal.SIGTERM),
     )
     try:
@@ -127,7 +127,7 @@ def _pom(coordinates: Sequence[str], alone: str) -> str:
 
 
 def maven_reason(output: str, code: int = 1) -> str:
-    r"""Return the first error in the output of Maven; its last lines, if it names none.
+    r"""Return the first error in the output of Maven; the last lines of the output if it has no error.
 
     Example:
         >>> maven_reason("[INFO] Scanning\n[ERROR] no such artifact\n[ERROR] -> [Help 1]")

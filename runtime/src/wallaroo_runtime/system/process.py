@@ -1,4 +1,4 @@
-"""The system's facts of a process, and how one ends with another."""
+"""The system's facts about a process, and processes that end with their parents."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def dying_with_parent(number: int) -> Callable[[], None]:
-    """Return the `preexec_fn` of a process that gets a signal when the one that calls this ends."""
+    """Return the `preexec_fn` of a process that must get a signal when the calling process ends."""
     parent = os.getpid()
 
     def bind() -> None:
@@ -22,7 +22,7 @@ def dying_with_parent(number: int) -> Callable[[], None]:
 
 
 def process_start_time(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since boot; None when there is no such process.
+    """Return the time at which a process started, in clock ticks since boot; None if there is no such process.
 
     A pid alone is no identity, since pids are used again. A zombie counts as gone.
     """
@@ -31,13 +31,13 @@ def process_start_time(pid: int) -> int | None:
 
 
 def parent_of(pid: int) -> int | None:
-    """Return the parent of a process; None when there is no such process."""
+    """Return the parent of a process; None if there is no such process."""
     fields = _stat(pid)
     return int(fields[1]) if fields else None
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Return the fields of a process from its state on; none when it is gone."""
+    """Return the fields of a process from its state on; empty if the process has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Lets a process know that a signal has asked it to end."""
+"""Notifies a process that a signal has asked it to end."""
 
 import contextlib
 import os
@@ -13,20 +13,20 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # what asks a process to end
-SIGNALLED = 128  # and the number of a signal: exit code of what it has ended, as in a shell
-LONGEST_S = 3600.0  # what a system call can wait has a limit
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # they ask a process to end
+SIGNALLED = 128  # plus the number of a signal: exit code of a process that the signal has ended, as in a shell
+LONGEST_S = 3600.0  # system calls have a limit for the time to wait
 
 
 class Stop:
     """A flag that signal handlers set.
 
-    An event of `threading` would stop the process for ever: a handler runs in the main thread, which may hold the
-    event's lock at that moment, as an earlier handler may that it interrupts. Setting a flag takes no lock, nor does a
-    descriptor that wakes who waits.
+    An event of `threading` could block the process for ever: a handler runs in the main thread, which may hold the
+    event's lock at that moment. An earlier handler that is interrupted may hold it, too. Setting a flag takes no lock,
+    and neither does writing to a descriptor, which wakes a waiting thread.
 
     Attributes:
-        number: Of the first signal; 0: there was none.
+        number: Number of the first signal; 0 if there was none.
 
     Example:
         >>> stop = Stop()
@@ -43,16 +43,16 @@ class Stop:
         weakref.finalize(self, os.close, self._wake)
 
     def set(self) -> None:
-        """Set it."""
+        """Set the flag."""
         self._is_set = True
         os.eventfd_write(self._wake, 1)
 
     def is_set(self) -> bool:
-        """Say whether it is set."""
+        """Return whether the flag is set."""
         return self._is_set
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it is set, for at most so many seconds; say whether it is."""
+        """Wait until the flag is set, for at most so many seconds; returns whether it is set."""
         deadline = time.monotonic() + seconds
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
@@ -64,11 +64,11 @@ class Stop:
 class Raised:
     """The exception of a signal handler: raised again only if it has been lost.
 
-    Python drops what is raised in a callback, such as `__del__` or those of a fork. While one is on its way, another
-    would break off what ends things.
+    Python drops an exception that is raised in a callback, such as `__del__` or a callback of a fork. But while an
+    exception is on its way, another one would interrupt the cleanup.
 
     Args:
-        kind: A class of Python: weak references to those of C cannot be made.
+        kind: Exception class that is written in Python, because classes in C have no weak references.
 
     Example:
         >>> raised = Raised(Ended)
@@ -86,16 +86,16 @@ class Raised:
         self._last: weakref.ref[BaseException] | None = None
 
     def is_on_its_way(self) -> bool:
-        """Say whether the last one is still referred to, as it is until it has been handled or dropped."""
+        """Return whether the last exception still exists, which ends when it has been handled or dropped."""
         return self._last is not None and self._last() is not None
 
     @property
     def was_thrown(self) -> bool:
-        """Whether there has been one."""
+        """True if an exception was thrown."""
         return self._last is not None
 
     def throw(self, *values: object) -> NoReturn:
-        """Raise it with these values."""
+        """Raise the exception with these values."""
         error = self._kind(*values)
         self._last = weakref.ref(error)
         try:
@@ -109,10 +109,10 @@ class Ended(SystemExit):
 
 
 def end_in_order() -> None:
-    """Let SIGTERM and SIGHUP end a command as an exception does: its work is ended; the code is 143 or 129.
+    """Let SIGTERM and SIGHUP end a command as an exception does, with cleanup; the exit code is 143 or 129.
 
-    Commands with a flag of their own take its place. The first signal counts: `timeout`, for example, sends it to the
-    process and again to its group.
+    Commands with a flag of their own replace these handlers. Only the first signal counts: `timeout`, for example,
+    sends it to the process and again to its group.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
@@ -129,17 +129,17 @@ def _end(number: int, _frame: object) -> None:
 
 
 def end_for_good() -> None:
-    """Ignore further signals if one has ended the command: the exit code is there."""
+    """Ignore further signals if a signal has ended the command, since its exit code is decided."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if _ended.was_thrown and signal.getsignal(number) is _end:
             signal.signal(number, signal.SIG_IGN)
 
 
 def handle_ending(handler: Callable[[int, FrameType | None], object]) -> dict[int, Any]:
-    """Let signals that ask a process to end call a handler: SIGHUP not where it is ignored, as under `nohup`.
+    """Let signals that ask a process to end call a handler; SIGHUP stays ignored if it is, e.g. under `nohup`.
 
     Returns:
-        What handled them before.
+        The former handlers, by signal.
     """
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -151,7 +151,7 @@ def handle_ending(handler: Callable[[int, FrameType | None], object]) -> dict[in
 
 
 def leave_terminal(number: int) -> None:
-    """Drop further output when SIGHUP reports that the terminal is gone: writing would fail."""
+    """Drop further output if SIGHUP reports that the terminal is gone, since writing would fail."""
     if number != signal.SIGHUP:
         return
     for descriptor in range(3):
@@ -164,9 +164,9 @@ def leave_terminal(number: int) -> None:
 
 @contextmanager
 def signals_kill() -> Iterator[None]:
-    """Let signals kill a command during its imports, without a word: callbacks there drop exceptions.
+    """Let signals kill a command during its imports without a message, because callbacks there drop exceptions.
 
-    Signals of a process that has handlers of its own stay its own.
+    If the process has other handlers for these signals, they stay.
     """
     own = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _end, signal.SIGHUP: _end}
     is_main = threading.current_thread() is threading.main_thread()
