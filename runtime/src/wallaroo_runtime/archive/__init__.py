@@ -1,1 +1,1 @@
-"""Archives of applications: nothing in one is trusted before its hash was compared."""
+"""Archives of applications: no content of an archive is trusted before its hash was compared."""

@@ -1,8 +1,8 @@
 """Reads the archive of an application: nothing in it is trusted before its hash was compared.
 
-The archive is a gzipped tar file. `manifest.json` is first and lists every other member with size and SHA-256;
-`wallaroo pack` writes it. Placeholders in the topology's commands and directories say where the members lie once an
-executor has unpacked them.
+The archive is a gzipped tar file, which `wallaroo pack` writes. `manifest.json` is first and lists every other member
+with size and SHA-256. Placeholders in the topology's commands and directories stand for the directory into which an
+executor has unpacked the members.
 """
 
 import gzip
@@ -35,7 +35,7 @@ from wallaroo_runtime.topology.model import PROTOCOL_VERSION
 SITE = "site"
 ARCHIVE_PLACEHOLDER, PLATFORM_PLACEHOLDER = "{archive}", "{platform}"
 ANY_PLATFORM = "any"
-ARCHITECTURES = ("amd64", "arm64")  # that archives are made for
+ARCHITECTURES = ("amd64", "arm64")  # processors for which archives are made
 MAX_MANIFEST_BYTES = 16 * 1024 * 1024
 COPY_BYTES = 1 << 20
 PYTHON_SECONDS = 30
@@ -55,11 +55,11 @@ def this_platform() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """An archive every file of which is as its manifest says.
+    """An archive whose files all match its manifest.
 
     Attributes:
-        digest: SHA-256 of the file, in hexadecimal; executors unpack only what has it.
-        manifest: What it says of itself.
+        digest: SHA-256 of the file, in hexadecimal; executors unpack only an archive with this digest.
+        manifest: The manifest of the archive.
     """
 
     path: Path
@@ -72,7 +72,7 @@ def read_archive(path: Path) -> Archive:
     """Read an archive and compare everything in it with its hashes; nothing is written.
 
     Raises:
-        RunError: R655, it is damaged, was changed, or is of another version.
+        RunError: R655 if the archive is damaged, was changed, or is of another version.
     """
     topology: list[bytes] = []
     with _told(path):
@@ -98,7 +98,7 @@ def check_platform(path: Path, manifest: ArchiveManifest, machine: str = "this m
     """Refuse an archive that has no worker for this machine.
 
     Raises:
-        RunError: R655.
+        RunError: R655 if it has none.
     """
     mine = this_platform()
     if manifest.platforms and mine not in manifest.platforms:
@@ -107,17 +107,17 @@ def check_platform(path: Path, manifest: ArchiveManifest, machine: str = "this m
 
 
 def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
-    """Unpack an archive, once: a directory that exists is taken as it is.
+    """Unpack an archive, once: a directory that exists is used as it is.
 
     The wheels for this machine are installed into `site` in the directory.
 
     Args:
-        digest: What its SHA-256 must be.
-        directory: Where the files shall lie; it appears when all are there.
-        python: The interpreter that shall import the wheels.
+        digest: SHA-256 that the archive must have.
+        directory: Directory for the files; it appears when all files are in it.
+        python: The interpreter that will import the wheels.
 
     Raises:
-        RunError: R655, it is another or a damaged archive, or has nothing for this machine.
+        RunError: R655 if the archive is damaged or another one, or has nothing for this machine.
     """
     if directory.exists():
         return
@@ -161,7 +161,7 @@ def _appear(work: Path, directory: Path) -> None:
     try:
         work.rename(directory)
     except OSError:
-        if not directory.is_dir():  # else another task of this executor was first, with the same files
+        if not directory.is_dir():  # otherwise another task of this executor was first, with the same files
             raise
 
 
@@ -184,7 +184,7 @@ def _extract(path: Path, directory: Path) -> ArchiveManifest:
 
 
 def _checked(member: Member, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield a member's content; at its end refuse one that is not as the manifest says."""
+    """Yield a member's content; at its end refuse content that does not match the manifest."""
     digest, size = hashlib.sha256(), 0
     while block := file.read(COPY_BYTES):
         digest.update(block)
@@ -210,7 +210,7 @@ class _told:  # noqa: N801 - reads as a statement where it is used
             path, reason = error.filename or self._path, error.strerror or str(error)
             raise RunError.of("R616", USAGE, path=path, done="read", reason=reason) from error
         if isinstance(error, Exception) and not isinstance(error, RunError | subprocess.TimeoutExpired):
-            # Whatever bytes that nobody has packed make of the libraries that read them.
+            # Odd bytes may cause any error in the libraries that read them.
             raise RunError.of("R655", path=self._path, reason=f"{CHANGED}; {error or type(error).__name__}") from error
 
 
@@ -231,9 +231,9 @@ class _Bounded:
 class _Header(tarfile.TarInfo):
     """A header of the archive's tar file: of a member, or of a long name.
 
-    Others are refused before `tarfile` reads what they announce. `wallaroo pack` writes none of them, and a few bytes
-    may keep the reader busy for days: records of a pax header are searched again and again, those of a global one are
-    copied to every member.
+    Other headers are refused before `tarfile` reads the data that they announce. `wallaroo pack` writes none of them,
+    and a few bytes of them may keep the reader busy for days: records of a pax header are searched again and again,
+    records of a global header are copied to every member.
     """
 
     @classmethod
@@ -246,14 +246,14 @@ class _Header(tarfile.TarInfo):
 
 
 class _Reader:
-    """The members of an archive, in order; `manifest` is there once the first one was given."""
+    """The members of an archive, in order; `manifest` is set before the first member is yielded."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.manifest: ArchiveManifest
 
     def files(self) -> Iterator[tuple[Member, IO[bytes]]]:
-        """Yield each listed member and its content; refuse everything else that the archive holds."""
+        """Yield each listed member and its content; refuse everything else in the archive."""
         with gzip.open(self._path, "rb") as stream:
             bounded: Any = _Bounded(stream, MAX_MANIFEST_BYTES + tarfile.RECORDSIZE)
             with tarfile.open(fileobj=bounded, mode="r|", bufsize=tarfile.RECORDSIZE, tarinfo=_Header) as tar:

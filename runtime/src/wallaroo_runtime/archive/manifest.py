@@ -11,7 +11,7 @@ MAX_FILES = 100_000
 MAX_FILE_BYTES = 1 << 30
 MAX_BYTES = 4 << 30
 MAX_TOPOLOGY_BYTES = 64 << 20
-MAX_RATIO, MAX_FREE_BYTES = 100, 64 << 20  # what is unpacked: so many times the archive's size, and so much more
+MAX_RATIO, MAX_FREE_BYTES = 100, 64 << 20  # unpacked size: at most so many times that of the archive, plus so much
 MAX_PART_BYTES = 255
 _NAME = re.compile(r"[^\x00-\x1f\x7f\\]{1,1000}")
 
@@ -21,9 +21,9 @@ class Member:
     """A file of an archive.
 
     Attributes:
-        name: Its path, with `/`.
-        sha256: Of its content, in hexadecimal.
-        is_executable: Whether it is a program.
+        name: Path of the file, with `/`.
+        sha256: SHA-256 of its content, in hexadecimal.
+        is_executable: Whether the file is a program.
     """
 
     name: str
@@ -37,10 +37,10 @@ class ArchiveManifest:
     """The archive's description of its members.
 
     Attributes:
-        runtime_version: Of the runtime that packed it.
-        platforms: For which there is a worker; empty: for all.
-        python: Version of Python, e.g. `3.11`, that its wheels are for; empty: it has none, and its workers run with
-            what the interpreter has installed.
+        runtime_version: Version of the runtime that packed it.
+        platforms: Platforms for which there is a worker; empty for all.
+        python: Version of Python, e.g. `3.11`, of its wheels; empty if it has no wheels, and its workers run with the
+            packages of the interpreter.
         members: All other files, in their order.
     """
 
@@ -59,7 +59,7 @@ class ArchiveManifest:
         """Read the form that `to_json` wrote.
 
         Raises:
-            ValueError: It is something else; the text says what.
+            ValueError: The value has another form; the text has the reason.
         """
         try:
             members = tuple(Member(**entry) for entry in value["members"])
@@ -72,7 +72,7 @@ class ArchiveManifest:
 
     @property
     def total_bytes(self) -> int:
-        """Size of its members together."""
+        """Total size of the members."""
         return sum(member.bytes for member in self.members)
 
     def _check(self) -> None:
@@ -113,7 +113,7 @@ def _fault(member: Member) -> str:
 
 
 def _is_possible(name: str) -> bool:
-    """Say whether file systems take a name: it may be no Unicode, or too long."""
+    """Return whether file systems accept a name: it may be no Unicode, or too long."""
     try:
         return all(len(os.fsencode(part)) <= MAX_PART_BYTES for part in _parts(name))
     except UnicodeEncodeError:
@@ -121,13 +121,13 @@ def _is_possible(name: str) -> bool:
 
 
 def check_ratio(size: int, manifest: ArchiveManifest) -> None:
-    """Refuse an archive that becomes very much more than it is: reading it would keep the reader busy.
+    """Refuse an archive whose files are very much larger than itself, because reading them would take too long.
 
     Args:
-        size: Bytes of the archive.
+        size: Size of the archive in bytes.
 
     Raises:
-        ValueError: It is so.
+        ValueError: The files are too large.
     """
     limit = MAX_RATIO * size + MAX_FREE_BYTES
     if manifest.total_bytes > limit:

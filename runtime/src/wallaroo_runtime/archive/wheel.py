@@ -1,4 +1,4 @@
-"""Installs wheels without pip: an executor may have none, and no network. Nothing in a wheel is trusted."""
+"""Installs wheels without pip, since an executor may have no pip and no network. Nothing in a wheel is trusted."""
 
 import errno
 import warnings
@@ -16,7 +16,7 @@ from installer.utils import Scheme
 LIBRARIES = ("purelib", "platlib")
 MAX_FILES = 100_000
 MAX_METADATA_BYTES = 16 * 1024 * 1024  # of one file: the library reads them into memory
-# What the system says of a name that no file can have, or that is taken: the wheel is odd, not the disk.
+# Errors for a name that no file can have, or that is taken: the fault is in the wheel, not in the disk.
 _ODD_NAMES = {errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ}
 
 
@@ -24,26 +24,26 @@ def unpack_wheel(wheel: Path, directory: Path, max_bytes: int) -> int:
     """Unpack a wheel so that its modules can be imported from a directory; its scripts are left out.
 
     Args:
-        directory: Where the modules go; made when it is missing.
-        max_bytes: At most so much is written; the wheel says beforehand how much it is.
+        directory: Directory for the modules, which is created if it is missing.
+        max_bytes: Limit for the bytes that are written; the wheel states its size beforehand.
 
     Returns:
-        How many bytes its files have.
+        Total size of its files in bytes.
 
     Raises:
-        ValueError: It is no wheel, or a member would lie outside.
+        ValueError: The file is no wheel, or a member would be outside of the directory.
     """
     try:
         with zipfile.ZipFile(wheel) as archive:
             size, source = _checked_size(archive, max_bytes), WheelFile(archive)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # it leaves out compiled files, which is as well
+                warnings.simplefilter("ignore")  # it warns of compiled files, which it leaves out
                 install(source, _Modules(directory), {})
     except OSError as error:
         if error.errno not in _ODD_NAMES:
             raise
         raise _no_wheel(wheel, error) from error
-    except Exception as error:  # whatever odd bytes make of the libraries that read them
+    except Exception as error:  # odd bytes may cause any error in the libraries that read them
         raise _no_wheel(wheel, error) from error
     return size
 
@@ -53,7 +53,7 @@ def _no_wheel(wheel: Path, error: Exception) -> ValueError:
 
 
 def _checked_size(archive: zipfile.ZipFile, max_bytes: int) -> int:
-    """Return the size of the members together; raises ValueError for too large ones, or ones that would lie outside."""
+    """Return the total size of the members; raises ValueError if it is too large, or a member would be outside."""
     members = archive.infolist()
     size = sum(entry.file_size for entry in members)
     if size > max_bytes or len(members) > MAX_FILES:
