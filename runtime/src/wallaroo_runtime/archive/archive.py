@@ -117,7 +117,7 @@ def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
         python: The interpreter that will import the wheels.
 
     Raises:
-        RunError: R655 if the archive is damaged or another one, or has nothing for this machine.
+        RunError: R655 if the archive is damaged, is not the expected archive, or has nothing for this machine.
     """
     if directory.exists():
         return

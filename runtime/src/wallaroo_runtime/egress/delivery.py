@@ -66,7 +66,7 @@ class Deliveries:
             raise self.superseded(stream.writer)
 
     def superseded(self, writer: AttemptWriter) -> RunError:
-        """Return an R750: the partition has a later attempt than the one of `writer`."""
+        """Return the R750 for an attempt whose partition has a later attempt."""
         latest = self.live.state.writers[writer.partition]
         return RunError.of(
             "R750",

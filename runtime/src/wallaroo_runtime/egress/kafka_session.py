@@ -111,7 +111,7 @@ class ProducerSession:
             self._room = max(1, int(self._settings.get("queue.buffering.max.messages", self._room)))
         self.position: SinkPosition | None = None
         self._partitions = 0  # number of partitions of the topic; 0 until a record needs it
-        self._plain = set[int]()  # numbers at which parts of a write begin that one call produces
+        self._plain = set[int]()  # numbers of the first records of plain parts
         try:
             self._open()
         except (client.KafkaException, TypeError, ValueError) as error:
@@ -137,7 +137,7 @@ class ProducerSession:
     def _judge(self, errors: list[Any]) -> Unavailable | Lasting:
         of_record = self._codes(OF_RECORD)
         numbers = {number for number, error in self._failed if error.code() in of_record}
-        if len(numbers) > 1 or UNKNOWN in numbers:  # a broker refuses a batch for one unknown record
+        if len(numbers) > 1 or UNKNOWN in numbers:  # a batch was refused for an unknown record
             numbers = set()
         for names in (FENCED, LASTING):
             known = self._codes(names)
@@ -163,7 +163,7 @@ class ProducerSession:
         """Check for an outage, which the client reports from its own threads even if there is nothing to write.
 
         Raises:
-            Unavailable: All connections were lost, and no broker takes one.
+            Unavailable: All connections were lost, and no broker accepts a new connection.
         """
         self._producer.poll(0)
         if self._lost:
@@ -230,7 +230,7 @@ class ProducerSession:
         self._producer.flush(ANSWER_S)
 
     def _produce_all(self, records: Sequence[SinkRecord], without: Collection[int] | None) -> None:
-        """Produce each record by itself, without some; if `without` is None, one call produces all of a plain part.
+        """Produce the records one by one, except those in `without`; if it is None, one call produces each plain part.
 
         If such a call fails, it is not known for which record.
         """

@@ -1,4 +1,4 @@
-"""Delivery to a topic of Kafka in transactions: readers of committed records see each one exactly once.
+"""Delivery to a topic of Kafka in transactions: readers of committed records see each record exactly once.
 
 A transaction has records of the outbox and, as an offset of a consumer group, the position after them. Kafka commits
 both or neither. So a new egress asks Kafka for the position and continues there, however the last egress ended.

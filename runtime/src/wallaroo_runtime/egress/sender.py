@@ -180,7 +180,7 @@ class Sender:
         self._write_status("stopped")
 
     def _write_status(self, state: str) -> bool:
-        """Write the status; returns whether it differs from the last one written."""
+        """Write the status; returns whether it differs from the last written status."""
         with self._lock:
             findings, self._found = self._found, []
         for diagnostic in findings:

@@ -91,7 +91,7 @@ class Sink:
         self.drain()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the end of the thread; returns whether it came."""
+        """Wait for the end of the thread; returns whether the thread has ended."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 

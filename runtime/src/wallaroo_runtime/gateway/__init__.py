@@ -1,1 +1,1 @@
-"""The process that takes in messages, and keeps them in the journal until Spark is done with them."""
+"""The process that accepts messages, and keeps them in the journal until Spark has processed them."""

@@ -70,7 +70,7 @@ class Connection:
         """Close, with EOF if the peer has closed its side and all its messages are safe, else with a reset.
 
         A refused connector gets EOF, too, because its protocol has acknowledgements of its own. A peer that may still
-        send gets a reset: after EOF it would take a message that is under way for safe.
+        send gets a reset: after EOF it would regard a message in flight as safe.
 
         Args:
             is_safe: Returns whether everything up to a value of `taken` is safe (`Intake.is_safe`).
@@ -198,7 +198,7 @@ def accept(source: Source) -> Connection | None:
 
 
 def descriptor_limit() -> int:
-    """Let this process have as many descriptors as it may; returns the number."""
+    """Raise this process's limit of descriptors as far as the system allows; returns the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

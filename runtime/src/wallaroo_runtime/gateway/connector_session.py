@@ -1,4 +1,4 @@
-"""State of one connector's connection: what the connector may send, and the frames that wait to be sent to it."""
+"""State of one connector's connection: its credits and streams, and the frames that wait to be sent to it."""
 
 import contextlib
 from collections import deque

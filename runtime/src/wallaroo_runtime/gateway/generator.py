@@ -125,7 +125,7 @@ class Generators:
         return any(generator.waits for generator in self._generators)
 
     def turn(self) -> None:
-        """Take generated messages, and ask for more where there is room; called in every turn of the event loop."""
+        """Take generated messages, and ask for more if there is room; called in every turn of the event loop."""
         for generator in self._generators:
             while generator.made:
                 generator.is_asked = False

@@ -30,7 +30,7 @@ def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> 
 
     Args:
         count: Number of messages.
-        points: Streams, each with the index of its last message, or the last one of a run, and the position after it.
+        points: Streams, each with the index of the last message of the stream or of a run, and the position after it.
     """
     headers = [b""] * count
     for stream, (index, point) in points:

@@ -27,7 +27,7 @@ def stalled(
 
 
 def resumed(connections: set[Connection], waiting: set[Connection], has_room: bool) -> list[Connection]:
-    """Return the waiting connections to read again: all if there is room, else one if no large message is being read.
+    """Return the waiting connections to read again: all if there is room, else one, if no other large message is read.
 
     A partial message that is not read is never late, so without the second rule all could wait for each other.
 

@@ -41,7 +41,7 @@ def stop_left_behind(checkpoint: Path) -> None:
 
 
 class LocalPeer(Peer):
-    """A process of its own session, which serves on a Unix socket in the checkpoint.
+    """A process in its own session, which serves on a Unix socket in the checkpoint.
 
     Args:
         name: `gateway` or `egress`; also the name of its files.

@@ -25,7 +25,7 @@ class RemoteOptions:
             the gateway is a local process.
         egress: HOST:PORT of the egress; empty if the egress is a local process.
         token_file: File with the token for calls of the services.
-        authority: File with certificates (PEM) that have signed those of the services; None if there is no TLS.
+        authority: File with certificates (PEM) that have signed the services' certificates; None if there is no TLS.
     """
 
     gateways: Mapping[str, str] = field(default_factory=dict)

@@ -42,7 +42,7 @@ def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_by
         now = time.time_ns()  # the kernel itself would take the time of its last tick
         for used in (slot, final.parent):
             os.utime(used, ns=(now, now))
-    # If another build is running, that one applies the bound at its end.
+    # If another build is running, it applies the bound at its end.
     with suppress(BlockingIOError), locked(root / "lock", TRY):
         _prune(root, bound_bytes)
     return final

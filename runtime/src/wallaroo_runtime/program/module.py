@@ -132,7 +132,7 @@ def _write_module(path: str, directory: Path, work: Path, replace: dict[str, str
 
 
 def _new_path(program: Path, placed: Mapping[str, Path]) -> str:
-    """Return the path of the module of a program without a go.mod: one that may import internal packages by place."""
+    """Return the module path of a program without a go.mod, which lets it import internal packages by place."""
     for path, folder in placed.items():
         root = folder.parents[path.count("/")]
         if "internal" in path.split("/") and root in program.parents:

@@ -50,7 +50,7 @@ class IdleWatch:
     The next run takes the output for sinks that cannot be reached and, if the outbox is full, the waiting messages.
 
     Args:
-        seconds: Seconds for which no messages must have come in.
+        seconds: Seconds without input after which the run is idle.
         now: Monotonic time in seconds from which the silence counts.
     """
 

@@ -32,7 +32,7 @@ PROCESSES_S = 5.0
 
 
 class Watch:
-    """A run as its monitor sees it: a `Reporter` that passes everything on to another one.
+    """A run as its monitor sees it: a `Reporter` that passes everything on to another reporter.
 
     Args:
         states: Gets the object that answers questions about states.
@@ -136,7 +136,7 @@ class Watch:
                 self._processes.append({"name": name, "pid": pid, "memory_bytes": resident_bytes(pid)})
 
     def _workers_of(self, targets: Mapping[str, str], family: ProcessFamily) -> Iterator[dict[str, Any]]:
-        """Yield the workers with the state that their supervisors on this machine report; attached ones have none."""
+        """Yield the workers with the states that their supervisors report; attached workers have no supervisor."""
         for name, target in targets.items():
             reply: dict[str, Any] = {}
             if target.startswith(UNIX):

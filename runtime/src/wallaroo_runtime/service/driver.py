@@ -12,7 +12,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.system.process import process_start_time
 
 DRIVER_FILE = "driver.json"
-SHORT = 500  # characters of a reason with which a note fits into one block of the disk, which each file has
+SHORT = 500  # limit for the characters of a reason, so that a note fits into the one disk block that each file has
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class Host(ABC):
             self._start(config)
 
     def attach(self, request: Any) -> pb.AttachReply:
-        """Serve a driver: start what it has configured, or go on if nothing has changed."""
+        """Serve a driver: start the gateway or egress of its request, or go on if nothing has changed."""
         driver = request.driver
         wanted = type(request)()
         wanted.CopyFrom(request)

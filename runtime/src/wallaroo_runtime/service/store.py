@@ -20,7 +20,7 @@ class Attachment:
     """The latest driver.
 
     Attributes:
-        epoch: Rises with each driver; 0: there was none.
+        epoch: Number that rises with each driver; 0 if there was none.
         driver: Random id of the driver's process.
         application: Name of its application.
         checkpoint: Random id of its checkpoint.
@@ -58,7 +58,7 @@ class AttachmentStore:
         self.attachment = read_record(self._path, Attachment) or Attachment()
 
     def damaged(self, error: Exception) -> RunError:
-        """Return an R698: the file has impossible content."""
+        """Return the R698 for a file with impossible content."""
         return RunError.of("R698", what=self._path, reason=error)
 
     def admit(self, driver: pb.Driver, store: str, config: Config) -> tuple[Attachment, bool]:
@@ -86,7 +86,7 @@ class AttachmentStore:
         return (wanted if now.driver == driver.id else replace(wanted, epoch=now.epoch + 1)), is_cleared
 
     def refused(self, reason: str) -> RunError:
-        """Return an R648: a driver's request is impossible."""
+        """Return the R648 for an impossible request of a driver."""
         return self._error("R648", reason=reason)
 
     def _error(self, code: str, **values: Any) -> RunError:

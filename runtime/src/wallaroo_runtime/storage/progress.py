@@ -1,4 +1,4 @@
-"""The progress of a query: from a checkpoint of Spark, and from the counts of a running one."""
+"""The progress of a query: from a checkpoint of Spark, and from the counts of a running query."""
 
 import json
 from collections.abc import Iterable, Mapping

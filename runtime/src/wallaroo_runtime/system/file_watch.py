@@ -15,7 +15,7 @@ class FileWatch:
     """Notices writes after it was entered, by `inotify` of Linux; on other systems `wait` returns often.
 
     Args:
-        path: A file; or a directory, for all files in it and those that are renamed into it.
+        path: A file; or a directory, for all files in it and files that are renamed into it.
 
     Example:
         >>> import tempfile

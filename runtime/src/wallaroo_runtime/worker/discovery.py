@@ -62,7 +62,7 @@ def ensure_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool =
 
 
 def recover_worker(connection: ServingWorker, owner: Owner | None = None) -> ServingWorker:
-    """Return the process that follows the one whose streams broke.
+    """Return the process that follows the process whose streams broke.
 
     Raises:
         RunError: As `ensure_worker`.

@@ -1,1 +1,1 @@
-"""The outbox: output that counts, in files that are published once per micro-batch."""
+"""The outbox: published output, in files that each micro-batch publishes once."""

@@ -20,7 +20,7 @@ def letters_of(pieces: Iterable[bytes]) -> Iterator[pb.DeadLetter]:
 
 
 class LetterTail:
-    """Finds dead letters that come after it was made; not those of sinks, which sinks count and report themselves.
+    """Finds dead letters that come after its creation; dead letters of sinks are left out, since sinks report them.
 
     Args:
         folder: Folder to which the egress writes the dead letters, a file for each micro-batch.

@@ -45,7 +45,7 @@ class OutboxRecord:
 
 @dataclass(slots=True)
 class Base:
-    """The totals of the records up to a place of the log, e.g. of those that were removed from its beginning.
+    """The totals of the records up to a place of the log, e.g. of the records that were removed from its beginning.
 
     Attributes:
         number: Number of the next record.
