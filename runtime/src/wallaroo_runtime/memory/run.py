@@ -61,7 +61,7 @@ class MemoryRun:
 
     Attributes:
         now_ms: The application's clock, in milliseconds since 1970; only `advance` moves it.
-        letters: The dead letters since the last `take`, and as their workers wrote them: `written_letters`.
+        letters: The dead letters since the last `take`; `written_letters` has them as their workers wrote them.
         letter_count: How many there were since the start.
         feed: The topics.
     """
@@ -270,9 +270,8 @@ class MemoryRun:
 
     def take(self) -> dict[str, list[Record]]:
         """Return the sinks' records, by path, and forget outputs and dead letters; states stay."""
-        taken = self._outputs
         self.letters, self.written_letters = [], []
-        self._outputs = {path: [] for path in taken}
+        taken, self._outputs = self._outputs, {path: [] for path in self._outputs}
         return taken
 
     def states(self, name: str) -> dict[str | bytes, Any]:
