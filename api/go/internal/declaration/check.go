@@ -70,7 +70,8 @@ func (a *Application) checkNames() {
 			a.Report(diagnostic.Of("T203", "what", fmt.Sprintf("pipeline %q", pipeline.Name), "kind", "name"), pointer, pipeline.Place)
 		}
 		for _, sink := range pipeline.Sinks {
-			if sinks[sink.Name] && !seen[pipeline.Name] {
+			_, isTopic := sink.Edge.(*topology.Kafka) // several sinks may write to one topic, whose name they have
+			if !isTopic && sinks[sink.Name] && !seen[pipeline.Name] {
 				a.Report(diagnostic.Of("T203", "what", fmt.Sprintf("sink %q", sink.Name), "kind", "name"), Pointer(sink.Path, "name"), sink.Place)
 			}
 			sinks[sink.Name] = true
