@@ -167,8 +167,8 @@ class WorkerStreamTest {
 
     @Test
     void progressPutsADeadlineOff() throws Exception {
-        long waited = waited(7, 1, 1500);
-        assertTrue(waited >= 2500, waited + " ms");
+        long waited = waited(7, 1, 1500); // the file may be written a little before the clock starts
+        assertTrue(waited >= 2400, waited + " ms");
     }
 
     /** A worker that has hung may read, write and wait as long as before: only its messages are under suspicion. */
