@@ -10,14 +10,14 @@ from wallaroo_runtime.spark.machine.temporary import temporary_directory
 
 
 def packed(app: str, args: Sequence[str]) -> Application:
-    """Return an application as a new archive, which Spark brings to its executors.
+    """Return an application as a new archive, which Spark distributes to its executors.
 
     Args:
-        app: As `load_application` takes it.
-        args: What the application sees on its command line.
+        app: The application, as for `load_application`.
+        args: The application's command-line arguments.
 
     Raises:
-        RunError: R658, it cannot be packed: `wallaroo pack` says the same.
+        RunError: R658 if it cannot be packed, with the same text as from `wallaroo pack`.
     """
     output = Path(tempfile.mkdtemp(dir=temporary_directory()), "steps.tar.gz")
     pack(PackOptions(app, output, tuple(args)))

@@ -1,4 +1,4 @@
-"""From an application and DataFrames to a DataFrame of all that it gives."""
+"""Applies an application to DataFrames; the result is one DataFrame of all output."""
 
 import json
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def check_topology(topology: Topology) -> None:
-    """Refuse what has no place between DataFrames.
+    """Refuse parts of a topology that cannot be between DataFrames.
 
     Raises:
-        RunError: P303; every finding.
+        RunError: P303 with every finding.
     """
     findings, names = [], set[str]()
     for part in topology.parts():
@@ -59,18 +59,18 @@ def check_topology(topology: Topology) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What `apply` was called with.
+    """The arguments of a call of `apply`, with the application.
 
     Attributes:
-        session: Of the inputs.
-        topology: Of the application.
-        archive: Where its workers come from; None: they are on every machine.
-        inputs: By the name of their source.
+        session: Spark session of the inputs.
+        topology: Topology of the application.
+        archive: Archive that has the application's workers; None if the workers are installed on every machine.
+        inputs: DataFrames by the name of their source.
         policy: Which dead letters end the query.
-        way_out: How such a letter ends it no more.
-        order_by: Column of all inputs in whose order each key's messages are processed; empty: as they come.
-        states: With which a new query begins, as `LEFT` has them; None: with none.
-        gives_states: Whether the states at the end of a batch are rows, too.
+        way_out: Advice to the user so that such a letter no longer ends the query.
+        order_by: Column of all inputs that gives the order of each key's messages; empty for the order of arrival.
+        states: States with which a new query begins, with the columns of `LEFT`; None if it begins without states.
+        gives_states: Whether the result has a row for each state at the end of a batch, too.
         accept_changed: Whether a changed program may lose fields of states.
     """
 
@@ -87,11 +87,11 @@ class Call:
 
 
 def applied(call: Call) -> DataFrame:
-    """Return what an application gives for its inputs, as `OutputRows.java` has it.
+    """Return the output of an application for its inputs, with the columns of `OutputRows.java`.
 
     Raises:
-        RunError: P303, the application cannot be applied; R716, the session cannot run it, or an input or the states do
-            not fit.
+        RunError: P303 if the application cannot be applied; R716 if the session cannot run it, or an input or the
+            states do not fit.
     """
     session, topology = call.session, call.topology
     sources = [as_rows(source, call.inputs[source.name]) for source in topology.sources()]
@@ -101,14 +101,14 @@ def applied(call: Call) -> DataFrame:
     logs = temporary_directory() / "logs"
     logs.mkdir(0o700, exist_ok=True)
     options = QueryOptions("", logs, (), OutputPlace(str(logs)), archive=call.archive)
-    specs = {  # a program that was changed while the session runs has workers of its own
+    specs = {  # a program that is changed while the session runs gets new workers
         name: replace(spec, run=f"{spec.run}-{topology.worker(name).code_hash}")
         for name, spec in worker_specs(session, topology, options).items()
     }
     workers = running_in_tasks(session, plan, specs)
     start_foreign(session, topology, workers)
     records = [RecordSource(plan.ports[source.path], source) for source in sources]
-    own = {  # as `Applied.java` has it
+    own = {  # fields of `Applied.java`
         "ticks": ticks.settings(),
         "facts": [facts_of(plan, topology, level) for level in range(len(plan.levels))],
         "outputs": {plan.ports[sink.path]: sink.name for sink in topology.sinks()},
@@ -136,7 +136,7 @@ def applied(call: Call) -> DataFrame:
 
 
 def as_rows(source: Source, rows: DataFrame) -> SparkSource:
-    """Return a source as one of rows of Spark: one that is none takes the columns `value`, `key` and `timestamp`."""
+    """Return a source as a source of Spark rows. Columns of other kinds of source: `value`, `key` and `timestamp`."""
     if isinstance(source, SparkSource):
         return source
     place = place_of(source)

@@ -1,4 +1,4 @@
-"""What a session of somebody else's must have, and what it gets while it runs."""
+"""The requirements for a session that the user has started, and the classes and settings that it gets."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabl
 
 
 def check_session(session: SparkSession, *, has_state: bool) -> None:
-    """Refuse a session that cannot run steps; gives it our classes and, where states are kept, RocksDB.
+    """Refuse a session that cannot run steps; gives the session our classes and, if steps keep states, RocksDB.
 
     Raises:
-        RunError: R716, with what to change.
+        RunError: R716, which names the change that is needed.
     """
     if not hasattr(session, "_jsparkSession"):
         reason = "Spark Connect has no way to classes of Java"
@@ -28,9 +28,9 @@ def check_session(session: SparkSession, *, has_state: bool) -> None:
     workers.endWith(session._jsparkSession)
     if has_state:
         given = str(session.conf.get(PROVIDER, ""))
-        if not given or "HDFSBacked" in given:  # Spark's default, which cannot keep states of this kind
+        if not given or "HDFSBacked" in given:  # Spark's default, which cannot store our states
             session.conf.set(PROVIDER, SETTINGS[PROVIDER])
-        # Without it each micro-batch uploads files of RocksDB in place of changes.
+        # Without this setting each micro-batch uploads whole files of RocksDB in place of changes.
         if not session.conf.get(CHANGELOG, ""):
             session.conf.set(CHANGELOG, SETTINGS[CHANGELOG])
 
@@ -39,7 +39,7 @@ def _add_classes(session: SparkSession) -> None:
     """Give driver and executors our jar, unless the session has it.
 
     Raises:
-        RunError: R716, the driver cannot take it.
+        RunError: R716 if the driver cannot load the jar.
     """
     jar = operator_jar()
     try:

@@ -1,4 +1,4 @@
-"""States for people: a worker says what they are, as for `wallaroo state`."""
+"""States in a form for people: a worker decodes them, as for `wallaroo state`."""
 
 import json
 import tempfile
@@ -20,18 +20,18 @@ from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
 from wallaroo_runtime.worker.show import WorkerShower
 from wallaroo_runtime.worker.spec import WorkerSpec
 
-SHOW_BYTES = 4 << 20  # of states that a worker is asked for at once
+SHOW_BYTES = 4 << 20  # bytes of states in one request to a worker
 
 
 def shown_states(application: Application, states: Iterable[Any]) -> Iterator[tuple[str, bytes, str]]:
-    """Yield name, key and, as JSON, value of states. Workers that this process starts for it end with the iteration.
+    """Yield name, key and, as JSON, value of states. Workers that this process starts for this end with the iteration.
 
     Args:
-        application: Whose states they are.
-        states: Rows as `LEFT` has them.
+        application: Application whose states they are.
+        states: Rows with the columns of `LEFT`.
 
     Raises:
-        RunError: What a worker reports, e.g. W416: it cannot show states.
+        RunError: An error of a worker, e.g. W416 if it cannot show states.
     """
     rows = list(states)
     for stage in compile_topology(application.topology, shuffle_partitions=1).stages:
@@ -45,7 +45,7 @@ def shown_states(application: Application, states: Iterable[Any]) -> Iterator[tu
 def _of_stage(
     application: Application, stage: Stage, states: Sequence[tuple[int, Any]]
 ) -> Iterator[tuple[int, bytes, str]]:
-    """Yield port, key and value of states that one stage has."""
+    """Yield port, key and value of the states of one stage."""
     spec = _spec(application, stage.worker)
     try:
         with closing(WorkerShower(ensure_worker(spec).target, stage.worker)) as shower:
@@ -58,7 +58,7 @@ def _of_stage(
 
 
 def _spec(application: Application, worker: str) -> WorkerSpec:
-    """Return how a worker is started here, apart from those of Spark's tasks."""
+    """Return the specification of a worker that this process starts, apart from the workers of Spark's tasks."""
     folder, archive = Path(tempfile.mkdtemp(dir=temporary_directory())), application.archive
     spec = WorkerSpec.of(application.topology, application.topology.worker(worker))
     spec = replace(spec, run=folder.name, processes=1, log_directory=str(folder))

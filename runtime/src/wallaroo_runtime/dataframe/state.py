@@ -1,4 +1,4 @@
-"""States that a query leaves, and with which another one begins."""
+"""States that a query leaves, and with which another query begins."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -26,16 +26,16 @@ from wallaroo_runtime.topology.model import Topology
 OPERATOR, LOG = "transformWithStateExec", "log"
 LEFT = {"name": "string", "key": "binary", "encoding": "int", "value": "binary", "type": "string"}
 STATES, TAKEN = "the parameter `states`", "pass what `states` or `read_states` returns"
-FACTS = -(1 << 32)  # in Spark's store, in the place of a bucket and its entry, as `SparkBucketStore.java` has it
+FACTS = -(1 << 32)  # the key of the facts in Spark's store, in place of a bucket and an entry, as in `SparkBucketStore.java`
 
 
 def state_ports(stages: Iterable[Stage]) -> dict[str, int]:
-    """Return the port of each state's log frames by the state's name."""
+    """Return the port of each state's log frames, by the name of the state."""
     return {node.state: node.state_port for stage in stages for node in stage.nodes if node.state}
 
 
 def types_of(topology: Topology) -> dict[str, str]:
-    """Return what each state is by its name: who reads it must have the same."""
+    """Return the type of each state, by its name; a program that reads a state must have the same type."""
     types = {}
     for name, step in topology.states().items():
         found, state = topology.component(step.worker, f"{step.path}/state"), step.state
@@ -46,7 +46,7 @@ def types_of(topology: Topology) -> dict[str, str]:
 
 
 def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, dict[str, Any]]:
-    """Return what later runs of a query compare with theirs, of the states of one level; the query keeps it."""
+    """Return the facts about the states of a level, which the query stores and later runs compare with their own."""
     blocks, facts, types = blocks_of(plan), dict[str, dict[str, Any]](), types_of(topology)
     for stage in plan.levels[level]:
         for state, port in state_ports([stage]).items():
@@ -67,13 +67,13 @@ def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, dict[str, 
 
 
 def first_states(plan: Plan, topology: Topology, states: DataFrame) -> list[Any]:
-    """Return states as rows for the stores of each level after the first, as datasets of Java's.
+    """Return the rows with which the state stores begin, a Java dataset for each level after the first.
 
     Args:
-        states: Rows as `LEFT` has them.
+        states: Rows with the columns of `LEFT`.
 
     Raises:
-        RunError: R716, they are not those of the application.
+        RunError: R716 if the states do not belong to the application.
     """
     if not isinstance(states, DataFrame):
         reason = f"they are a {type(states).__name__}"
@@ -115,13 +115,13 @@ def _of_level(plan: Plan, level: Iterable[Stage], states: DataFrame) -> Any:
 
 
 def stored_states(session: SparkSession, topology: Topology, checkpoint: str, part: int | None) -> DataFrame:
-    """Return the states in the checkpoint of a streaming query, as of its last micro-batch, as `LEFT` has them.
+    """Return the states in the checkpoint of a streaming query after its last micro-batch, with the columns of `LEFT`.
 
     Args:
-        part: To which of the places of the application in the query they belong; None: there is one.
+        part: Number of the application's place in the query; None if the query applies it once.
 
     Raises:
-        RunError: R771, there are none of this application.
+        RunError: R771 if the checkpoint has no states of this application.
     """
     try:
         found = session.read.format("state-metadata").load(checkpoint).orderBy(F.desc("operatorId")).collect()
@@ -145,10 +145,10 @@ def stored_states(session: SparkSession, topology: Topology, checkpoint: str, pa
 def _of_part(
     session: SparkSession, plan: Plan, topology: Topology, checkpoint: str, operators: list[Row], part: int | None
 ) -> list[Row]:
-    """Return the operators of one of the places of an application in a query, a level each.
+    """Return the operators of one place of the application in a query, one for each level.
 
     Raises:
-        RunError: R771, there is no such place, or there are several.
+        RunError: R771 if there is no such place, or several and none was chosen.
     """
     levels = len(plan.levels) - 1
     if len(operators) == levels and not part:
@@ -171,7 +171,7 @@ def _of_part(
 
 
 def _facts(session: SparkSession, checkpoint: str, operator: Row) -> set[str]:
-    """Return the names of what `KeptFacts.java` noted of the states of an operator."""
+    """Return the names of the states of an operator, which `KeptFacts.java` stored."""
     if operator["maxBatchId"] < 0:
         return set()
     stored = session.read.format("statestore").option("operatorId", operator["operatorId"])
@@ -181,12 +181,12 @@ def _facts(session: SparkSession, checkpoint: str, operator: Row) -> set[str]:
 
 
 def has_logs(properties: str) -> bool:
-    """Say whether an operator of Spark's has the states of an application, by what its checkpoint says of it."""
+    """Say whether an operator of Spark has the states of an application, according to the checkpoint's metadata."""
     return [each["stateName"] for each in json.loads(properties)["stateVariables"]] == [LOG]
 
 
 def with_types(states: DataFrame, topology: Topology) -> DataFrame:
-    """Return states with what each of them is."""
+    """Return states with the column `type`."""
     return states.withColumn("type", _looked_up(types_of(topology), "name"))
 
 

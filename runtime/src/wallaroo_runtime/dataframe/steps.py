@@ -32,11 +32,11 @@ def load(app: str | PathLike[str], args: Sequence[str] = ()) -> "Steps":
     Args:
         app: As for `wallaroo run`: a Python file or module, a Go package directory, a worker binary, an archive, or a
             topology file.
-        args: What the application sees on its command line.
+        args: The application's command-line arguments.
 
     Raises:
-        DiagnosticError: There is no such application, it is not correct, or has what cannot be between DataFrames
-            (P303): every finding.
+        DiagnosticError: There is no such application, it is not correct, or it has parts that cannot be between
+            DataFrames (P303). The error has every finding.
     """
     found = load_application(fspath(app), args, "", "")
     check_topology(found.topology)
@@ -46,8 +46,8 @@ def load(app: str | PathLike[str], args: Sequence[str] = ()) -> "Steps":
 class Steps:
     """The steps of an application; `load` makes them.
 
-    Workers of the application start on an executor when a task needs them, and end with it, or with Spark. States of a
-    streaming query are in the query's own checkpoint, so that its sink is as exact as with steps of Spark's own.
+    An executor starts workers of the application when a task needs them. They end with the executor, or with Spark.
+    States of a streaming query are in the query's own checkpoint, so that its sink is as exact as with steps of Spark.
 
     Attributes:
         inputs: Names of the sources.
@@ -73,26 +73,26 @@ class Steps:
         Args:
             rows: The DataFrame for the only source, so that `orders.transform(steps.apply)` works.
             order_by: Name of a column of each input, of times, dates or integers. In a batch, and in each micro-batch,
-                each key gets its rows in this order, null first. Without it in that of event time, if every source has
-                one; else in an order that Spark's partitions happen to have, so code for which the order of events
-                counts needs it.
-            states: From `states` or `read_states`: those with which a batch, or a query with a new checkpoint, begins.
-            accept_changed: Whether a streaming query goes on with a changed program that loses fields of states, as
-                with `wallaroo run --accept-changed`.
-            inputs: A DataFrame, streaming or not, for each source by its name. It has the columns that the source
-                declares, and perhaps more; for a source that declares none `value`, and perhaps `key` and `timestamp`.
+                each key gets its rows in the order of this column, null first. Without it, the order is event time if
+                every source has event time. Otherwise the order depends on Spark's partitions, so code that needs the
+                order of events needs `order_by`.
+            states: States from `states` or `read_states`, with which a batch, or a query with a new checkpoint, begins.
+            accept_changed: Whether a streaming query continues if a changed program loses fields of states, as with
+                `wallaroo run --accept-changed`.
+            inputs: A DataFrame, streaming or not, for each source by its name. It has at least the columns that the
+                source declares; if it declares none: `value`, and perhaps `key` and `timestamp`.
 
         Returns:
-            The columns that the sink declares; for one that declares none `key` and `value`. It is streaming if an
-            input is.
+            The columns that the sink declares, or `key` and `value` if it declares none. The DataFrame is streaming if
+            an input is streaming.
 
         Raises:
-            DiagnosticError: R716, an input is missing, has not the columns, or the session cannot run steps.
+            DiagnosticError: R716 if an input is missing or lacks columns, or the session cannot run steps.
         """
         if len(self.outputs) != 1:
             reason = f"the application has the sinks {', '.join(self.outputs) or 'none'}"
             raise _refused(reason, "call apply_all, and select the rows of each")
-        # A row of a dead letter would be lost without a word.
+        # `select` would drop the row of a dead letter without a report.
         more = {"order_by": order_by, "states": states, "accept_changed": accept_changed}
         way_out = "call apply_all, which gives dead letters as rows"
         call = self._call(rows, inputs, ErrorPolicy(fails=True), way_out=way_out, **more)
@@ -113,13 +113,13 @@ class Steps:
             rows: As for `apply`.
             order_by: As for `apply`.
             states: As for `apply`.
-            gives_states: Whether the states at the end of a batch are rows, too; `states` selects them.
+            gives_states: Whether the result has rows for the states at the end of a batch; `states` selects them.
             accept_changed: As for `apply`.
             inputs: As for `apply`.
 
         Returns:
-            Columns `output`, the sink's name; `key` and `value`, its bytes; `dead_letter`, null for a row of a sink.
-            `select`, `dead_letters` and `states` give those of one kind with columns of their own.
+            Columns `output`, the sink's name; `key` and `value`, as bytes; `dead_letter`, null for a row of a sink.
+            `select`, `dead_letters` and `states` return the rows of one kind with their own columns.
 
         Raises:
             DiagnosticError: As `apply`.
@@ -135,11 +135,11 @@ class Steps:
         """Return the rows of one sink with the columns that it declares.
 
         Args:
-            rows: From `apply_all`.
+            rows: Result of `apply_all`.
             output: The sink's name.
 
         Raises:
-            DiagnosticError: R720, there is no such sink; R716, the rows are none of `apply_all`.
+            DiagnosticError: R720 if there is no such sink; R716 if the rows are not a result of `apply_all`.
         """
         sink = next((each for each in self._topology.sinks() if each.name == output), None)
         if sink is None:
@@ -155,29 +155,29 @@ class Steps:
     def dead_letters(self, rows: DataFrame) -> DataFrame:
         """Return the dead letters with their columns: code, step, error, traceback, input, preview, key and at.
 
-        `at` is the time of the message; null where that is not in the years 1 to 9999.
+        `at` is the time of the message; null if the time is not in the years 1 to 9999.
 
         Args:
-            rows: From `apply_all`.
+            rows: Result of `apply_all`.
 
         Raises:
-            DiagnosticError: R716, they are not.
+            DiagnosticError: R716 if the rows are not a result of `apply_all`.
         """
         _check_rows(rows, "dead_letters")
         found = rows.where(F.col("dead_letter").isNotNull()).select("dead_letter.*")
-        is_time = F.col("at_ms").between(FIRST_MS, LAST_MS)  # Python has no other years
+        is_time = F.col("at_ms").between(FIRST_MS, LAST_MS)  # Python supports no other years
         return found.withColumn("at", F.when(is_time, F.timestamp_millis(F.col("at_ms")))).drop("at_ms")
 
     def states(self, rows: DataFrame) -> DataFrame:
-        """Return the states at the end of a batch: name, key, encoding and value, both bytes, and type.
+        """Return the states at the end of a batch: name, key, encoding, value and type; key and value are bytes.
 
-        They may be written, e.g. as Parquet, and be those with which another query begins.
+        They may be written, e.g. as Parquet, and passed to another query as its first states.
 
         Args:
-            rows: From `apply_all` with `gives_states`.
+            rows: Result of `apply_all` with `gives_states`.
 
         Raises:
-            DiagnosticError: R716, they are not.
+            DiagnosticError: R716 if the rows are not such a result.
         """
         _check_rows(rows, "states")
         if "state" not in rows.columns:
@@ -186,16 +186,16 @@ class Steps:
         return with_types(rows.where(F.col("state").isNotNull()).select("state.*"), self._topology)
 
     def read_states(self, session: SparkSession, checkpoint: str | PathLike[str], part: int | None = None) -> DataFrame:
-        """Return the states of a streaming query as of its last micro-batch, as `states` does; it may run meanwhile.
+        """Return the states of a streaming query after its last micro-batch, as `states` does; the query may run.
 
-        A query with a new checkpoint that begins with them goes on where that one was, with other partitions too.
+        A query with a new checkpoint that begins with these states continues the old query, with other partitions too.
 
         Args:
             checkpoint: The query's `checkpointLocation`.
-            part: Of a query to which the steps are applied several times: of which, from 0 on, as Spark numbers them.
+            part: Number of the application's place in a query that applies the steps several times, in Spark's order.
 
         Raises:
-            DiagnosticError: R771, it has no states of this application, or those of several parts.
+            DiagnosticError: R771 if the query has no states of this application, or has several places and no `part`.
         """
         if not isinstance(checkpoint, str | PathLike) or not fspath(checkpoint):
             reason = f"the checkpoint is {checkpoint!r}"
@@ -204,32 +204,32 @@ class Steps:
         return stored_states(session, self._topology, fspath(checkpoint), part)
 
     def show_states(self, states: DataFrame, limit: int = 1000) -> DataFrame:
-        """Return some states in a form that people read: name, key, and value as JSON, as `wallaroo state` shows it.
+        """Return some states in a readable form: name, key, and value as JSON, as `wallaroo state` shows it.
 
-        The driver takes so many of them and starts the workers of the application to ask what they are.
+        The driver collects these states and starts the application's workers, which decode them.
 
         Args:
-            states: From `states` or `read_states`; choose with `where` before.
-            limit: At most so many.
+            states: Result of `states` or `read_states`, perhaps filtered with `where`.
+            limit: Greatest number of states.
 
         Raises:
-            DiagnosticError: A worker does not start, or cannot show states (W416).
+            DiagnosticError: A worker does not start, or it cannot show states (W416).
         """
         chosen = states.select("name", "key", "encoding", "value").limit(limit).collect()
         shown = list(shown_states(self._application, chosen))
         return states.sparkSession.createDataFrame(shown, "name STRING, key BINARY, value STRING")
 
     def each(self, **writes: Write) -> Write:
-        """Return a function for `foreachBatch` that hands the rows of each kind to a function of their own.
+        """Return a function for `foreachBatch` that passes the rows of each kind to its own function.
 
-        A micro-batch is computed once; where a dead letter may end the query, before the first function is called.
+        A micro-batch is computed once. A dead letter that ends the query does so before the first function is called.
 
         Args:
-            writes: A function of DataFrame and number of the micro-batch for each sink by its name, and for
-                `dead_letters`.
+            writes: A function for each sink by its name, and for `dead_letters`. Its arguments are a DataFrame and the
+                number of the micro-batch.
 
         Raises:
-            DiagnosticError: R716, a kind has no function.
+            DiagnosticError: R716 if a kind has no function.
         """
         kinds = [*self.outputs, LETTERS]
         if set(writes) != set(kinds):
@@ -240,7 +240,7 @@ class Steps:
         def write(batch: DataFrame, number: int) -> None:
             kept = batch.persist()
             try:
-                if may_fail:  # what ends the query does so before anything is written
+                if may_fail:  # a dead letter that ends the query does so before anything is written
                     kept.count()
                 for name, function in writes.items():
                     function(self.dead_letters(kept) if name == LETTERS else self.select(kept, name), number)

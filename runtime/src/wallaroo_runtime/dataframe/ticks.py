@@ -1,6 +1,6 @@
-"""What makes time pass for the windows, timers and ttl of an application between DataFrames.
+"""The ticks that make time pass for the windows, timers and ttl of an application between DataFrames.
 
-A stream has ticks of a clock, or of the watermarks of its DataFrames. A batch ends with a tick that is later than all.
+A stream has ticks of a clock, or of the watermarks of its DataFrames. The last tick of a batch is later than all rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from wallaroo_runtime.topology.model import (
 
 CLOCK, WATERMARKS, END = "clock", "watermarks", "end"
 CALL = "the call of `apply`"
-LEAST_MS, MOST_MS = 1000, 10_000  # from one tick of a clock to the next: each is a micro-batch
+LEAST_MS, MOST_MS = 1000, 10_000  # time between two ticks of a clock: each is a micro-batch
 DELAY = "spark.watermarkDelayMs"  # where Spark keeps the delay of a column's watermark
 _TIMESTAMPED = 'DataFrameSourceConfig(..., timestamp="at"), in Go DataFrameSource[T]().Timestamp("at")'
 
@@ -36,10 +36,10 @@ class Ticks:
     """The ticks of a query.
 
     Attributes:
-        kind: `clock`, `watermarks`, or `end`: all that is there has come; empty: there are none.
-        interval_ms: From one tick of the clock to the next.
-        delays: Of `watermarks`: how much earlier than its latest row the watermark of a source is, in milliseconds.
-        is_of_data: Whether their times are those of the data.
+        kind: `clock`, `watermarks`, or `end` for one tick after all rows of a batch; empty if there are no ticks.
+        interval_ms: Time between two ticks of the clock.
+        delays: For `watermarks`, by source: the milliseconds from its watermark to the time of its latest row.
+        is_of_data: Whether the times of the ticks are event times.
     """
 
     kind: str = ""
@@ -48,11 +48,11 @@ class Ticks:
     is_of_data: bool = False
 
     def settings(self) -> dict[str, Any]:
-        """Return what `Ticks.java` has of them."""
+        """Return the fields of `Ticks.java`."""
         return {"kind": self.kind, "interval_ms": self.interval_ms, "delays": dict(self.delays or {})}
 
     def planned(self, plan: Plan) -> Plan:
-        """Return a plan whose windows and timed steps take these ticks."""
+        """Return a plan whose windows and timed steps use these ticks."""
         if not self.is_of_data:
             return plan
         levels = tuple(
@@ -74,21 +74,21 @@ class Ticks:
 def ticks_of(
     topology: Topology, sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame], *, gives_states: bool
 ) -> Ticks:
-    """Return what makes time pass.
+    """Return the ticks for an application and its inputs.
 
     Args:
-        sources: Those of the topology, as sources of rows.
-        inputs: By the name of their source.
-        gives_states: Whether a batch gives its states: what is open is one, then.
+        sources: The sources of the topology, as sources of rows.
+        inputs: DataFrames by the name of their source.
+        gives_states: Whether a batch returns its states. Then it has no last tick, so open windows stay states.
 
     Raises:
-        RunError: R716, the inputs give no such time.
+        RunError: R716 if the inputs lack the time that a step needs.
     """
     passing = [each for each in map(_passing, topology.steps()) if each is not None]
     if not passing:
         return Ticks()
     is_stream = any(frame.isStreaming for frame in inputs.values())
-    times = {each.time for each in passing} - {""}  # windows of a number of messages have none
+    times = {each.time for each in passing} - {""}  # windows of a number of messages need no time
     by_arrival = next((each.what for each in passing if each.time == "ingest"), None)
     is_of_data = times == {"event"}
     if is_of_data:
@@ -113,7 +113,7 @@ class _Passing(NamedTuple):
 
 
 def _passing(step: Step) -> _Passing | None:
-    """Return what of a step needs time to pass; None: nothing does."""
+    """Return the part of a step that needs time to pass; None if the step has no such part."""
     if step.window is not None:
         return _Passing(f'step "{step.name}" has windows', step.window.time, step.window.step_ms)
     if not step.time or step.state is None:
@@ -123,7 +123,7 @@ def _passing(step: Step) -> _Passing | None:
 
 
 def _check_times(topology: Topology, sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> None:
-    """Refuse rows that lack the time that their source gives otherwise."""
+    """Refuse rows without a column `timestamp` for sources whose messages have a time without a declaration."""
     for declared, source in zip(topology.sources(), sources, strict=True):
         if isinstance(declared, KafkaSource | ConnectorSource) and not source.timestamp:
             reason = "it has no column `timestamp`, by which time passes"
@@ -134,7 +134,7 @@ def _check_times(topology: Topology, sources: Sequence[SparkSource], inputs: Map
 
 
 def _delays(sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> dict[str, int]:
-    """Return the delays of the watermarks, of all inputs with event time or of none."""
+    """Return the delays of the watermarks: of all inputs with event time, or empty if no input has a watermark."""
     delays, without = dict[str, int](), list[SparkSource]()
     for source in sources:
         rows = inputs[source.name]
