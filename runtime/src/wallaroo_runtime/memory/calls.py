@@ -1,4 +1,4 @@
-"""The calls of a micro-batch: of stages without state, and of the buckets of one with state."""
+"""The calls of a micro-batch: calls of stages without state, and bucket calls of stages with state."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Which state of a bucket is meant; (0, 0) is the empty one."""
+    """Identifies a state of a bucket; (0, 0) is the empty state."""
 
     counter: int = 0
     nonce: int = 0
@@ -24,12 +24,12 @@ class CallResult:
     """The results of one bucket call.
 
     Attributes:
-        version: Of the bucket's state after the call.
-        outputs: In the order in which they were made.
+        version: Version of the bucket's state after the call.
+        outputs: Outputs in the order in which they were made.
         changes: Entries for the bucket's log.
         is_snapshot: Whether the changes replace the log.
-        visits: What visits of the call came to.
-        fired: How many timers ran.
+        visits: Counts of the visits in the call.
+        fired: Number of timers that ran.
     """
 
     version: Version
@@ -55,7 +55,7 @@ def grouped(items: Iterable[T], size_of: Callable[[T], int], limit: int = REQUES
 
 
 def with_more(groups: Iterable[list[T]]) -> Iterator[tuple[list[T], bool]]:
-    """Yield each group with whether another one follows; nothing at all becomes one empty group."""
+    """Yield each group, and whether another group follows; without groups, yields one empty group."""
     held: list[T] | None = None
     for group in groups:
         if held is not None:
@@ -68,12 +68,12 @@ def run_data(client: CallClient, opening: pb.Opening, inputs: Iterable[bytes]) -
     """Yield, for each of the inputs, the outputs of a stage without state.
 
     Args:
-        client: The way to the worker.
-        opening: What the calls are about; its partition chooses the endpoint.
-        inputs: Each is one or more whole frames.
+        client: Client of the worker.
+        opening: Stage and micro-batch of the calls; its partition chooses the endpoint.
+        inputs: Each input is one or more whole frames.
 
     Raises:
-        RunError: What the worker reports, or W410, it breaks a rule.
+        RunError: An error that the worker reports; W410 if it breaks the protocol.
     """
     source = iter(inputs)
     held, skips = next(source, None), list[pb.Skip]()
@@ -88,7 +88,7 @@ def run_data(client: CallClient, opening: pb.Opening, inputs: Iterable[bytes]) -
                 index, held, skips = index + 1, next(source, None), []
             stream.finish()
         except Broken as broken:
-            skips += broken.skips  # `held` has no answer
+            skips += broken.skips  # input `held` has no answer
         finally:
             stream.close()
 
@@ -118,7 +118,7 @@ def _out_of_turn(client: CallClient, kind: str | None, index: int) -> Exception:
 
 
 class StateSession:
-    """The bucket calls of a stage in one micro-batch; one stream per endpoint that its buckets live at.
+    """The bucket calls of a stage in one micro-batch, with one stream for each endpoint that has some of its buckets.
 
     Example:
         >>> [(group, more) for group, more in with_more(grouped([b"ab", b"c", b"de"], len, 3))]
@@ -127,7 +127,7 @@ class StateSession:
 
     def __init__(self, client: CallClient, opening: pb.Opening) -> None:
         self.client, self.opening = client, opening
-        self._streams: dict[int, tuple[CallStream, int]] = {}  # by endpoint: stream, calls made
+        self._streams: dict[int, tuple[CallStream, int]] = {}  # by endpoint: stream, number of calls
 
     def run_bucket(
         self,
@@ -137,16 +137,16 @@ class StateSession:
         load_log: Callable[[], Iterable[bytes]],
         wants_snapshot: bool,
     ) -> CallResult:
-        """Run a bucket's messages; a call that broke is repeated.
+        """Run a bucket's messages; a call that was interrupted is repeated.
 
         Args:
             bucket: Number of the bucket.
-            version: Of its committed state.
-            load_log: Gives the entries of the log, oldest first; called when the worker lacks the state.
-            wants_snapshot: Whether the changes shall be the whole state.
+            version: Version of the bucket's committed state.
+            load_log: Returns the entries of the log, oldest first; called if the worker lacks the state.
+            wants_snapshot: Whether the worker shall return the whole state in place of changes.
 
         Raises:
-            RunError: What the worker reports, or W410, it breaks a rule.
+            RunError: An error that the worker reports; W410 if it breaks the protocol.
         """
         skips, is_careful = list[pb.Skip](), False
         while True:

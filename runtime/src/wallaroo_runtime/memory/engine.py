@@ -1,4 +1,4 @@
-"""Runs the micro-batches of a plan over dictionaries."""
+"""Runs the micro-batches of a plan, with dictionaries in place of Spark's stores."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,8 +25,8 @@ class FrameRow:
     """A frame on its way to a bucket.
 
     Attributes:
-        ordinal: Shows which of two frames of one sequence was made first; a tick precedes the messages of its sequence.
-        payload: Its bytes.
+        ordinal: Order of the frames that have the same sequence; a tick precedes the messages of its sequence.
+        payload: Bytes of the frame.
     """
 
     bucket: int
@@ -41,8 +41,8 @@ class BatchResult:
     """The results of a micro-batch.
 
     Attributes:
-        frames: Those of each sink, by its port, in the order in which they were made.
-        fired: How many timers ran.
+        frames: Frames of each sink, by its port, in the order in which they were made.
+        fired: Number of timers that ran.
     """
 
     frames: dict[int, list[bytes]] = field(default_factory=lambda: defaultdict(list))
@@ -51,7 +51,7 @@ class BatchResult:
     fired: int = 0
 
     def take(self, output: pb.Output) -> None:
-        """Take output that no later level needs."""
+        """Add output that no later level needs."""
         if output.port == DEAD_LETTER_PORT:
             self.letters.append(output.frame)
         else:
@@ -62,13 +62,13 @@ class Engine:
     """A plan with its workers and its state.
 
     Args:
-        clients: The way to each worker.
+        clients: Client of each worker, by its name.
         policy: Which dead letters stop a micro-batch.
-        shuffle: Puts the rows of a shuffle into another order, which must change nothing; None: leaves them.
-        tables: Ports of sources that are tables; a task has none of other sources then.
+        shuffle: Changes the order of the rows of a shuffle, which must not change results; None keeps the order.
+        tables: Ports of sources that are tables. A task with messages of tables has no messages of other sources.
 
     Attributes:
-        batches: How many micro-batches are committed.
+        batches: Number of committed micro-batches.
     """
 
     def __init__(
@@ -89,20 +89,20 @@ class Engine:
 
     @property
     def has_ticks(self) -> bool:
-        """Whether ticks concern anything."""
+        """Whether a step or window needs ticks."""
         return TICK_PORT in self._later[0]
 
     def run(self, tasks: Sequence[Sequence[bytes]]) -> BatchResult:
         """Run one micro-batch.
 
         Args:
-            tasks: For each task of level 0 its calls: whole frames, one after the other.
+            tasks: For each task of level 0 its calls. A call is the bytes of one or more whole frames.
 
         Returns:
-            What it gave; it is committed.
+            The results of the micro-batch, which is committed.
 
         Raises:
-            RunError: R611, a dead letter that stops the application, or what a worker reports; nothing is committed.
+            RunError: R611 for a dead letter that stops the application, or an error of a worker; nothing is committed.
         """
         batch = BatchResult()
         try:
@@ -129,7 +129,7 @@ class Engine:
         )
 
     def _begin(self, task: int, calls: Sequence[bytes], batch: BatchResult) -> Iterator[FrameRow]:
-        """Run the stages over the sources; yield the rows for the first shuffle."""
+        """Run the stages of the sources; yields the rows for the first shuffle."""
         stages = self.plan.levels[0]
         is_table = self._tables.issuperset(chain.from_iterable(map(messages_by_port, calls)))
         crossing, ordinal = Crossing(stages), FIRST_OF_TABLE if is_table else 0
@@ -155,7 +155,7 @@ class Engine:
         return run_data(self._clients[stage.worker], self._opening(stage, partition), frames)
 
     def _to_bucket(self, output: pb.Output, ordinal: int, batch: BatchResult) -> Iterator[FrameRow]:
-        """Yield an output that has a bucket; the others are done with."""
+        """Yield the row of an output that has a bucket; other outputs are added to the results."""
         if output.bucket < 0:
             batch.take(output)
         else:
@@ -200,7 +200,7 @@ class Engine:
         bucket: int,
         batch: BatchResult,
     ) -> Iterable[pb.Output]:
-        """Run a stage that begins with state on a bucket's rows, or one that follows on the messages it receives."""
+        """Run a stage with state on the rows of a bucket, or another stage on the messages that cross to it."""
         if stage.has_state:
             frames = [row.payload for row in rows]
             return self._state(sessions[stage.id], stage, bucket, frames, batch) if frames else ()

@@ -1,4 +1,4 @@
-"""Messages of a test as the records that Kafka would give."""
+"""Turns messages of a test into the records that Kafka would deliver."""
 
 from collections import Counter
 from dataclasses import replace
@@ -16,11 +16,10 @@ class Numbering:
         self._next: Counter[str] = Counter()
 
     def record(self, source: Source, message: Message, now_ms: int) -> Message:
-        """Return a record, or the value of one, as the bytes of a whole record; other messages as they are.
+        """Return a message of a whole record, from a record or its value; objects of other types are not changed.
 
         Raises:
-            TypeError: An attribute of the record is of another type.
-            ValueError: A number is too large, or a text is none.
+            TypeError: An attribute of the record has a wrong type, a number is too large, or a text has lone surrogates.
         """
         record = message.value
         if isinstance(record, bytes | bytearray | memoryview):

@@ -1,4 +1,4 @@
-"""The way to a Python worker that is this process: the protocol's calls without a transport."""
+"""The client of a Python worker in this process: it makes the protocol's calls without a transport."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,17 +12,17 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 
 
 class Stub:
-    """The methods of a gRPC stub that streams use, as calls of this process."""
+    """The methods of a gRPC stub that streams use, as direct calls."""
 
     def __init__(self, calls: CallRunner) -> None:
         self.Process, self.ProcessState = calls.process, calls.process_state
 
 
 class LocalClient(CallClient):
-    """Runs the calls in this process; a crash of the worker ends the process, and nothing has a deadline.
+    """Runs the calls in this process, so a crash of the worker ends the process, and calls have no deadline.
 
     Args:
-        spec: Says what the worker is.
+        spec: Describes the worker.
     """
 
     def __init__(self, spec: WorkerSpec, calls: CallRunner) -> None:
@@ -40,7 +40,7 @@ class LocalClient(CallClient):
 
 
 class LocalStream(CallStream):
-    """A call of this process: requests wait in a queue until a reply is asked for."""
+    """A call in this process: requests wait in a queue until a reply is read."""
 
     def __init__(self, client: CallClient, method: Callable[[Iterator[Any]], Iterator[Any]]) -> None:
         self._requests: deque[Any] = deque()
@@ -54,14 +54,14 @@ class LocalStream(CallStream):
         self._requests.append(request)
 
     def close(self) -> None:
-        """Give the call up."""
+        """Abandon the call."""
         close = getattr(self._replies, "close", None)
         if close is not None:
             close()
 
 
 class LocalSplitter:
-    """Cuts the bytes of a source as its decoder says.
+    """Cuts the bytes of a source into messages with its decoder.
 
     Args:
         max_message_bytes: Longest payload.
@@ -71,10 +71,10 @@ class LocalSplitter:
         self._client, self._path, self._limit = client, path, max_message_bytes
 
     def split(self, data: bytes) -> tuple[list[int], int]:
-        """Cut bytes that begin at a message boundary; returns the lengths, and the bytes of the next one (0: unknown).
+        """Cut bytes that begin at a message boundary; returns the lengths, and the length of the next message or 0.
 
         Raises:
-            RunError: What the decoder raised.
+            RunError: The error of the decoder.
         """
         request = pb.SplitRequest(path=self._path, data=data, max_message_bytes=self._limit)
         reply = self._client.calls.split(request)

@@ -1,4 +1,4 @@
-"""Finds the parts of an application that a test names, and says which there are."""
+"""Finds the parts of an application that a test names, or lists the existing parts in an error."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -13,10 +13,10 @@ P = TypeVar("P", Source, Sink)
 
 
 def chosen(what: str, parts: list[P], name: str | int) -> P:
-    """Return the part of a name, or of a position.
+    """Return the part with a name, or at a position; an empty name chooses the only part.
 
     Raises:
-        RunError: R720, there is none, or more than one.
+        RunError: R720 if there is no such part, or more than one.
     """
     name = str(name)
     matching = [part for part in parts if part.name == name] or ([part for part in parts] if not name else [])
@@ -41,18 +41,18 @@ def _missing(what: str, name: str, known: str) -> RunError:
 
 
 def refused(source: Source, value: str, reason: str, fix: str) -> RunError:
-    """Return the error for a message that a source does not take."""
+    """Return the error for a message that a source does not accept."""
     return RunError.of("R721", USAGE, place=f'source "{source.name}"', value=value, reason=reason, fix=fix)
 
 
 def check_payloads(source: TcpSource, payloads: Iterable[bytes], splitter: Callable[[TcpSource], Splitter]) -> None:
-    """Refuse bytes that could not come to a source in this way.
+    """Refuse payloads that a source could not receive with its framing.
 
     Args:
-        splitter: Gives what cuts where only the decoder knows how; then each message begins with its header.
+        splitter: Returns the splitter of a source whose framing only the decoder knows. Its payloads have a header.
 
     Raises:
-        RunError: R721; or what the decoder raised.
+        RunError: R721; or an error that the decoder raised.
     """
     kind, header = source.framing.kind, source.framing.header_bytes
     cut = splitter(source).split if kind not in KINDS else None
@@ -69,7 +69,7 @@ def key_of(key: object) -> bytes:
     """Return the bytes of a key that a test names.
 
     Raises:
-        RunError: T207, it is none.
+        RunError: T207 if the value is not a key.
     """
     try:
         return state_key(key)

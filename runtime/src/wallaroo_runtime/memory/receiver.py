@@ -11,15 +11,15 @@ from wallaroo.experimental.tcp import refuse_itself
 from wallaroo_runtime.system.backoff import Backoff
 from wallaroo_runtime.topology.model import TcpSink
 
-FIRST_S, LAST_S = 0.05, 2.0  # between two tries to connect
+FIRST_S, LAST_S = 0.05, 2.0  # between two attempts to connect
 
 
 class Receiver:
-    """One receiver; untaken messages wait in memory. Those that a broken connection took are not sent again.
+    """One receiver. Messages wait in memory until a connection has taken them; after that they are not sent again.
 
     Attributes:
         pending: Bytes that wait.
-        waiting: How many messages they are.
+        waiting: Number of the messages that wait.
         sent_at: Monotonic time when the receiver took output for the last time.
     """
 
@@ -35,7 +35,7 @@ class Receiver:
         self._wake.set()
 
     async def run(self) -> None:
-        """Send until it is cancelled."""
+        """Send until the task is cancelled."""
         backoff = Backoff(FIRST_S, LAST_S)
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The times of rows that a test gives to a source of Spark: those of the column that the source names."""
+"""The times of rows that a test sends to a source of Spark, from the column that the source declares."""
 
 import json
 from dataclasses import replace
@@ -9,11 +9,11 @@ from wallaroo.message.kit import Message
 from wallaroo.message.timer import FIRST_MS, ms_of
 from wallaroo_runtime.topology.model import Source, SparkSource
 
-ROW = "*"  # in the place of the SQL of a message
+ROW = "*"  # in the place of the SQL expression of a message
 
 
 def with_row_time(source: Source, message: Message) -> Message:
-    """Return a message with the time of its row; as it is where it has one, or only Spark knows the SQL."""
+    """Return a message with the time of its row; unchanged if it has a time, or if only Spark can evaluate the SQL."""
     if not isinstance(source, SparkSource) or source.value != ROW or message.time_ms is not None:
         return message
     name, row = source.timestamp.strip("`").lower(), message.value
@@ -22,13 +22,13 @@ def with_row_time(source: Source, message: Message) -> Message:
         columns = row if isinstance(row, dict) else {each: getattr(row, each) for each in dir(row)}
         times = [time for column, time in columns.items() if column.lower() == name]
         return replace(message, time_ms=_ms(times[0])) if times else message
-    except ValueError:  # the decoder finds what is wrong with a row
+    except ValueError:  # the decoder will report the fault of the row
         return message
 
 
 def _ms(time: Any) -> int:
     if time is None:
-        return FIRST_MS - 1  # as Spark's rows have it: windows and timers report it
+        return FIRST_MS - 1  # not a valid time, as for null in Spark's rows: windows and timers report it
     if isinstance(time, int):
         return time
     return ms_of(datetime.fromisoformat(time.replace("Z", "+00:00") if isinstance(time, str) else time.isoformat()))

@@ -1,4 +1,4 @@
-"""One run of an application in this process: messages in, outputs, state and dead letters out."""
+"""One run of an application in this process: takes messages; has outputs, states and dead letters."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -43,26 +43,26 @@ from wallaroo_runtime.worker.generate import Made, WorkerMaker, made_of, request
 from wallaroo_runtime.worker.split import WorkerSplitter
 from wallaroo_runtime.worker.visit_count import VisitCount
 
-FIRST_MS = 1_700_000_000_000  # where the clock of an application begins, so that it is the same each time
-MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # of one micro-batch
+FIRST_MS = 1_700_000_000_000  # the clock of an application begins here, so that it is the same in each run
+MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # limits of one micro-batch
 STATE, VISIT, WHOLE = "state", "visit", "sink of whole records"
 
 
 class MemoryRun:
     """An application that runs in this process.
 
-    Each call of `send`, `generate` and `advance` is a micro-batch; its effects are there when it returns.
+    Each call of `send`, `generate` and `advance` is a micro-batch. Its effects are visible when the call returns.
 
     Args:
-        clients: The way to each worker.
-        on_error: `dead_letter` or `fail`, before what the application says; empty: it decides.
-        closing: Ends what was started for it.
-        topics: Directory where workers that are other processes find the topics; None: there are none.
+        clients: Client of each worker, by its name.
+        on_error: `dead_letter` or `fail`, which overrides the application; empty keeps the application's choice.
+        closing: Ends the workers that were started for the run.
+        topics: Directory in which workers that are other processes find the topics; None if there are no such workers.
 
     Attributes:
         now_ms: The application's clock, in milliseconds since 1970; only `advance` moves it.
-        letters: The dead letters since the last `take`; `written_letters` has them as their workers wrote them.
-        letter_count: How many there were since the start.
+        letters: The dead letters since the last `take`; `written_letters` has them in the form that the workers sent.
+        letter_count: Number of dead letters since the start.
         feed: The topics.
     """
 
@@ -82,7 +82,7 @@ class MemoryRun:
         tables = {plan.ports[each.path] for each in topology.sources() if isinstance(each, KafkaSource) and each.table}
         self._engine = Engine(plan, clients, ErrorPolicy.of(topology, on_error), tables=tables)
         self._records, self.feed = Numbering(), TopicFeed(topology, topics, self._find_lookups)
-        self._waiting: list[KafkaRecord] = []  # that sinks have written, and sources have not read
+        self._waiting: list[KafkaRecord] = []  # records that sinks have written and sources have not yet read
         self._sequence = self.letter_count = 0
         self._outputs: dict[str, list[Record]] = {sink.path: [] for sink in topology.sinks()}
         self._generated: dict[str, tuple[bytes | None, int]] = {}
@@ -101,14 +101,14 @@ class MemoryRun:
         """Process messages as one micro-batch.
 
         Args:
-            messages: Payloads as bytes, which the source's decoder reads; or objects of the program's, in Python, which
-                take the place of what it would return; or either in a `Message`, with key and time. Of a source of
-                whole records also a `KafkaRecord`; a payload is the value of one.
-            source: Name of the source, or its position; empty: the only one.
+            messages: Payloads as bytes, which the source's decoder reads; in Python also objects in place of the
+                decoder's results. Either may be in a `Message`, with key and time. A source of whole records also takes
+                a `KafkaRecord`; a payload is then the value of a record.
+            source: Name of the source, or its position; empty for the only source.
 
         Raises:
-            RunError: R720, there is no such source; R721, it cannot take a message; R611, a dead letter that stops the
-                application; or what a worker reports. Nothing of the micro-batch counts then.
+            RunError: R720 if there is no such source; R721 if it cannot take a message; R611 for a dead letter that
+                stops the application; or an error of a worker. Nothing of the micro-batch counts then.
         """
         part = self.source(source)
         if isinstance(messages, bytes | bytearray | memoryview | str) or not isinstance(messages, Iterable):
@@ -131,14 +131,14 @@ class MemoryRun:
     def produce(self, records: Iterable[KafkaRecord] | KafkaRecord) -> int:
         """Write records to topics, whose sources read them as one micro-batch; returns the number of records read.
 
-        What sinks write to topics that sources read is the next one, and so on until all is quiet.
+        If sinks write records to topics that sources read, further micro-batches follow until there are no new records.
 
         Args:
-            records: Their topics, keys and values; partition, offset and time may be left out.
+            records: Records with topic, key and value; partition, offset and time may be left out.
 
         Raises:
-            RunError: R721, a record is none; R720, its topic is misspelt; or as `send`. Nothing of the micro-batch that
-                fails counts.
+            RunError: R721 if an item is not a record; R720 if its topic is misspelt; or as `send`. Nothing of a
+                micro-batch that fails counts.
         """
         written = [records] if isinstance(records, KafkaRecord) else list(records)
         for topic in dict.fromkeys(each.topic for each in written if isinstance(each, KafkaRecord)):
@@ -152,13 +152,13 @@ class MemoryRun:
         """Return the records that `produce` and sinks have written to a topic, in order.
 
         Raises:
-            RunError: R720, the application has no such topic.
+            RunError: R720 if the application has no such topic.
         """
         self.feed.check(name, is_new=False)
         return self.feed.topics.records(name)
 
     def receive(self, source: Source, data: bytes, count: int) -> None:
-        """Process whole messages as they came over the wire.
+        """Process whole messages in the form in which TCP delivers them.
 
         Raises:
             RunError: As `send`.
@@ -169,23 +169,23 @@ class MemoryRun:
         self._follow()
 
     def splitter(self, source: TcpSource) -> Splitter:
-        """Return the splitter of a source's stream whose framing only its decoder knows."""
+        """Return the splitter for a source whose framing only its decoder knows."""
         client = self._clients[source.worker]
         if isinstance(client, LocalClient):
             return LocalSplitter(client, source.path, source.max_message_bytes)
         return WorkerSplitter(client.endpoints().connection.target, source.path, source.max_message_bytes)
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, and states and windows know of it with the ticks of a gateway, as one micro-batch.
+        """Let time pass: states and windows get the ticks that a gateway would write, as one micro-batch.
 
         Raises:
-            RunError: As `send`; T207, time cannot go back.
+            RunError: As `send`; T207 if time would go back.
         """
         frames = tick_frames(self._sequence, self.now_ms, milliseconds, self.topology.tick_ms())
         self.now_ms += milliseconds
         if self._engine.has_ticks:
             fired, repeats = self._run([[b"".join(frames)]]).fired, 0
-            while fired and repeats < MOST_TICKS:  # the last one again, until no timer runs at it
+            while fired and repeats < MOST_TICKS:  # repeat the last tick until no timer runs at it
                 fired, repeats = self._run([[frames[-1]]]).fired, repeats + 1
             self._follow()
 
@@ -193,14 +193,14 @@ class MemoryRun:
         """Run the visitors of a visit for every key that has state, as one micro-batch.
 
         Args:
-            name: Of the visit.
-            metadata: What the visitors get, too; a text as its bytes in UTF-8.
+            name: Name of the visit.
+            metadata: Passed to the visitors; a text is passed as UTF-8.
 
         Returns:
-            What it came to.
+            The counts of the visit.
 
         Raises:
-            RunError: As `send`; R720, no step takes the visit; R733, the metadata are neither bytes nor a text.
+            RunError: As `send`; R720 if no step takes the visit; R733 if the metadata are neither bytes nor text.
         """
         if name not in (known := self.topology.visits()):
             raise unknown(VISIT, name, known)
@@ -219,14 +219,14 @@ class MemoryRun:
         """Process the next messages of a generator.
 
         Args:
-            most: How many; None: all until it ends.
+            most: Greatest number of messages; None for all until the generator ends.
             source: As for `send`.
 
         Returns:
-            How many there were.
+            The number of messages.
 
         Raises:
-            RunError: As `send`; R721, the source is no generator; R670, it failed.
+            RunError: As `send`; R721 if the source is not a generator; R670 if the generator failed.
         """
         part, count, ended = self.source(source), 0, False
         if not isinstance(part, GeneratorSource):
@@ -248,21 +248,21 @@ class MemoryRun:
         return count
 
     def records(self, sink: str = "") -> list[Record]:
-        """Return the records of a sink so far; messages of one micro-batch in the order of their source messages.
+        """Return the records of a sink so far; records of one micro-batch are in the order of their source messages.
 
         Args:
-            sink: Name of the sink, or its position; empty: the only one.
+            sink: Name of the sink, or its position; empty for the only sink.
 
         Raises:
-            RunError: R720, there is no such sink.
+            RunError: R720 if there is no such sink.
         """
         return list(self._outputs[self.sink(sink).path])
 
     def kafka_records(self, sink: str = "") -> list[KafkaRecord]:
-        """Return the records of a sink of whole records; otherwise as `records`.
+        """Return the records of a sink of whole records; arguments and order are as for `records`.
 
         Raises:
-            RunError: R720, there is no such sink, or its encoder does not make whole records.
+            RunError: R720 if there is no such sink, or its encoder does not make whole records.
         """
         if not has_records(part := self.sink(sink)):
             raise unknown(WHOLE, sink, [each.name for each in self.topology.sinks() if has_records(each)])
@@ -275,17 +275,17 @@ class MemoryRun:
         return taken
 
     def states(self, name: str) -> dict[str | bytes, Any]:
-        """Return the states of all keys, as they are committed: objects in Python, states of groups, else bytes.
+        """Return the committed states of all keys: objects of a Python program, otherwise states of groups, or bytes.
 
         Raises:
-            RunError: R720, there is no such state.
+            RunError: R720 if there is no such state.
         """
         calls = self._state_calls(name)
         states = read_states(self.plan, self._engine.store, name).items()
         return {readable(key): calls.state(*state) if calls else foreign_state(state[1]) for key, state in states}
 
     def state(self, name: str, key: Any) -> Any:
-        """Return the state of a key, None when it has none; otherwise as `states`."""
+        """Return the state of a key, or None if the key has no state; otherwise as `states`."""
         calls = self._state_calls(name)
         value = read_states(self.plan, self._engine.store, name).get(key_of(key))
         if value is None:
@@ -293,11 +293,11 @@ class MemoryRun:
         return calls.state(*value) if calls else foreign_state(value[1])
 
     def source(self, name: str) -> Source:
-        """Return the source of a name."""
+        """Return the source with a name."""
         return chosen("source", list(self.topology.sources()), name)
 
     def sink(self, name: str) -> Sink:
-        """Return the sink of a name."""
+        """Return the sink with a name."""
         return chosen("sink", list(self.topology.sinks()), name)
 
     def _frames(self, source: Source, messages: Sequence[Message], is_payload: bool) -> Iterator[bytes]:
@@ -339,7 +339,7 @@ class MemoryRun:
         return made_of(client.calls.generate(request))
 
     def _follow(self) -> None:
-        """Run the records written to topics, and those that these write, until nothing is left."""
+        """Process the records written to topics, and then the records that this writes, until no records are left."""
         while self._waiting:
             first, written, self._waiting = self._sequence, self._waiting, []
             tasks: list[list[bytes]] = []
@@ -378,7 +378,7 @@ class MemoryRun:
             message=calls.message(letter.encoding, letter.input) if calls else letter.input,
             key=readable(letter.key) if letter.has_key else None,
             source=source.name if source else "",
-            sequence=min(letter.sequence, self._sequence),  # not that of a tick
+            sequence=min(letter.sequence, self._sequence),  # a dead letter of a tick does not get the tick's sequence
             traceback=letter.traceback,
         )
 
@@ -389,7 +389,7 @@ class MemoryRun:
                 client.endpoints()
 
     def _calls(self, worker: str) -> CallRunner | None:
-        """Return the runner of a worker's calls in this process; None: it is another process."""
+        """Return the runner of a worker's calls in this process; None if the worker is another process."""
         client = self._clients[worker]
         return client.calls if isinstance(client, LocalClient) else None
 

@@ -35,28 +35,28 @@ from wallaroo_runtime.topology.model import (
 TEST_KITS = {"python": "wallaroo.testing", "go": "wallarootest"}
 NOOP = "noop"
 READ_BYTES = 256 * 1024
-TURN_S = 0.1  # from one look at clock and generators to the next
+TURN_S = 0.1  # between two turns of clock and generators
 GENERATED = 1000  # messages of a generator in one turn
-PENDING_BYTES = 64 * 1024 * 1024  # that wait for receivers before sources wait
+PENDING_BYTES = 64 * 1024 * 1024  # sources pause while more bytes wait for receivers
 FINISH_S = 2.0
 
 
 def ignore(record: KafkaRecord | Sequence[worker_pb2.DeadLetter]) -> None:
-    """Show nothing."""
+    """Ignore the argument."""
 
 
 class MemoryServer:
-    """Takes messages over TCP, processes them at once, and sends the output; records of topics come from its owner.
+    """Takes messages over TCP, processes them at once, and sends the output; records of topics come through `produce`.
 
     Args:
-        say: Called with what is wrong.
+        say: Called with each finding.
         show: Called with each record that a sink has written to a topic.
         bury: Called with dead letters.
 
     Attributes:
-        is_over: Whether it takes nothing more.
-        emitted: Messages for sinks so far.
-        began: Monotonic time of its start.
+        is_over: Whether the server accepts nothing more.
+        emitted: Number of messages for sinks so far.
+        began: Monotonic time of the start.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class MemoryServer:
         self.failure: RunError | None = None
         self.is_over = False
         self._receivers: dict[str, Receiver] = {}
-        self._checked: set[str] = set()  # topics
+        self._checked: set[str] = set()  # names of topics
         self._clock = Clock()
         self._tasks: list[asyncio.Task[None]] = []
         self._servers: list[asyncio.Server] = []
@@ -88,19 +88,19 @@ class MemoryServer:
 
     @property
     def unsent(self) -> dict[str, int]:
-        """Number of messages that wait, by the name of their sink."""
+        """Number of waiting messages, by the name of their sink."""
         return {each.sink.name: each.waiting for each in self._receivers.values() if each.waiting}
 
     @property
     def active_at(self) -> float:
-        """Monotonic time when a source took a message, or a receiver output, for the last time."""
+        """Monotonic time when a source last took a message, or a receiver last took output."""
         return max(self._received_at, *(each.sent_at for each in self._receivers.values()), 0.0)
 
     async def start(self) -> list[tuple[str, str]]:
         """Listen, and connect to receivers; returns name and address of each source that listens.
 
         Raises:
-            RunError: R714.
+            RunError: R714 if an address cannot be used.
         """
         for sink in self.run.topology.tcp_sinks():
             receiver = self._receivers[sink.path] = Receiver(sink, self._say)
@@ -108,14 +108,14 @@ class MemoryServer:
         return [await self._listen(part) for part in self.run.topology.sources() if isinstance(part, TcpSource)]
 
     async def turn(self) -> None:
-        """Let time pass and generators make messages; called again and again."""
+        """Let time pass, and let generators make messages; must be called repeatedly."""
         self._do(lambda: self.run.advance(max(0, self._clock.now_ms() - self.run.now_ms)))
         for source in list(self._generators) if self.pending < PENDING_BYTES else []:
             self._do(lambda source=source: self._generate(source))  # type: ignore[misc]
         await asyncio.sleep(0 if self._generators else TURN_S)
 
     def produce(self, records: list[KafkaRecord]) -> None:
-        """Process records of topics; a topic that a user has misspelt is reported, and the others go on."""
+        """Process records of topics. A topic that a user has misspelt is reported, and other records are processed."""
         for topic in dict.fromkeys(record.topic for record in records):
             if not self._do(partial(self._check, topic), may_be_wrong=True):
                 records = [record for record in records if record.topic != topic]
@@ -132,15 +132,15 @@ class MemoryServer:
         self._received(self.run.produce(records))
 
     def visit(self, name: str, metadata: str) -> None:
-        """Run visitors; a visit that is not there is reported."""
+        """Run visitors; an unknown visit is reported."""
         self._do(lambda: self.run.visit(name, metadata), may_be_wrong=True)
 
     def refuse(self) -> None:
-        """Process nothing more."""
+        """End processing."""
         self.is_over = True
 
     async def stop(self) -> None:
-        """Take nothing more, and give receivers a moment for the waiting messages."""
+        """Stop accepting messages, and wait a moment for receivers to take the waiting messages."""
         for server in self._servers:
             server.close()
         deadline = time.monotonic() + FINISH_S
@@ -175,7 +175,7 @@ class MemoryServer:
     ) -> None:
         peer = ":".join(map(str, writer.get_extra_info("peername")[:2]))
         tail, connection = b"", writer.get_extra_info("socket")
-        # As the gateway: EOF says that all was taken, so whatever else closes the connection must not look like it.
+        # As in the gateway, EOF means that all messages were taken, so a connection that closes otherwise is reset.
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         try:
             while data := await reader.read(READ_BYTES):
@@ -207,7 +207,7 @@ class MemoryServer:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, EOF)
         except ConnectionError:
             return
-        except DiagnosticError as error:  # the decoder does not say where messages end
+        except DiagnosticError as error:  # the decoder does not find the ends of messages
             for finding in error.diagnostics:
                 self._say(replace(finding, message=f'source "{source.name}", connection {peer}: {finding.message}'))
         except ValueError as error:
@@ -274,7 +274,7 @@ def check_served(topology: Topology) -> None:
     parts: list[Source | Sink] = [*topology.sources(), *topology.sinks()]
     for part in parts:
         is_served = type(part) in (TcpSource, TcpSink) or isinstance(part, GeneratorSource | KafkaSource | KafkaSink)
-        # A group that writes nothing ends in Spark's sink for nothing.
+        # A group without outputs has Spark's sink `noop`.
         if not (is_served or (isinstance(part, SparkSink) and part.place == NOOP)):
             raise not_served(part, f'kind "{part.kind}" with --engine memory', topology.worker(part.worker).language)
 

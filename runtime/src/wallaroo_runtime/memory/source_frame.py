@@ -1,4 +1,4 @@
-"""From messages to the frames of a source, as gateway and Spark write them."""
+"""Makes the frames of a source from messages, as gateway and Spark write them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,16 +10,16 @@ from wallaroo_runtime.gateway.framing import KINDS, framer
 from wallaroo_runtime.topology.model import Source, TcpSource
 
 FRAME_MESSAGES = 8192
-MOST_TICKS = 1000  # of one call; also in `wallarootest`
+MOST_TICKS = 1000  # of one call; `wallarootest` has the same number
 
 
 def wire_frames(
     source: TcpSource, port: int, payloads: Sequence[bytes], sequence: int, *, now_ms: int
 ) -> Iterator[bytes]:
-    """Yield frames of payloads as they come over TCP.
+    """Yield frames of payloads in the form in which TCP delivers them.
 
     Args:
-        source: Says what precedes each payload. Where only the decoder knows that, payloads begin with their header.
+        source: Has the framing. If only the decoder knows the framing, payloads begin with their header.
     """
     kind = source.framing.kind
     framed = framer(kind) if kind in KINDS else None
@@ -32,7 +32,7 @@ def wire_frames(
 def value_frames(
     source: Source, port: int, messages: Sequence[Message], sequence: int, *, now_ms: int, encoding: int
 ) -> Iterator[bytes]:
-    """Yield frames of values; arguments as for `wire_frames`, and the encoding of the values."""
+    """Yield frames of values; `encoding` is the encoding of the values, other arguments are as for `wire_frames`."""
     for start in range(0, len(messages), FRAME_MESSAGES):
         part = messages[start : start + FRAME_MESSAGES]
         times = [now_ms if message.time_ms is None else message.time_ms for message in part]
@@ -52,31 +52,31 @@ def value_frames(
 
 
 def visit_frame(sequence: int, now_ms: int, visit: pb.Visit) -> bytes:
-    """Return a visit."""
+    """Return the frame of a visit."""
     value = visit.SerializeToString()
     return encode_frame([value], port=VISIT_PORT, sequence=sequence, timestamp_ms=now_ms)
 
 
 def tick_frames(sequence: int, now_ms: int, milliseconds: int, interval_ms: int) -> list[bytes]:
-    """Return the ticks of a gateway while time passes, at most about `MOST_TICKS`, one before them and one at the end.
+    """Return a gateway's ticks for a time that passes: one now, one at the end, at most about `MOST_TICKS` between.
 
-    The first one is of the present moment, so that keys are silent for exactly the time that passes.
+    The first tick has the present time, so that a key is silent for exactly the time that passes.
 
     Args:
-        interval_ms: From one to the next; 0: there is none but the last.
+        interval_ms: Time between two ticks; 0 if no step needs ticks.
 
     Raises:
-        RunError: T207, time would go back.
+        RunError: T207 if time would go back.
     """
     if milliseconds < 0:
         fix, time = "let time pass, and give messages that came earlier their own time", f"{milliseconds / 1000:g} s"
         raise RunError.of("T207", USAGE, method="advance", parameter="time", actual=time, expected="0 or more", fix=fix)
     end_ms, step_ms = now_ms + milliseconds, max(interval_ms or milliseconds, milliseconds // MOST_TICKS, 1)
     times = [now_ms, *range(now_ms - now_ms % step_ms + step_ms, end_ms, step_ms), end_ms]
-    # As in a journal each has a sequence of its own: windows after windows see one after the other.
+    # As in a journal, each tick has its own sequence: windows downstream of windows process the ticks one by one.
     return [tick_frame(sequence + number, time_ms) for number, time_ms in enumerate(times)]
 
 
 def tick_frame(sequence: int, now_ms: int) -> bytes:
-    """Return a tick."""
+    """Return the frame of a tick."""
     return write_frame(FrameHeader(TICK_PORT, 0, sequence, 0, FRAMED, now_ms), [])

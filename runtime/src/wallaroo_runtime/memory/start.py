@@ -1,4 +1,4 @@
-"""Starts an application in this process: its topology, its plan, and the way to its workers."""
+"""Starts an application in this process: its topology, its plan, and its workers."""
 
 import os
 import shutil
@@ -42,19 +42,19 @@ def start(
 ) -> MemoryRun:
     """Start an application.
 
-    A program in Python runs in this process; those of other languages are workers of their own, as on Spark.
+    A Python program runs in this process. Programs in other languages run as worker processes, as on Spark.
 
     Args:
         app: A Python file or module, a setup function, a Go package directory, a worker binary, or a topology file.
-        args: What the application sees on its command line.
+        args: The application's command-line arguments.
         check_persist: Whether a change of state that is not persisted makes a dead letter.
-        on_error: `dead_letter` or `fail`, before what the application says; empty: it decides.
-        inputs: Addresses in place of those of the sources of a topology file.
-        outputs: Addresses in place of those of its sinks.
-        tell: Called with what begins now and may take seconds.
+        on_error: `dead_letter` or `fail`, which overrides the application; empty keeps the application's choice.
+        inputs: Addresses that replace those of the sources of a topology file.
+        outputs: Addresses that replace those of the sinks of a topology file.
+        tell: Called at the begin of an action that may take seconds, with its name.
 
     Raises:
-        RunError: It cannot be run; every finding.
+        RunError: The application cannot be run; the error has every finding.
     """
     program = _program(app, args)
     if program is None:
@@ -71,7 +71,7 @@ def start(
 
 
 def _program(app: str | Callable[..., Any], args: Sequence[str]) -> LoadedProgram | None:
-    """Return a Python program whose setup has run in this process; None for another one."""
+    """Return a Python program whose setup has run in this process; None if the program is in another language."""
     if not isinstance(app, str):
         program = load_setup(app, args)
     else:
@@ -120,7 +120,7 @@ def _clients(
 
 
 class ProcessClient(WorkerClient):
-    """The way to a worker that is another process; when it cannot go on, its log stays, which the error names."""
+    """The client of a worker process. If the worker is lost, its log is kept, because the error names the log."""
 
     _is_lost = False
 
@@ -141,6 +141,6 @@ class ProcessClient(WorkerClient):
             raise
 
     def remove_logs(self) -> None:
-        """Remove the logs of a worker that could go on."""
+        """Remove the worker's logs, unless the worker was lost."""
         if not self._is_lost:
             shutil.rmtree(self.spec.log_directory, ignore_errors=True)

@@ -6,13 +6,13 @@ from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
 from wallaroo_runtime.storage.state_log import latest_states
 
-# How Go's worker writes a message of protobuf: a mark, the length of its name, the name, its bytes.
+# A Go worker writes a message of protobuf as a mark, the length of the message's name, the name, and the message.
 PROTOBUF_MARK = 0x48
 GROUP_STATE = b"wallaroo.record.v1.GroupState"
 
 
 def read_states(plan: Plan, store: LogStore, name: str) -> dict[bytes, tuple[int, bytes]]:
-    """Return encoding and bytes of the state of each key, as they are committed."""
+    """Return encoding and bytes of the committed state of each key."""
     of_ports: dict[bytes, tuple[int, bytes]] = {}
     for stage in plan.stages:
         ports = {node.state_port for node in stage.nodes if node.kind in STATE_ENTRIES and node.state == name}
@@ -23,7 +23,7 @@ def read_states(plan: Plan, store: LogStore, name: str) -> dict[bytes, tuple[int
 
 
 def foreign_state(data: bytes) -> GroupState | bytes:
-    """Return a state of a program in another language: of a group its data, else its bytes."""
+    """Return the state of a program in another language: a `GroupState` for a group, otherwise the bytes."""
     mark = bytes([PROTOBUF_MARK, len(GROUP_STATE)]) + GROUP_STATE
     return GroupState.from_bytes(data.removeprefix(mark)) if data.startswith(mark) else data
 

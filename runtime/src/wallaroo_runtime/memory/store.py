@@ -14,9 +14,9 @@ class BucketLog:
     """The state of one bucket.
 
     Attributes:
-        entries: Of the log, oldest first.
-        snapshot_bytes: Of the entries that were all of the state.
-        change_bytes: Of the entries after those.
+        entries: Entries of the log, oldest first.
+        snapshot_bytes: Size of the entries that are the last snapshot.
+        change_bytes: Size of the entries after the snapshot.
     """
 
     version: Version = field(default_factory=Version)
@@ -34,10 +34,10 @@ class BucketLog:
 
 
 class LogStore:
-    """The logs of an application; a micro-batch's changes count once it is committed.
+    """The logs of an application; a micro-batch's changes count when the micro-batch is committed.
 
     Args:
-        small_log_bytes: Changes up to here are not worth a snapshot.
+        small_log_bytes: A log whose changes are not larger needs no snapshot.
     """
 
     def __init__(self, small_log_bytes: int = SMALL_LOG_BYTES) -> None:

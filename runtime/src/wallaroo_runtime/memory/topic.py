@@ -1,4 +1,4 @@
-"""Topics in memory: records that sinks write to one go to the sources that read it, as over a broker."""
+"""Topics in memory: sources get the records that sinks write to the same topic, as with a broker."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,9 +23,9 @@ class TopicFeed:
     """The topics of an application's sources and sinks.
 
     Args:
-        topology: Of the application.
-        directory: Where workers that are other processes find the topics, too; None: there are none.
-        find_lookups: Lets those workers write there what they look up.
+        topology: Topology of the application.
+        directory: Directory in which workers that are other processes find the topics; None if there are no such.
+        find_lookups: Starts those workers, which then create the files of the topics that they look up.
 
     Attributes:
         topics: The topics with their records.
@@ -44,10 +44,10 @@ class TopicFeed:
         """Refuse a topic that the application does not have.
 
         Args:
-            is_new: Whether it may be one that nobody reads, unless its name is nearly that of another.
+            is_new: Whether an unknown topic is accepted, unless its name is nearly that of a known topic.
 
         Raises:
-            RunError: R720.
+            RunError: R720 if the topic is refused.
         """
         if topic in self._known or topic in self.topics:
             return
@@ -78,7 +78,7 @@ class TopicFeed:
         return [topic for topic in self._readers if not self.topics.records(topic)]
 
     def _is_looked_up(self, topic: str) -> bool:
-        """Return whether a program looks it up as a table: it says so itself, a topology does not name it."""
+        """Return whether a program looks the topic up as a table; only the program knows this, a topology does not."""
         if topic in looked_up:
             return True
         if self._directory is None:
@@ -92,10 +92,10 @@ class TopicFeed:
         return self._directory / hashlib.sha256(topic.encode("utf-8", "surrogateescape")).hexdigest()
 
     def write(self, records: Iterable[KafkaRecord], now_ms: int) -> list[KafkaRecord]:
-        """Append records to their topics; returns those that some source reads, as it gets them.
+        """Append records to their topics; returns the completed records of the topics that a source reads.
 
         Raises:
-            RunError: R721, one is no record; none is appended.
+            RunError: R721 if an item is not a record; then no record is appended.
         """
         records = list(records)
         for record in records:
@@ -107,7 +107,7 @@ class TopicFeed:
         return [record for record in written if record.topic in self._readers]
 
     def messages(self, records: Sequence[KafkaRecord]) -> Iterator[Group]:
-        """Yield each source's messages of records, in their order; tables come first, as in every micro-batch."""
+        """Yield each source with the messages of its records, in order; tables come first, as in every micro-batch."""
         groups = [(topic, list(group)) for topic, group in groupby(records, key=attrgetter("topic"))]
         pairs = [(source, group) for topic, group in groups for source in self._readers[topic]]
         for source, group in sorted(pairs, key=lambda pair: not pair[0].table):
