@@ -1,1 +1,1 @@
-"""Kafka for the hands: a broker on this machine, its topics, and clients of any broker."""
+"""Kafka for people: a broker on this machine, its topics, and clients of any broker."""

@@ -21,7 +21,7 @@ from wallaroo_runtime.system.maven import PATIENT, Waiting, fetched_jars
 from wallaroo_runtime.system.process import dying_with_parent
 
 VERSION = "4.1.1"
-# Without the second Kafka would not say why it ends.
+# Without slf4j-simple Kafka would not log why it ends.
 COORDINATES = (f"org.apache.kafka:kafka_2.13:{VERSION}", "org.slf4j:slf4j-simple:1.7.36")
 JAVA_OPTIONS = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 LOGGING = (
@@ -34,21 +34,21 @@ POLL_S = 0.05
 ANSWER_S = 5.0
 ANY = ("0.0.0.0", "::", "")
 PROPERTIES, LOCK = "server.properties", "lock"
-_API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)  # length, kind and version of the request, its id, no client
+_API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)  # length, kind, version and id of the request; no client
 
 
 class Broker:
-    """One Kafka node with its files in a directory; the records of its topics stay there.
+    """A Kafka node that keeps its files, and the records of its topics, in a directory.
 
-    The broker is a process of Java. It ends with the process that started it.
+    The broker is a Java process. It ends with the process that started it.
 
     Args:
-        directory: For topics, settings and log; made when it is not there, private to the user.
-        host: Where it listens; other machines reach it beyond loopback.
-        port: 0: any; the broker keeps it when it is started again.
+        directory: Directory for topics, settings and log; created if it does not exist, private to the user.
+        host: Host at which it listens. Other machines reach the broker unless this is a loopback address.
+        port: 0 for any free port; the broker keeps the port when it is started again.
 
     Attributes:
-        address: HOST:PORT by which clients reach it, once it was started.
+        address: HOST:PORT by which clients reach the broker, once it was started.
     """
 
     def __init__(
@@ -61,14 +61,14 @@ class Broker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, waiting: Waiting = PATIENT) -> None:
-        """Start the broker; returns when it answers.
+        """Start the broker; returns when it answers requests.
 
         Args:
-            waiting: For Maven, which fetches the jars the first time.
+            waiting: How to wait for Maven, which fetches the jars the first time.
 
         Raises:
-            RunError: R714, the address is in use; R616, the directory cannot be used; R610, it is that of another
-                broker; R675, there are no jars; R617, the broker ended.
+            RunError: R714 if the address is in use; R616 if the directory cannot be used; R610 if another broker uses
+                it; R675 if the jars cannot be fetched; R617 if the broker ended.
         """
         lock = self._take_directory()
         try:
@@ -79,14 +79,14 @@ class Broker:
             self._write_settings()
             os.pwrite(lock, b"%-64s" % self.address.encode(), 0)
             if not (self.directory / "topics" / "meta.properties").exists():
-                self._format(jars, "" if is_being_made(classes) else classes)  # it loads few of the classes
+                self._format(jars, "" if is_being_made(classes) else classes)  # the command loads few of the classes
             self._launch(jars, classes, lock)
         finally:
-            os.close(lock)  # the broker has it now
+            os.close(lock)  # the broker has inherited it
         self._wait_ready()
 
     def _take_directory(self) -> int:
-        """Make and lock the directory; returns the lock, which the broker inherits: it holds for its life."""
+        """Create and lock the directory; returns the lock, which the broker inherits and holds until it ends."""
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if any(self.directory.iterdir()) and not (self.directory / LOCK).is_file():
@@ -119,7 +119,7 @@ class Broker:
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.directory / "topics"),
             "auto.create.topics.enable": "false",
-            # One node has one copy of everything, also of what Kafka keeps for groups and transactions.
+            # One node has one copy of everything, also of Kafka's data about groups and transactions.
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "8",
             "transaction.state.log.replication.factor": "1",
@@ -137,7 +137,7 @@ class Broker:
         return [java, *JAVA_OPTIONS, *kept, *LOGGING, "-cp", f"{jars}/*", program, *arguments]
 
     def _format(self, jars: Path, classes: str) -> None:
-        """Prepare the directory as Kafka wants it, once."""
+        """Prepare the directory for Kafka; needed once."""
         name = cluster_id(uuid.uuid4().bytes)
         arguments = ("format", "--standalone", "-t", name, "-c", str(self.directory / PROPERTIES))
         with open(self.log, "ab", opener=private) as log:
@@ -156,7 +156,7 @@ class Broker:
                 stdout=log,
                 stderr=log,
                 cwd=self.directory,
-                start_new_session=True,  # a terminal's Ctrl-C is for the program that then stops it
+                start_new_session=True,  # the program, which then stops the broker, gets a terminal's Ctrl-C
                 umask=0o077,
                 pass_fds=(lock,),
                 preexec_fn=dying_with_parent(signal.SIGTERM),
@@ -173,7 +173,7 @@ class Broker:
             time.sleep(POLL_S)
 
     def _answers(self) -> bool:
-        """Say whether the broker answers a request; it takes connections before that."""
+        """Say whether the broker answers a request; it accepts connections before it can answer."""
         try:
             host = "127.0.0.1" if self._host in ANY else self._host
             with socket.create_connection((host, self._port), timeout=ANSWER_S) as connection:
@@ -184,18 +184,18 @@ class Broker:
 
     @property
     def is_alive(self) -> bool:
-        """Whether its process is there."""
+        """Whether the broker's process runs."""
         return self._process is not None and self._process.poll() is None
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for its end; returns whether it came."""
+        """Wait for the end of the broker; returns whether it has ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             if self._process is not None:
                 self._process.wait(timeout_s)
         return not self.is_alive
 
     def failure(self, reason: str) -> RunError:
-        """Return the error for a failure of the broker, with Kafka's own words."""
+        """Return the error for a failure of the broker, with Kafka's last error from the log."""
         lines = self.log.read_text("utf-8", "replace").splitlines() if self.log.exists() else []
         errors = [line.partition("ERROR ")[2] for line in lines if " ERROR " in line]
         last = errors[-1] if errors else next((line.strip() for line in reversed(lines) if line.strip()), "")
@@ -203,7 +203,7 @@ class Broker:
         return RunError.of("R617", process="broker", reason=reason, log=self.log)
 
     def stop(self) -> None:
-        """End the broker in order; its files stay, and it may be started again."""
+        """End the broker in an orderly way. Its files stay, and it may be started again."""
         if self._process is None:
             return
         self._process.terminate()
@@ -216,7 +216,7 @@ class Broker:
 
 
 def cluster_id(drawn: bytes) -> str:
-    r"""Return 16 bytes as Kafka writes the id of a cluster; it never begins like an option.
+    r"""Return 16 bytes as the id of a cluster in Kafka's form; it never begins like an option.
 
     Example:
         >>> cluster_id(b"\xf8" + bytes(15))
@@ -239,7 +239,7 @@ def _free(host: str, port: int) -> int:
     """Return the port, or a free one in place of 0.
 
     Raises:
-        RunError: R714, it is in use.
+        RunError: R714 if the port is in use.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

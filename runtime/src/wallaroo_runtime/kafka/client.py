@@ -1,4 +1,4 @@
-"""Reaches Kafka with confluent_kafka, which is an extra: it starts in milliseconds, Kafka's own tools in seconds."""
+"""Clients of Kafka with the extra confluent_kafka, which starts in milliseconds; Kafka's own tools need seconds."""
 
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 CONNECT_S, ANSWER_S = 5.0, 20.0
 _CONNECTING = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
 
-# Settings of Kafka's client in Java as librdkafka's errors name them, and what it has instead; empty: nothing.
+# From settings of Kafka's Java client, as librdkafka's errors name them, to those of librdkafka; empty if it has none.
 _COUNTERPARTS = {
     '"buffer.memory"': "queue.buffering.max.kbytes",
     '"default.api.timeout.ms"': "socket.timeout.ms",
@@ -32,13 +32,13 @@ _COUNTERPARTS = {
 
 
 def kafka_client(what: str) -> Any:
-    """Return the package.
+    """Return the package confluent_kafka.
 
     Args:
-        what: Needs it, for the error.
+        what: Part or command that needs the package, for the error.
 
     Raises:
-        RunError: R728, it is not installed.
+        RunError: R728 if it is not installed.
     """
     try:
         import confluent_kafka
@@ -49,12 +49,12 @@ def kafka_client(what: str) -> Any:
 
 
 def option_refused(part: str, use: str, error: Exception) -> RunError:
-    """Return the R716 of an option that librdkafka refuses.
+    """Return the R716 for an option that librdkafka refuses.
 
     Args:
-        part: Source or sink that has the option, with its name.
-        use: What confluent_kafka does there.
-        error: What the client raised.
+        part: Kind and name of the source or sink that has the option.
+        use: Says for which purpose confluent_kafka is used there.
+        error: Error of the client.
     """
     reason = str(error.args[0].str() if hasattr(error.args[0], "str") else error)
     fix = f"give settings that librdkafka knows: {use}"
@@ -68,18 +68,18 @@ class Cluster:
     """The brokers that a command line or an application names.
 
     Args:
-        brokers: HOST:PORT of some.
-        what: Needs it, for the error.
+        brokers: HOST:PORT of some brokers.
+        what: Part or command that needs the cluster, for errors.
 
     Raises:
-        RunError: R672, none takes a connection; R728.
+        RunError: R672 if no broker accepts a connection; R728 if confluent_kafka is not installed.
     """
 
     def __init__(self, brokers: Sequence[str], options: Mapping[str, str], what: str = "wallaroo topics") -> None:
         self.kafka = kafka_client(what)
         self.what, self.name = what, ",".join(brokers)
         check_answer(brokers, what)
-        # Its log on stderr repeats what its errors say.
+        # The client's log on stderr repeats its errors.
         self.settings: dict[str, Any] = {"bootstrap.servers": self.name, "log_level": 0, **options}
 
     @contextmanager
@@ -100,7 +100,7 @@ class Cluster:
         return RunError.of("R727", USAGE, what=self.what, brokers=self.name, reason=error.str(), fix=fix)
 
     def admin(self) -> "AdminClient":
-        """Return a client that makes and describes topics."""
+        """Return a client that creates and describes topics."""
         from confluent_kafka.admin import AdminClient
 
         with self.translated():
@@ -116,9 +116,9 @@ class Cluster:
         """Return the numbers of a topic's partitions.
 
         Raises:
-            RunError: R673, there is no such topic.
+            RunError: R673 if there is no such topic.
         """
-        # Asked for by its name, a topic would be made where brokers make what clients name.
+        # A request with the topic's name would create the topic at brokers that create topics on demand.
         metadata = self.metadata().topics.get(topic)
         if metadata is None:
             raise RunError.of("R673", USAGE, topic=topic, brokers=self.name, reason="it does not exist")
@@ -126,7 +126,7 @@ class Cluster:
 
 
 def connection_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the options of a source or sink by which a client reaches the brokers, as the client names them.
+    """Return those options of a source or sink that concern the connection to brokers, with the client's names.
 
     Example:
         >>> connection_settings({"kafka.security.protocol": "SSL", "kafka.acks": "1", "minPartitions": "3"})
@@ -137,11 +137,11 @@ def connection_settings(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_answer(brokers: Sequence[str], what: str) -> None:
-    """Refuse brokers of which none takes a connection: the client would try for long and say little.
+    """Refuse brokers if none accepts a connection: the client would try for a long time and report little.
 
     Args:
         brokers: HOST:PORT of each.
-        what: Needs them, e.g. `sink "out"`.
+        what: Part that needs them, e.g. `sink "out"`.
 
     Raises:
         RunError: R672.
@@ -151,7 +151,7 @@ def check_answer(brokers: Sequence[str], what: str) -> None:
 
 
 def silence_of(brokers: Sequence[str]) -> str:
-    """Return in words why no broker takes a connection; empty: one does."""
+    """Return the reasons why no broker accepts a connection, as text; empty if one does."""
     texts = {
         broker: getattr(error, "strerror", None) or str(error) for broker, error in connection_errors(brokers).items()
     }
@@ -159,7 +159,7 @@ def silence_of(brokers: Sequence[str]) -> str:
 
 
 def connection_errors(brokers: Sequence[str]) -> dict[str, Exception]:
-    """Return why no broker takes a connection, of each; empty: one does."""
+    """Return the error of each broker if none accepts a connection; empty if one does."""
     errors: dict[str, Exception] = {}
     for broker in brokers:
         host, _, port = broker.rpartition(":")

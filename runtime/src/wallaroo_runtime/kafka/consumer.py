@@ -6,28 +6,28 @@ from typing import Any
 from wallaroo_runtime.kafka.client import kafka_client, option_refused
 
 PREFIX = "kafka."
-# Names of settings in Kafka's own client, which reads in micro-batches, and in this one; empty: it has no such thing.
+# From names of Kafka's own client, which reads in micro-batches, to those of this client; empty: no counterpart.
 RENAMED = {"fetch.max.wait.ms": "fetch.wait.max.ms", "max.poll.records": "", "default.api.timeout.ms": ""}
 DEFAULTS: dict[str, Any] = {
     "queued.max.messages.kbytes": 16 * 1024,
-    "fetch.queue.backoff.ms": 10,  # a second by default, after which a full queue is filled again
+    "fetch.queue.backoff.ms": 10,  # the default is 1000 ms, the time until a full queue is filled again
     "reconnect.backoff.max.ms": 1000,
     "topic.metadata.refresh.interval.ms": 5000,
 }
 OWN: dict[str, Any] = {
-    "log_level": 0,  # its log on stderr repeats what its errors say
-    "enable.auto.commit": False,  # the journal knows how far it has read
+    "log_level": 0,  # the log on stderr repeats the client's errors
+    "enable.auto.commit": False,  # the journal records how far it has read
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
 }
 
 
 def consumer_settings(options: Mapping[str, str], *, records: bool) -> dict[str, str]:
-    """Return the settings of a source, as a gateway gets them.
+    """Return the settings of a source for a gateway's client.
 
     Args:
-        options: Of the source. What does not begin with `kafka.` is for Spark, which does not read here.
-        records: Whether messages are whole records; then those of aborted transactions are none.
+        options: Options of the source. Those without `kafka.` are for Spark, which does not read in real-time mode.
+        records: Whether messages are whole records; then records of aborted transactions are left out.
 
     Example:
         >>> consumer_settings({"kafka.fetch.max.wait.ms": "9", "kafka.max.poll.records": "5"}, records=False)
@@ -42,10 +42,10 @@ def consumer_settings(options: Mapping[str, str], *, records: bool) -> dict[str,
 
 
 def make_consumer(brokers: str, settings: Mapping[str, str], source: str, error_cb: Any = None) -> Any:
-    """Return a consumer that belongs to no group of others.
+    """Return a consumer that shares no group with other programs.
 
     Raises:
-        RunError: R716, a setting is none of this client; R728, it is not installed.
+        RunError: R716 if the client does not know a setting; R728 if the client is not installed.
     """
     client = kafka_client(f'source "{source}" in real-time mode')
     noting = {} if error_cb is None else {"error_cb": error_cb}

@@ -1,4 +1,4 @@
-"""Records of Kafka as messages of frames: those that Spark reads in micro-batches, and those that a gateway reads."""
+"""Records of Kafka as messages of frames, the same for Spark's sources and for a gateway."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -7,8 +7,8 @@ from typing import Any
 from wallaroo.worker._proto import record_pb2
 
 FRAME_MESSAGES = 8192
-MOST_NAME_BYTES = 65_535  # of a header
-MESSAGE_BYTES = 32  # about what a message costs besides its value
+MOST_NAME_BYTES = 65_535  # limit of the format
+MESSAGE_BYTES = 32  # approximate size of a message without its value
 Pair = tuple[str, bytes | None]
 _U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
 
@@ -34,7 +34,7 @@ def whole_value(
 
 
 def encode_headers(pairs: Iterable[Pair]) -> bytes:
-    """Write the headers of one message as frames have them, without those whose names are longer than they take."""
+    """Encode the headers of a message for a frame; headers with a name longer than the format allows are left out."""
     parts: list[bytes] = []
     for name, value in pairs:
         encoded, content = name.encode(), value or b""
@@ -46,13 +46,13 @@ def encode_headers(pairs: Iterable[Pair]) -> bytes:
 def columns_of(
     values: Sequence[bytes | None], keys: Sequence[bytes | None], times: Sequence[int], headers: Sequence[bytes]
 ) -> tuple[int, dict[str, Any]]:
-    """Return the earliest time, and the arguments of `encode_body` for messages.
+    """Return the earliest time, and the arguments of `encode_body`, for messages.
 
     Args:
-        values: None: a tombstone.
-        keys: Of each message, None: it has none; empty: messages have no keys.
-        times: In milliseconds since 1970.
-        headers: Of each message, encoded.
+        values: Value of each message; None for a tombstone.
+        keys: Key of each message, None if it has no key; empty if messages have no keys.
+        times: Times in milliseconds since 1970.
+        headers: Encoded headers of each message.
 
     Example:
         >>> columns_of([b"1", None], [b"ann", b"bob"], [50, 52], [b"", b""])[1]["absent"]

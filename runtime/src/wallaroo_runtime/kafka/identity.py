@@ -1,8 +1,8 @@
-"""Ids of topics: a topic that was deleted and created again has its old name and another id."""
+"""Ids of topics: a topic that was deleted and created again has the same name and another id."""
 
 from wallaroo_runtime.errors import RunError
 
-NO_ID = "A" * 22  # 16 zero bytes: of brokers before Kafka 2.8
+NO_ID = "A" * 22  # 16 zero bytes: the id at brokers before Kafka 2.8
 # Remedies of R738.
 RESET = "run with `--topic-reset start`, which reads it from there and keeps states; or with --fresh"
 RESET_REALTIME = "run with `--topic-reset start`, or `end`, which reads it from there and keeps states; or with --fresh"
@@ -15,7 +15,7 @@ _URL_SAFE = str.maketrans("+/", "-_", "=")
 
 
 def id_of(text: str) -> str:
-    """Return an id as Kafka's own tools print it; empty: the brokers give none.
+    """Return an id in the form in which Kafka's tools print it; empty if the brokers have no ids.
 
     Example:
         >>> id_of("zD4+/w=="), id_of("AAAAAAAAAAAAAAAAAAAAAA")
@@ -26,10 +26,10 @@ def id_of(text: str) -> str:
 
 
 def is_other(before: str, now: str) -> bool:
-    """Say whether a topic is another one than was read; without both ids that is not known."""
+    """Say whether a topic differs from the topic that was read; False if an id is not known."""
     return bool(before and now) and before != now
 
 
 def other_topic(source: str, topic: str, before: str, now: str, fix: str) -> RunError:
-    """Return an R738: the topic of a source is not the one that was read."""
+    """Return the R738 for a source whose topic is not the topic that was read."""
     return RunError.of("R738", source=source, topic=topic, before=before, now=now, fix=fix)

@@ -1,7 +1,7 @@
-"""Settings by which Kafka's client in Java, which Spark has, reaches secured brokers, from those of librdkafka.
+"""Settings of Kafka's Java client, which Spark uses, for secured brokers; made from settings of librdkafka.
 
-An application says once how brokers are reached. Sinks with transactions, topics that are created, views and lookups
-use librdkafka; other sinks and all sources use Spark's client, whose settings have other names and forms.
+An application declares the connection to brokers once. Sinks with transactions, topics that are created, views and
+lookups use librdkafka. Other sinks and all sources use Spark's client, whose settings have other names and forms.
 """
 
 from collections.abc import Mapping
@@ -22,14 +22,14 @@ _TRUSTSTORE = {"ssl.ca.location": "ssl.truststore.location", "ssl.ca.pem": "ssl.
 
 
 def java_options(options: Mapping[str, str], part: str) -> dict[str, str]:
-    """Return the options of a source or sink as Spark takes them; those that need no change stay as they are.
+    """Return the options of a source or sink for Spark; options that need no change stay as they are.
 
     Args:
-        options: Settings of the client begin with "kafka."; others are Spark's.
+        options: Settings of the client, which begin with "kafka.", and options of Spark.
         part: Names the source or sink, for the error.
 
     Raises:
-        RunError: R716, a setting has no counterpart in Java, or the file that it names cannot be read.
+        RunError: R716 if a setting has no counterpart in Java, or names a file that cannot be read.
 
     Example:
         >>> java_options({"kafka.ssl.ca.location": "/etc/ca.pem", "minPartitions": "3"}, 'source "clicks"')

@@ -1,4 +1,4 @@
-"""Where reading of a topic begins."""
+"""The offsets at which reading of a topic begins, and the records that are lost before it."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ LATER_S = 0.1
 
 
 class OffsetReader(Protocol):
-    """Asks a broker about topics."""
+    """A client that asks brokers about topics."""
 
     def partitions(self, topic: str) -> list[int]:
         """Return the numbers of a topic's partitions."""
@@ -24,13 +24,13 @@ class OffsetReader(Protocol):
 
 
 def starting_offsets(asking: OffsetReader, topic: str, starts: Mapping[int, str]) -> dict[int, int]:
-    """Return the offset at which reading of each partition begins; the end is where it is now.
+    """Return the offset at which reading of each partition begins; `end` is the present end.
 
     Args:
-        starts: `start`, `end`, an offset, or `-n` for n before the end, of each partition.
+        starts: For each partition `start`, `end`, an offset, or `-n` for n records before the end.
 
     Returns:
-        Offsets; `EARLIEST` for `start`.
+        Offsets; `EARLIEST` in place of `start`.
     """
     before_end = {number: 0 if start == "end" else int(start) for number, start in starts.items() if start[0] in "-e"}
     ends = asking.offsets(topic, before_end, LATEST)
@@ -45,10 +45,10 @@ def starting_offsets(asking: OffsetReader, topic: str, starts: Mapping[int, str]
 
 
 def has_content(asking: OffsetReader, topic: str) -> bool:
-    """Say whether a topic has records; one that is not there has none: the egress will create it.
+    """Say whether a topic has records; False if it does not exist, because the egress will create it.
 
     Raises:
-        RunError: R672.
+        RunError: R672 if the brokers do not answer.
     """
     try:
         numbers = asking.partitions(topic)
@@ -60,10 +60,10 @@ def has_content(asking: OffsetReader, topic: str) -> bool:
 
 
 def check_partitions(topic: str, brokers: str, known: Iterable[int], wanted: Iterable[int]) -> None:
-    """Refuse partitions that a topic has not.
+    """Refuse partitions that a topic does not have.
 
     Raises:
-        RunError: R673.
+        RunError: R673 if there is such a partition.
     """
     there = sorted(known)
     if missing := sorted(set(wanted) - set(there)):
@@ -72,11 +72,11 @@ def check_partitions(topic: str, brokers: str, known: Iterable[int], wanted: Ite
 
 
 def lost_records(asking: OffsetReader, source: str, topic: str, position: Mapping[int, int]) -> Iterator[Diagnostic]:
-    """Yield an R792 for each partition of which a topic no longer has the records from a position on.
+    """Yield an R792 for each partition that no longer has all records from a position on.
 
     Args:
-        source: Its name.
-        position: Offset of the next record of each partition that was read.
+        source: Name of the source.
+        position: Offset of the next record of each partition.
     """
     there = set(asking.partitions(topic))
     known = sorted(there & set(position))
@@ -91,11 +91,11 @@ def lost_records(asking: OffsetReader, source: str, topic: str, position: Mappin
 
 
 def why_lost(offset: int, first: int, end: int) -> str:
-    """Say why the records from an offset on are not there; empty: they are, or come.
+    """Say why the records from an offset on are lost; empty if they exist or are still to come.
 
     Args:
-        first: Offset of the first record of the partition.
-        end: Offset that its next record gets.
+        first: Offset of the partition's first record.
+        end: Offset that the partition's next record gets.
 
     Example:
         >>> why_lost(3, 9, 20)
@@ -109,7 +109,7 @@ def why_lost(offset: int, first: int, end: int) -> str:
 
 
 class ClusterOffsets:
-    """Asks a cluster by confluent_kafka; used as a context."""
+    """Asks a cluster with confluent_kafka; used as a context."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -118,13 +118,13 @@ class ClusterOffsets:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Do nothing: its clients end by themselves."""
+        """Do nothing: the clients need no close."""
 
     def partitions(self, topic: str) -> list[int]:
         """Return the numbers of a topic's partitions.
 
         Raises:
-            RunError: R673, the topic is not known; R672 or R727.
+            RunError: R673 if there is no such topic; R672 or R727.
         """
         return self._cluster.partitions(topic)
 
@@ -147,7 +147,7 @@ class ClusterOffsets:
             return {partition.partition: int(answer.result(ANSWER_S).offset) for partition, answer in answers.items()}
 
     def topic_id(self, topic: str) -> str:
-        """Return the id of a topic; empty: the brokers give none.
+        """Return the id of a topic; empty if the brokers have no ids.
 
         Raises:
             RunError: R672 or R727.
@@ -178,7 +178,7 @@ class ClusterOffsets:
             reader.close()
 
     def _committed(self, reader: Any, places: list[Any]) -> list[Any]:
-        """Return committed offsets; brokers whose first group that is need a moment."""
+        """Return committed offsets; retries while the brokers prepare their first consumer group."""
         codes, deadline = self._cluster.kafka.KafkaError, time.monotonic() + ANSWER_S
         later = (codes.NOT_COORDINATOR, codes.COORDINATOR_NOT_AVAILABLE, codes.COORDINATOR_LOAD_IN_PROGRESS)
         while True:

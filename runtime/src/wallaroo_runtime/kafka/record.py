@@ -1,4 +1,4 @@
-"""Records of topics: followed as they come, and written."""
+"""Records of topics: reads them as they arrive, and writes them."""
 
 import base64
 import secrets
@@ -14,14 +14,14 @@ from wallaroo_runtime.kafka.topic import batch_settings, record_limits
 
 READ_S, READ_RECORDS = 0.2, 500
 LEADER_S = 0.2  # between two questions for a leader
-# What Kafka's own clients do, and Goka: who joins tables or streams of a topic must agree on it.
+# As in Kafka's own clients and in Goka: programs that join topics must agree on the partitioner.
 PARTITIONERS = {"murmur2": "murmur2_random", "fnv1a": "fnv1a_random", "random": "random"}
 MAX_WAITING = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """A record as it is in a topic; a value of None is a tombstone: it deletes the key of a compacted topic."""
+    """A record of a topic. A value of None is a tombstone, which deletes the key in a compacted topic."""
 
     key: bytes | None
     value: bytes | None
@@ -31,7 +31,7 @@ class TopicRecord:
     timestamp_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        r"""Return it as JSON; text that is not UTF-8 is in base64, under a name with `_base64`.
+        r"""Return the record as JSON. Bytes that are not UTF-8 are in base64, under a name with `_base64`.
 
         Example:
             >>> TopicRecord(b"k", b"\xff").to_json()["value_base64"]
@@ -42,7 +42,7 @@ class TopicRecord:
         return {**position, **_json("key", self.key), **_json("value", self.value), "headers": headers}
 
     def __str__(self) -> str:
-        """Return it as a line for people.
+        """Return the record as a line for people.
 
         Example:
             >>> print(TopicRecord(b"ann", b"3", (("via", b"web"),), 1, 7))
@@ -58,7 +58,7 @@ class TopicRecord:
 
 
 def printable(data: bytes) -> str:
-    r"""Return bytes as text that does nothing to a terminal.
+    r"""Return bytes as text without control characters for a terminal.
 
     Example:
         >>> printable("née".encode()), printable(b"a\x1b[2J\xff")
@@ -86,17 +86,17 @@ def follow(
     is_stopped: Callable[[], bool] = lambda: False,
     ready: Callable[[], None] = lambda: None,
 ) -> Iterator[TopicRecord]:
-    """Yield records of a topic; those of one partition in their order.
+    """Yield records of a topic; records of one partition are in order.
 
     Args:
-        from_beginning: Whether to begin with the first records; else with those that come now.
-        to_end: Whether to end where the topic ends; else further records are waited for.
-        partitions: Only these; none: all.
-        uncommitted: Whether to show what transactions have not committed, or have aborted.
-        ready: Called when no record that comes from then on is missed.
+        from_beginning: Whether to begin with the first records; otherwise with records that arrive from now on.
+        to_end: Whether to end at the present end of the topic; otherwise waits for further records.
+        partitions: Numbers of the partitions to read; empty for all.
+        uncommitted: Whether to include records of transactions that are not committed, or were aborted.
+        ready: Called when every record that arrives from now on will be read.
 
     Raises:
-        RunError: R673, R672, R727.
+        RunError: R673 if there is no such topic or partition; R672, R727.
     """
     kafka = cluster.kafka
     known = cluster.partitions(topic)
@@ -107,7 +107,7 @@ def follow(
         raise RunError.of("R673", topic=topic, brokers=cluster.name, reason=reason)
     settings = {
         **cluster.settings,
-        "group.id": f"wallaroo-topics-{secrets.token_hex(8)}",  # never written to Kafka: nothing is committed
+        "group.id": f"wallaroo-topics-{secrets.token_hex(8)}",  # nothing is committed, so Kafka does not store it
         "enable.auto.commit": False,
         "enable.partition.eof": True,
         "isolation.level": "read_uncommitted" if uncommitted else "read_committed",
@@ -129,7 +129,7 @@ def follow(
 
 
 def _bounds(kafka: Any, consumer: Any, partition: Any) -> tuple[int, int]:
-    """Return the first and the next offset of a partition; a new topic's partitions have a leader a moment later."""
+    """Return the first and the next offset of a partition; waits until a new topic's partition has a leader."""
     moments = (kafka.KafkaError.NOT_LEADER_FOR_PARTITION, kafka.KafkaError.LEADER_NOT_AVAILABLE)
     deadline = time.monotonic() + ANSWER_S
     while True:
@@ -144,7 +144,7 @@ def _bounds(kafka: Any, consumer: Any, partition: Any) -> tuple[int, int]:
 
 
 def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) -> Iterator[TopicRecord]:
-    """Yield records until so many partitions have ended; 0: until stopped."""
+    """Yield records until `ends` partitions have ended; 0 means until stopped."""
     ended: set[int] = set()
     while not is_stopped():
         for message in consumer.consume(READ_RECORDS, READ_S):
@@ -175,15 +175,15 @@ def emit(
     partitioner: str = "murmur2",
     partition: int | None = None,
 ) -> dict[int, int]:
-    """Write records to a topic; returns the number that each partition got, when Kafka has them all.
+    """Write records to a topic; returns the number of records of each partition when Kafka has acknowledged all.
 
     Args:
-        records: Their partitions and offsets do not matter.
-        partitioner: A name of PARTITIONERS; what has no key goes anywhere.
-        partition: For all; None: by the key.
+        records: Records, whose partitions and offsets are ignored.
+        partitioner: A name of PARTITIONERS; records without a key go to any partition.
+        partition: Partition for all records; None chooses it by the key.
 
     Raises:
-        RunError: R673, R672, R727; where a record is too large, what precedes it is written.
+        RunError: R673, R672, R727; if a record is too large, the records before it are written.
     """
     cluster.partitions(topic)
     kafka, failed, counts = cluster.kafka, list[Any](), dict[int, int]()

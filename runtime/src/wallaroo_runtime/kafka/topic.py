@@ -1,4 +1,4 @@
-"""Topics of a cluster: made, listed, described."""
+"""Topics of a cluster: creates, lists and describes them."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -11,8 +11,8 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 
 MAX_PARTITIONS = 10_000
-LEAST_MAX_BYTES = 1000  # what the client takes as its own limit
-KNOWN_S = 0.05  # between two looks for a new topic
+LEAST_MAX_BYTES = 1000  # the client's least limit
+KNOWN_S = 0.05  # between two checks for a new topic
 AUTO_CREATE = "auto.create.topics.enable"
 NOT_CREATED = "writes it, and the brokers create none"
 ANY_TIME = (1 << 63) - 1
@@ -20,13 +20,13 @@ ANY_TIME = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class KafkaPartition:
-    """A part of a topic.
+    """A partition of a topic.
 
     Attributes:
-        number: From 0.
-        leader: Number of the broker that has it; -1: none now.
-        begin: Offset of its first record.
-        end: Offset of its next one; what compaction has removed counts.
+        number: Number from 0.
+        leader: Number of the broker that leads it; -1 if there is none at present.
+        begin: Offset of the first record.
+        end: Offset that the next record gets; records that compaction has removed are counted.
     """
 
     number: int
@@ -40,7 +40,7 @@ class Topic:
     """A topic with its partitions.
 
     Attributes:
-        settings: What was set for it.
+        settings: Settings that differ from the brokers' defaults.
     """
 
     name: str
@@ -49,18 +49,18 @@ class Topic:
 
     @property
     def records(self) -> int:
-        """Number of offsets from the first record to the next one."""
+        """Number of offsets from the first record to the end."""
         return sum(partition.end - partition.begin for partition in self.partitions)
 
 
 class RecordLimits(NamedTuple):
-    """The size and format of records that a topic takes.
+    """The limits of a topic for records.
 
     Attributes:
-        max_bytes: Of a record, its batch included.
-        needs_key: Whether it is compacted.
+        max_bytes: Largest size of a record, with the overhead of its batch.
+        needs_key: Whether the topic is compacted.
         before_ms: How far the time of a record may be in the past.
-        after_ms: Likewise in the future.
+        after_ms: How far the time of a record may be in the future.
     """
 
     max_bytes: int = MAX_RECORD_BYTES
@@ -69,7 +69,7 @@ class RecordLimits(NamedTuple):
     after_ms: int = ANY_TIME
 
     def refusal_of_time(self, timestamp_ms: int, now_ms: int) -> str:
-        """Return why the time of a record is refused; empty: it is not.
+        """Return why the time of a record is refused; empty if it is accepted.
 
         Example:
             >>> RecordLimits(after_ms=3_600_000).refusal_of_time(9_000_000, now_ms=0)
@@ -83,12 +83,12 @@ class RecordLimits(NamedTuple):
 
 
 def record_limits(settings: Mapping[str, Any], topic: str) -> RecordLimits:
-    """Return the limits of a topic's records; where brokers do not say, these are the defaults."""
+    """Return the limits of a topic's records; the defaults if the brokers do not report them."""
     from confluent_kafka.admin import RESOURCE_TOPIC
 
     if not (config := _config(settings, RESOURCE_TOPIC, topic)):
         return RecordLimits()
-    # Brokers before 3.6 have one setting for both; with times of their own they look at none.
+    # Brokers before 3.6 have one setting for both limits. Topics whose times the brokers set have no such limits.
     keeps = config["message.timestamp.type"].value == "CreateTime"
     old = config.get("message.timestamp.difference.max.ms")
     past, future = (config.get(f"message.timestamp.{way}.max.ms", old) for way in ("before", "after"))
@@ -101,23 +101,23 @@ def record_limits(settings: Mapping[str, Any], topic: str) -> RecordLimits:
 
 
 def _config(settings: Mapping[str, Any], kind: Any, name: str) -> dict[str, Any]:
-    """Return the settings of a topic or broker; empty: it does not say. Who may write, need not be allowed to ask."""
+    """Return the settings of a topic or broker; empty without an answer, e.g. because the user may only write."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient, ConfigResource
 
     resource = ConfigResource(kind, name)
     try:
-        admin = AdminClient(dict(settings))  # the answer comes as long as there is the client
+        admin = AdminClient(dict(settings))  # the answer comes only while the client exists
         return dict(admin.describe_configs([resource], request_timeout=ANSWER_S)[resource].result(2 * ANSWER_S))
     except (KafkaException, NoAnswerError):
         return {}
 
 
 def check_written(cluster: Cluster, topic: str) -> None:
-    """Refuse a topic that is not there, where brokers say that they create none for a client that writes.
+    """Refuse a topic that does not exist, if the brokers say that they create none for a client that writes.
 
     Raises:
-        RunError: R673; R672, no answer.
+        RunError: R673 if the topic is refused; R672 if the brokers do not answer.
     """
     from confluent_kafka.admin import RESOURCE_BROKER
 
@@ -129,9 +129,9 @@ def check_written(cluster: Cluster, topic: str) -> None:
 
 
 def batch_settings(limit: int) -> dict[str, Any]:
-    """Return settings of a client by which no batch is larger than a topic takes; those of one record may be.
+    """Return a producer's settings so that a batch is not larger than the topic's limit, unless it has one record.
 
-    A batch that is too large would be refused, though each of its records is not.
+    Brokers refuse a batch that is too large, even if each of its records is small enough.
 
     Example:
         >>> batch_settings(5000), batch_settings(500)
@@ -142,7 +142,7 @@ def batch_settings(limit: int) -> dict[str, Any]:
 
 
 def list_topics(cluster: Cluster, *, internal: bool = False) -> list[Topic]:
-    """Return all topics in order of their names; Kafka's own (`__...`) only when they are wanted."""
+    """Return all topics in order of their names; Kafka's own topics (`__...`) only if `internal`."""
     topics = cluster.metadata().topics
     return _topics(cluster, sorted(name for name in topics if internal or not name.startswith("__")))
 
@@ -151,17 +151,17 @@ def describe_topic(cluster: Cluster, name: str) -> Topic:
     """Return a topic.
 
     Raises:
-        RunError: R673, there is none.
+        RunError: R673 if there is no such topic.
     """
     cluster.partitions(name)
     return _topics(cluster, [name])[0]
 
 
 def create_topic(cluster: Cluster, name: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> None:
-    """Make a topic; returns when it is there.
+    """Create a topic; returns when the brokers list it.
 
     Raises:
-        RunError: R727, it exists, or Kafka does not take its name or a setting.
+        RunError: R727 if the topic exists, or Kafka refuses its name or a setting.
     """
     if name in cluster.metadata().topics:
         fix = f"use it (`wallaroo topics describe {name}`), or give another name"
@@ -174,10 +174,10 @@ def create_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
 
 
 def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> bool:
-    """Make a topic unless there is one; returns whether it was made.
+    """Create a topic unless it exists; returns whether it was created.
 
     Raises:
-        RunError: R727, Kafka does not take its name or a setting; R672.
+        RunError: R727 if Kafka refuses the name or a setting; R672.
     """
     if name in cluster.metadata().topics:
         return False
@@ -193,7 +193,7 @@ def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
 
 
 def _wait_known(cluster: Cluster, name: str, partitions: int) -> None:
-    """Wait until all brokers list a topic: that comes a moment after the answer to its creator."""
+    """Wait until all brokers list a topic, which takes a moment after the answer to its creator."""
     deadline = time.monotonic() + ANSWER_S
     while (metadata := cluster.metadata().topics.get(name)) is None or len(metadata.partitions) < partitions:
         if time.monotonic() > deadline:
@@ -206,7 +206,7 @@ def _create(cluster: Cluster, name: str, partitions: int, replicas: int, setting
     from confluent_kafka.admin import NewTopic
 
     topic = NewTopic(name, partitions, replicas, config=dict(settings))
-    admin = cluster.admin()  # the answer comes as long as there is the client
+    admin = cluster.admin()  # the answer comes only while the client exists
     admin.create_topics([topic], operation_timeout=ANSWER_S)[name].result(2 * ANSWER_S)
 
 
@@ -237,7 +237,7 @@ def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:
 
 
 def _offsets(cluster: Cluster, admin: Any, wanted: Mapping[Any, Any]) -> dict[tuple[str, int], int]:
-    """Return offsets of partitions; a new topic is known a moment before the brokers that lead its partitions are."""
+    """Return offsets of partitions; retries until the leaders of a new topic's partitions are known."""
     codes = cluster.kafka.KafkaError
     deadline = time.monotonic() + ANSWER_S
     while True:
@@ -252,7 +252,7 @@ def _offsets(cluster: Cluster, admin: Any, wanted: Mapping[Any, Any]) -> dict[tu
 
 
 def _settings(admin: Any, names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return the settings of topics, other than the brokers' defaults."""
+    """Return the settings of topics that differ from the brokers' defaults."""
     from confluent_kafka.admin import ConfigResource, ConfigSource
 
     asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
