@@ -26,7 +26,7 @@ from wallaroo_runtime.topology.model import Topology
 OPERATOR, LOG = "transformWithStateExec", "log"
 LEFT = {"name": "string", "key": "binary", "encoding": "int", "value": "binary", "type": "string"}
 STATES, TAKEN = "the parameter `states`", "pass what `states` or `read_states` returns"
-FACTS = -(1 << 32)  # the key of the facts in Spark's store, in place of a bucket and an entry, as in `SparkBucketStore.java`
+FACTS = -(1 << 32)  # key of the facts in Spark's store, in place of a bucket and an entry: see `SparkBucketStore.java`
 
 
 def state_ports(stages: Iterable[Stage]) -> dict[str, int]:

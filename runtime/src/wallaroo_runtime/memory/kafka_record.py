@@ -19,7 +19,7 @@ class Numbering:
         """Return a message of a whole record, from a record or its value; objects of other types are not changed.
 
         Raises:
-            TypeError: An attribute of the record has a wrong type, a number is too large, or a text has lone surrogates.
+            TypeError: An attribute has a wrong type, a number is too large, or a text has lone surrogates.
         """
         record = message.value
         if isinstance(record, bytes | bytearray | memoryview):
