@@ -1,1 +1,1 @@
-"""The view of a run from outside: numbers, a page, metrics, and the commands that ask for them."""
+"""A run as seen from outside: numbers, a page, metrics, and the commands that show them."""

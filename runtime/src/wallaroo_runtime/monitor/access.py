@@ -1,4 +1,4 @@
-"""The readers of a run's monitor: those who have its token, and no page of another site."""
+"""Access to a run's monitor: only readers that have its token, and no page of another site."""
 
 import hmac
 import ipaddress
@@ -13,12 +13,12 @@ TOKEN_BYTES = 24
 
 
 def new_token() -> str:
-    """Return a token that nobody guesses."""
+    """Return a token that cannot be guessed."""
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
 def parse_address(text: str) -> tuple[str, int] | None:
-    """Return host and port of HOST:PORT; an empty host is this machine alone; None: it is no address.
+    """Return host and port of HOST:PORT; an empty host means this machine only; None if the text is no address.
 
     Example:
         >>> parse_address(":8080"), parse_address("[::1]:0"), parse_address("8080")
@@ -33,8 +33,8 @@ def parse_address(text: str) -> tuple[str, int] | None:
 def is_own_name(host_header: str, listens_at: str) -> bool:
     """Say whether a request names this server.
 
-    A page of another site may let its name lead to this machine (DNS rebinding), but browsers then send that name.
-    An address cannot be made to lead anywhere else.
+    A page of another site may let its name lead to this machine (DNS rebinding), but browsers then send that name in
+    `Host`. An IP address cannot be abused in this way.
 
     Args:
         host_header: The header `Host` of the request.

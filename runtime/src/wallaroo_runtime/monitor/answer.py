@@ -16,9 +16,9 @@ class Answer:
     """The answer to a request.
 
     Attributes:
-        body: All of it.
-        content_type: Of the body.
-        status: Of HTTP.
+        body: The whole body.
+        content_type: Content type of the body.
+        status: HTTP status.
     """
 
     body: bytes
@@ -27,10 +27,10 @@ class Answer:
 
     @classmethod
     def of(cls, value: Any, status: int = 200) -> "Answer":
-        """Return a value as JSON."""
+        """Return an answer with a value as JSON."""
         return cls(json.dumps(value, ensure_ascii=False).encode() + b"\n", JSON, status)
 
     @classmethod
     def error(cls, status: int, finding: Diagnostic) -> "Answer":
-        """Return why there is no other answer."""
+        """Return an answer that reports an error."""
         return cls.of(finding.to_json(), status)

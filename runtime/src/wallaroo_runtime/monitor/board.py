@@ -26,7 +26,7 @@ from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.step_count import StepCounts, add_steps, refusal
 
 KEPT_FINDINGS = 100
-VERSION = 1  # of the document
+VERSION = 1  # version of the document
 PHASES = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
 
 
@@ -35,13 +35,13 @@ class Sample:
     """The state of a run's parts at one moment.
 
     Attributes:
-        numbers: Of the run, as `wallaroo run --json` prints them.
+        numbers: Numbers of the run, as in the output of `wallaroo run --json`.
         gateways: Status of each gateway.
         egress: Status of the egress.
         batch: Spark's report of the latest micro-batch.
         workers: Workers on this machine: name, language, pid, restarts, memory.
         processes: The other processes of the run on this machine.
-        processed: Offset in the journal of each gateway up to which micro-batches are committed; empty: not known.
+        processed: For each gateway, offset in its journal up to which micro-batches are committed; empty if not known.
     """
 
     numbers: Mapping[str, Any] = field(default_factory=dict)
@@ -54,18 +54,18 @@ class Sample:
 
 
 class Board:
-    """Gathers the reports of a run, and makes the document that servers hand out.
+    """Gathers the reports of a run, and makes the document that servers return.
 
-    `tell_batch` and `tell_live` may be called by any thread, and so may `read` and `wait`; the rest by the run's own.
+    Any thread may call `tell_batch`, `tell_live`, `read` and `wait`; other methods are for the thread of the run.
 
     Args:
-        topology: Of the application.
-        plan: Of the topology.
+        topology: Topology of the application.
+        plan: Plan of the topology.
         checkpoint: Directory of the run.
 
     Attributes:
         checkpoint: Directory of the run.
-        is_ended: Whether no other document follows.
+        is_ended: Whether the present document is the last.
     """
 
     def __init__(self, topology: Topology, plan: Plan, checkpoint: Path) -> None:
@@ -76,7 +76,7 @@ class Board:
         self._earlier = running_note(read_note(checkpoint / DRIVER_FILE))
         self._started, self._state = time.time(), "starting"
         self._reports: deque[BatchReport | LiveReport] = deque()
-        self._processed_bytes = -1  # of the journal, in real-time mode
+        self._processed_bytes = -1  # processed bytes of the journal, in real-time mode
         self._steps: StepCounts = {}
         self._stores: Stores = {}
         self._refused = Counter[int]()  # by port, since the checkpoint began
@@ -88,24 +88,24 @@ class Board:
         self._publish()
 
     def begin(self, egress: Mapping[str, Any]) -> None:
-        """Take the egress's status before the first micro-batch."""
+        """Record the egress's status before the first micro-batch."""
         self.latencies.begin(egress)
         self._refused |= _refused_of(egress)
 
     def tell_batch(self, report: BatchReport) -> None:
-        """Take the report of a micro-batch."""
+        """Queue the report of a micro-batch."""
         self._reports.append(report)
 
     def tell_live(self, report: LiveReport) -> None:
-        """Take the report of a query in real-time mode since the last one."""
+        """Queue a report of a query in real-time mode, which has the numbers since the previous report."""
         self._reports.append(report)
 
     def warn(self, finding: Diagnostic) -> None:
-        """Take a finding; it is shown with the next numbers."""
+        """Record a finding, which is shown with the next numbers."""
         self._findings.append({"time": _iso(time.time()), **finding.to_json()})
 
     def look(self, egress: Mapping[str, Any]) -> None:
-        """Take reports of micro-batches, and progress of sinks; to be called often."""
+        """Process the queued reports, and the progress of sinks; must be called often."""
         now = time.monotonic()
         for _ in range(len(self._reports)):
             report = self._reports.popleft()
@@ -124,7 +124,7 @@ class Board:
         self.latencies.look(egress, time.time_ns() // 1_000_000, now)
 
     def update(self, state: str, sample: Sample) -> None:
-        """Publish the numbers of this moment."""
+        """Publish the present numbers."""
         self._state, self._sample = state, sample
         self._publish()
 
@@ -141,15 +141,15 @@ class Board:
             self._changed.notify_all()
 
     def read(self) -> Mapping[str, Any]:
-        """Return the document; it is never changed."""
+        """Return the present document, which is never changed afterwards."""
         return self._document
 
     def wait(self, seen: int, timeout_s: float) -> tuple[int, str, bool]:
         """Return number and text of the latest document, and whether it is the last one.
 
         Args:
-            seen: Waits until the number is another one.
-            timeout_s: At most so long.
+            seen: Number of a document. The call waits for a document with another number.
+            timeout_s: Greatest time to wait.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._number != seen, timeout_s)
@@ -218,7 +218,7 @@ class Board:
         }
 
     def _edge(self, source: str, target: str, shuffles: bool) -> dict[str, Any]:
-        # What a step emits to an output of a name is not among what it emits.
+        # Messages that a step emits to a named output are not counted in the step's own `messages_out`.
         if target in self._outputs:
             messages, rate = self._steps.get(target, Counter())["messages_in"], self._rates.of(f"in {target}")
         else:
@@ -257,7 +257,7 @@ def _gateway(status: Mapping[str, Any], processed: int) -> dict[str, Any]:
         "connections": status.get("connections", 0),
         "messages": status.get("messages", 0),
         "journal_bytes": end,
-        # The gateway hears what is processed when the next micro-batch begins; in real-time mode, each minute.
+        # The driver reports progress to the gateway when the next micro-batch begins; in real-time mode, each minute.
         "lag_bytes": min(backlog, max(0, end - processed)),
         "reads": status.get("reads", True),
     }

@@ -10,21 +10,21 @@ from wallaroo_runtime.spark.batch_report import BatchReport
 
 STAGES = ("wait", "compute", "deliver", "end_to_end")
 MOST_BATCHES = 10_000
-SETTLED_MS = 2000  # a status of the egress is never older
+SETTLED_MS = 2000  # a status of the egress is never older than this
 
 
 @dataclass(frozen=True, slots=True)
 class _Outstanding:
     report: BatchReport
-    ends: Mapping[int, int]  # by port: messages that its sink has taken when it has this batch
+    ends: Mapping[int, int]  # by port: the number of messages that the sink has taken when it has taken this batch
 
 
 class Latencies:
     """Latencies of a run, in milliseconds.
 
-    `wait` is from the arrival at the gateway to the begin of the micro-batch's tasks, `compute` from there to its
-    publication, `deliver` from there until all sinks of the egress have taken what it emitted, `end_to_end` all three.
-    In real-time mode engine and egress count them, message by message, and report what they have counted.
+    `wait` is from the arrival at the gateway to the begin of the micro-batch's tasks, `compute` from there to the
+    publication, `deliver` from there until all sinks of the egress have taken the output, and `end_to_end` the sum.
+    In real-time mode engine and egress measure the latencies of single messages, and report the counts.
     """
 
     def __init__(self) -> None:
@@ -35,17 +35,17 @@ class Latencies:
         self._egress: Mapping[str, Any] = {}
 
     def begin(self, egress: Mapping[str, Any]) -> None:
-        """Take the status of the egress before the first micro-batch."""
+        """Record the status of the egress before the first micro-batch."""
         self._egress = egress
         for sink in egress.get("sinks", ()):
             self._published[sink["port"]] = _done(sink) + sink["pending_messages"]
         self._ports = frozenset(self._published)
 
     def publish(self, report: BatchReport, now: float) -> None:
-        """Take the report of a micro-batch.
+        """Record the report of a micro-batch.
 
         Args:
-            report: Of the micro-batch.
+            report: Report of the micro-batch.
             now: Seconds of a clock that never goes back.
         """
         wait, compute = Counter[int](), report.published_ms - report.begun_ms
@@ -59,15 +59,15 @@ class Latencies:
         self._outstanding.append(_Outstanding(report, {port: self._published[port] for port in ports}))
 
     def add(self, times: Mapping[str, Mapping[int, int]], now: float) -> None:
-        """Count messages by milliseconds, by stage; `now` as of `publish`."""
+        """Count messages, given by stage and milliseconds; `now` is as for `publish`."""
         for stage, counts in times.items():
             self._latencies[stage].add(counts, now)
 
     def look(self, egress: Mapping[str, Any], now_ms: int, now: float) -> None:
-        """Take the progress of the egress's sinks.
+        """Record the progress of the egress's sinks.
 
         Args:
-            egress: Its status.
+            egress: Status of the egress.
             now_ms: Milliseconds since 1970.
             now: Seconds of a clock that never goes back.
         """
@@ -84,7 +84,7 @@ class Latencies:
                 return
             self._outstanding.popleft()
             self._deliver(first, now_ms, now)
-        # A micro-batch of an earlier run that was published again is not delivered again.
+        # If a micro-batch of an earlier run was published again, its output is not delivered again.
         self._published.update({port: taken[port] - self._published[port] for port in idle & self._ports})
 
     def _deliver(self, done: _Outstanding, now_ms: int, now: float) -> None:
@@ -102,7 +102,7 @@ class Latencies:
         return self._latencies
 
     def to_json(self, now: float) -> dict[str, Any]:
-        """Return count, percentiles and the largest of each stage."""
+        """Return count, percentiles and maximum of each stage."""
         return {stage: latency.to_json(now) for stage, latency in self._latencies.items()}
 
 
@@ -112,7 +112,7 @@ def _done(sink: Mapping[str, Any]) -> int:
 
 
 def _since(before: Mapping[str, Any], egress: Mapping[str, Any]) -> Mapping[str, Mapping[int, int]]:
-    """Return the counts of the egress between two of its statuses; a new process of it begins with nothing."""
+    """Return the counts that the egress added between two statuses; a new egress process begins with no counts."""
     is_same = (before.get("pid"), before.get("start_time")) == (egress.get("pid"), egress.get("start_time"))
     old, new = _counted(before) if is_same else {}, _counted(egress)
     return {

@@ -16,7 +16,7 @@ ASK_S = 10.0
 
 
 def driver_of(checkpoint: Path) -> Driver | None:
-    """Return the process that drives a checkpoint now; None: nobody does."""
+    """Return the process that drives a checkpoint now; None if there is no such process."""
     return alive(noted(checkpoint / DRIVER_FILE))
 
 
@@ -26,7 +26,7 @@ def is_served(checkpoint: Path) -> bool:
 
 
 def monitor_of(checkpoint: Path) -> str:
-    """Return the URL of the monitor of the run on a checkpoint, with its token; empty: there is none."""
+    """Return the URL of the monitor of the run on a checkpoint, with its token; empty if there is no monitor."""
     note = read_note(checkpoint / DRIVER_FILE)
     return note.monitor if _driver(note) is not None else ""
 
@@ -37,7 +37,7 @@ def _driver(note: DriverNote) -> Driver | None:
 
 
 def ask_monitor(url: str) -> Mapping[str, Any] | None:
-    """Return a monitor's document of its run; None: it gives no answer."""
+    """Return a monitor's document of its run; None if it does not answer."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=ASK_S)
     try:
@@ -52,7 +52,7 @@ def ask_monitor(url: str) -> Mapping[str, Any] | None:
 
 
 def status_of(checkpoint: Path) -> dict[str, Any]:
-    """Return the status of a checkpoint: its monitor's, else the last one that gateway and egress wrote."""
+    """Return the status of a checkpoint: its monitor's document, otherwise the last status of gateway and egress."""
     note = read_note(checkpoint / DRIVER_FILE)
     driver = _driver(note)
     url = note.monitor if driver is not None else ""

@@ -1,13 +1,13 @@
-"""The wait of messages for processing: the lag in seconds."""
+"""The lag in seconds: how long messages wait to be processed."""
 
 MAX_SAMPLES = 4096
 
 
 class Lag:
-    """When messages arrived that are not processed yet: of each look the last one.
+    """The arrival times of messages that are not processed yet; of the messages of one look, only the last is kept.
 
-    Messages are processed about in the order of their arrival. Those that an earlier run has left count from the first
-    look.
+    Messages are processed approximately in the order of their arrival. Messages that an earlier run has left count from
+    the first look.
 
     Example:
         >>> lag = Lag()
@@ -19,10 +19,10 @@ class Lag:
         self._samples: list[tuple[float, int]] = []
 
     def add(self, now: float, received: int, processed: int) -> float:
-        """Take the numbers of this moment; returns the seconds that the oldest message waits, 0 if none does."""
+        """Record the present numbers; returns how many seconds the oldest message has waited, 0 if no message waits."""
         if received > (self._samples[-1][1] if self._samples else processed):
             self._samples.append((now, received))
         self._samples = [sample for sample in self._samples if sample[1] > processed]
-        if len(self._samples) > MAX_SAMPLES:  # of a long wait, half as exact
+        if len(self._samples) > MAX_SAMPLES:  # of a long wait, keep half of the samples
             self._samples = [*self._samples[:-1:2], self._samples[-1]]
         return round(now - self._samples[0][0], 1) if self._samples else 0.0

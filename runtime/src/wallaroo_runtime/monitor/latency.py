@@ -1,4 +1,4 @@
-"""Latencies of the whole run, and of the last minutes."""
+"""Latencies of the whole run, and of the last five minutes."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ class Latency:
         self._slices: deque[tuple[float, Histogram]] = deque()
 
     def add(self, values_ms: Mapping[int, int], now: float) -> None:
-        """Count values, each so many times.
+        """Count values.
 
         Args:
-            values_ms: Milliseconds to how often they occurred.
+            values_ms: The number of occurrences of each value in milliseconds.
             now: Seconds of a clock that never goes back.
         """
         if not self._slices or now - self._slices[-1][0] >= SLICE_S:
@@ -30,7 +30,7 @@ class Latency:
             self._slices[-1][1].add(value, count)
 
     def to_json(self, now: float) -> dict[str, dict[str, int]]:
-        """Return the counts of both."""
+        """Return count, percentiles and maximum of both histograms."""
         while self._slices and now - self._slices[0][0] > RECENT_S:
             self._slices.popleft()
         recent = Histogram()

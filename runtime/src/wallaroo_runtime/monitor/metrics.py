@@ -1,4 +1,4 @@
-"""The numbers of a run as Prometheus and OpenMetrics read them; docs/monitor.md lists the names."""
+"""The numbers of a run in the formats of Prometheus and OpenMetrics; docs/monitor.md lists the names."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from wallaroo_runtime.plan.counter import MESSAGES, RUN_COUNTERS
 from wallaroo_runtime.service.histogram import Histogram
 
 BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000)
-# Of each: what it is of, the name of its field there, and a text.
+# Each entry: type of the metric, kind of its object, field of the object, help text.
 TABLES: tuple[tuple[type[Any], str, str, str], ...] = (
     (GaugeMetricFamily, "sink", "pending_messages", "Messages that wait for a sink."),
     (GaugeMetricFamily, "sink", "pending_bytes", "Bytes that wait for a sink."),
@@ -25,11 +25,11 @@ STEP_LABELS = ("application", "pipeline", "step", "path")
 
 
 class _Collector:
-    """Gives the metrics of one document.
+    """Yields the metrics of one document.
 
     Args:
-        document: Of the board.
-        latencies: Of the whole run, by stage.
+        document: Document of the board.
+        latencies: Latencies of the whole run, by stage.
     """
 
     def __init__(self, document: Mapping[str, Any], latencies: Mapping[str, Histogram]) -> None:
@@ -58,7 +58,7 @@ class _Collector:
         yield self._one(counter, "dead_letters", text, run["dead_letters"])
         yield from (self._one(counter, name, text, run[name]) for name, text in RUN_COUNTERS.items())
         yield self._one(counter, "micro_batches", "Micro-batches of this run.", run["batches"])
-        if document["lag"]["messages"] is not None:  # else not known yet: 0 would keep an alarm silent
+        if document["lag"]["messages"] is not None:  # otherwise not known yet: 0 would keep an alarm silent
             yield self._one(gauge, "lag_messages", "Messages that arrived, not processed.", document["lag"]["messages"])
             text = "How long the oldest message that is not processed has been waiting."
             yield self._one(gauge, "lag_seconds", text, document["lag"]["seconds"])
@@ -106,9 +106,9 @@ def render(document: Mapping[str, Any], latencies: Mapping[str, Histogram], acce
     """Return the metrics, and their content type.
 
     Args:
-        document: Of the board.
-        latencies: Of the whole run, by stage.
-        accept: The request's header: OpenMetrics if it names that, else the text format of Prometheus.
+        document: Document of the board.
+        latencies: Latencies of the whole run, by stage.
+        accept: The request's header `Accept`, which chooses OpenMetrics or the text format of Prometheus.
     """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(document, latencies))

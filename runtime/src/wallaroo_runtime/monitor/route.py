@@ -22,10 +22,10 @@ def _page() -> bytes:
 
 
 class Routes:
-    """The paths, over one board.
+    """The paths of the monitor and their answers, from one board.
 
     Attributes:
-        states: Those below `/api/v1/state`.
+        states: Answers for the paths below `/api/v1/state`.
     """
 
     def __init__(self, board: Board) -> None:
@@ -43,9 +43,9 @@ class Routes:
         """Return the answer for a path.
 
         Args:
-            path: Of the URL, decoded.
-            query: Of the URL.
-            accept: The header that says what the reader takes.
+            path: Decoded path of the URL.
+            query: Parameters of the URL.
+            accept: The request's header `Accept`.
         """
         try:
             if path in self._paths:
@@ -67,7 +67,7 @@ class Routes:
         return Answer.of({"state": state}, 200 if state == "running" else 503)
 
     def _metrics(self, query: Query, accept: str) -> Answer:
-        from wallaroo_runtime.monitor.metrics import render  # late: who is not scraped need not import the library
+        from wallaroo_runtime.monitor.metrics import render  # late: most runs have no reader of metrics
 
         latencies = {stage: latency.total for stage, latency in self._board.latencies.histograms().items()}
         return Answer(*render(self._board.read(), latencies, accept))

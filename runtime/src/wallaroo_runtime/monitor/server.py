@@ -1,4 +1,4 @@
-"""Serves the monitor over HTTP: the page, JSON, metrics and events, to those who have the run's token."""
+"""Serves the monitor over HTTP: the page, JSON, metrics and events, to readers that have the run's token."""
 
 import re
 import socket
@@ -42,15 +42,15 @@ class MonitorServer(ThreadingHTTPServer):
     """The server of a run; each connection has a thread, and there are at most 32.
 
     Args:
-        board: What is shown.
-        address: HOST:PORT; port 0 is any free one.
-        token: Who has it may read; empty: a new one.
+        board: Board with the numbers of the run.
+        address: HOST:PORT; port 0 means any free port.
+        token: Readers need this token; empty for a new random token.
 
     Attributes:
-        url: Of the page, with the token.
+        url: URL of the page, with the token.
 
     Raises:
-        RunError: R714, the address is none, or is in use.
+        RunError: R714 if the address is not valid, or is in use.
     """
 
     daemon_threads = True
@@ -76,7 +76,7 @@ class MonitorServer(ThreadingHTTPServer):
         self._thread = threading.Thread(target=self.serve_forever, name="monitor", daemon=True)
 
     def server_bind(self) -> None:
-        """Bind without asking for the machine's name, as the base class does: that may take seconds."""
+        """Bind without a lookup of the machine's name, which the base class makes: it may take seconds."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
@@ -86,9 +86,9 @@ class MonitorServer(ThreadingHTTPServer):
         self._thread.start()
 
     def stop(self) -> None:
-        """End; readers of events have got the last one."""
+        """End the server; readers of events get the last document first."""
         self.board.end()
-        self.socket.shutdown(socket.SHUT_RDWR)  # the loop wakes up now, not with its next look, in half a second
+        self.socket.shutdown(socket.SHUT_RDWR)  # the loop wakes up at once, not at its next check in half a second
         self.shutdown()
         self._thread.join()
         self.server_close()
@@ -101,20 +101,20 @@ class MonitorServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve a connection, and make room for another one."""
+        """Serve a connection, and release its slot."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print the error, but for a reader that went away."""
+        """Print the error, unless the reader has closed the connection."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one connection; it takes GET and HEAD alone."""
+    """Answers one connection, with methods GET and HEAD only."""
 
     server: MonitorServer
     server_version, sys_version = "wallaroo", ""
@@ -123,7 +123,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:  # noqa: N802 - the base class's name
         """Answer a request."""
-        self.close_connection = True  # a thread for each connection: none is kept for a reader that says nothing
+        self.close_connection = True  # each connection has a thread: an idle reader must not keep one
         path, _, text = self.path.partition("?")
         query = parse_qs(text) if text.count("&") < MOST_PARAMETERS else {}
         if not is_own_name(self.headers.get("Host", ""), self.server.host):
@@ -140,7 +140,7 @@ class Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer a request that is none: one with another method as the API answers refused ones."""
+        """Answer an invalid request; one with another method gets an answer of the API."""
         if code != HTTPStatus.NOT_IMPLEMENTED:
             super().send_error(code, message, explain)
             return
@@ -187,4 +187,4 @@ class Handler(BaseHTTPRequestHandler):
                 return
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Write nothing: lines would have the token."""
+        """Write nothing, because lines would contain the token."""

@@ -1,4 +1,4 @@
-"""The monitor's answers about states: names, pages and single keys, as of the last committed micro-batch."""
+"""The monitor's answers about states: names, pages and single keys, after the last committed micro-batch."""
 
 import threading
 from typing import Any, Protocol
@@ -7,19 +7,19 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.monitor.answer import Answer, Query
 
 MOST_KEYS = 1000
-PAGE_BYTES = 16 * 1024 * 1024  # of states, as they are kept
+PAGE_BYTES = 16 * 1024 * 1024  # of states, in their stored form
 WAIT_S = 30.0
 
 
 class States(Protocol):
-    """Answers questions about the states of the application."""
+    """Reads the states of the application."""
 
     @property
     def names(self) -> list[str]:
         """The names of the states."""
 
     def batch(self) -> int:
-        """Return the last committed micro-batch."""
+        """Return the number of the last committed micro-batch."""
 
     def get(self, name: str, key: str) -> tuple[int, dict[str, Any]]:
         """Return the micro-batch and the state of a key."""
@@ -27,16 +27,16 @@ class States(Protocol):
     def part(
         self, name: str, *, prefix: str = "", after: str = "", limit: int, page_bytes: int
     ) -> tuple[int, list[dict[str, Any]], str | None]:
-        """Return the micro-batch, the states of keys in the order of these, and the last key if there are more."""
+        """Return the micro-batch, the states of keys in the order of keys, and the last key if further keys follow."""
 
 
 class StateRoutes:
-    """The paths below `/api/v1/state`; one question at a time, since each is a job of Spark's.
+    """The paths below `/api/v1/state`. Requests are processed one by one, since each is a job of Spark.
 
     Attributes:
-        states: Set once the query runs.
-        reason: Why there are none.
-        fix: What to do then.
+        states: Reader of the states, which is set when the query runs.
+        reason: Reason why there is no reader.
+        fix: Remedy for this reason.
     """
 
     def __init__(self) -> None:
@@ -48,11 +48,11 @@ class StateRoutes:
         """Return the answer for a path.
 
         Args:
-            path: After `/api/v1/state`: nothing, `/NAME` or `/NAME/KEY`.
-            query: Of the URL.
+            path: Path after `/api/v1/state`: empty, `/NAME` or `/NAME/KEY`.
+            query: Parameters of the URL.
 
         Raises:
-            DiagnosticError: R720, there is no such thing; others: the states cannot be read.
+            DiagnosticError: R720 if there is no such state or key; other errors if the states cannot be read.
         """
         states = self.states
         if states is None:
@@ -84,7 +84,7 @@ class StateRoutes:
 
 
 def _split(path: str, names: list[str]) -> tuple[str, str | None]:
-    """Return name and key of `NAME/KEY`; a name or key may have slashes itself."""
+    """Return name and key of `NAME/KEY`; names and keys may contain slashes."""
     known = [name for name in names if path == name or path.startswith(f"{name}/")]
     name = max(known, key=len, default=path.partition("/")[0])
     return (name, None) if path == name else (name, path[len(name) + 1 :])
