@@ -1,1 +1,1 @@
-"""Changes of a checkpoint that does not run: backup, rescale, replay, removal."""
+"""Changes of a checkpoint that is not in use: backup, rescale, replay, removal."""

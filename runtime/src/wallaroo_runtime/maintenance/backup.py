@@ -1,6 +1,6 @@
-"""Copies of a whole checkpoint: made while nothing runs, compared file by file, and put in place at once.
+"""Copies of a whole checkpoint: made while no process uses it, compared file by file, and restored as a whole.
 
-Spark's records name files by their absolute path, so those of a copy that is restored are written again for its place.
+Spark's records name files by their absolute path, so a restore writes these records again for the new place.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from wallaroo_runtime.system.process import process_start_time
 
 LIST, FILES = "backup.json", "files"
 VERSION = 1
-LEFT_OUT = (LOCK, WORKERS, "logs", DRIVER_FILE)  # of a run, and made again by the next one
+LEFT_OUT = (LOCK, WORKERS, "logs", DRIVER_FILE)  # files of a run, which the next run makes again
 SERVERS = ("gateway.json", "egress.json")
 
 
@@ -36,7 +36,7 @@ class Copied:
 
     Attributes:
         backup: The directory of the copy.
-        files: How many.
+        files: Number of files.
     """
 
     checkpoint: Path
@@ -46,10 +46,10 @@ class Copied:
 
 
 def back_up(checkpoint: Path, backup: Path) -> Copied:
-    """Copy a checkpoint that nobody uses; the copy is there as a whole, or not at all.
+    """Copy a checkpoint that no process uses. The copy is complete, or does not exist.
 
     Raises:
-        RunError: R610, a driver uses it; R616, it is none, or cannot be copied as a whole; R698, R711, it is damaged.
+        RunError: R610 if a driver uses it; R616 if it is no checkpoint, or cannot be copied; R698, R711 if damaged.
     """
     manifest = read_manifest(checkpoint)
     if remote := sorted(manifest.services):
@@ -83,10 +83,10 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
 
 
 def _check_whole(checkpoint: Path, manifest: Manifest) -> None:
-    """Refuse a checkpoint that the next run would refuse: a copy of it would take the place of a good one.
+    """Refuse a checkpoint that the next run would refuse: its copy might replace a good copy.
 
     Raises:
-        RunError: R698, the journal is gone, or the micro-batches are that the outbox has.
+        RunError: R698 if the journal is missing, or Spark lacks micro-batches that the outbox has.
     """
     if manifest.journal:
         check_journal(checkpoint / "journal", manifest.journal, [])
@@ -97,14 +97,14 @@ def _check_whole(checkpoint: Path, manifest: Manifest) -> None:
 
 
 def restore(backup: Path, checkpoint: Path | None = None) -> Copied:
-    """Put a copy in the place of a checkpoint, which must not be there.
+    """Restore a copy as a checkpoint, whose directory must not exist.
 
     Args:
         backup: The directory that `back_up` made.
-        checkpoint: The directory to make; None: where it was.
+        checkpoint: The directory to create; None for the checkpoint's original path.
 
     Raises:
-        RunError: R698, the backup is not what was written; R616, there is none, or something else in its place.
+        RunError: R698 if the backup was changed or damaged; R616 if there is no backup, or the target exists.
     """
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.spark.state_store.rescale import relocate
@@ -154,7 +154,7 @@ def _read_list(backup: Path) -> dict[str, Any]:
 
 
 def _check_servers(checkpoint: Path) -> None:
-    """Refuse a checkpoint whose gateway or egress goes on after its driver; they end within seconds."""
+    """Refuse a checkpoint whose gateway or egress outlives its driver; they end within seconds."""
     for name in SERVERS:
         try:
             status = json.loads((checkpoint / name).read_bytes())
@@ -167,7 +167,7 @@ def _check_servers(checkpoint: Path) -> None:
 
 
 def _names(checkpoint: Path) -> Iterator[str]:
-    """Yield the files that belong together."""
+    """Yield the names of the files that belong to a checkpoint."""
     for entry in sorted(checkpoint.iterdir()):
         if entry.name in LEFT_OUT:
             continue
@@ -178,7 +178,7 @@ def _names(checkpoint: Path) -> Iterator[str]:
 
 
 def _all_names(directory: Path) -> Iterator[str]:
-    """Yield the regular files below a directory; sockets are of processes."""
+    """Yield the regular files below a directory; sockets belong to processes, and are left out."""
     for folder, names, files in os.walk(directory):
         names.sort()
         for name in sorted(files):
@@ -205,7 +205,7 @@ def _digest(file: Any) -> str:
 
 @contextmanager
 def _made(target: Path, source: Path) -> Iterator[Path]:
-    """Give a directory to fill, which becomes `target` when all is in it; a failure leaves nothing."""
+    """Yield a directory to fill, which is renamed to `target` at the end; after a failure it is removed."""
     if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
         raise _refused(source, f"{target} is there already", "give another directory, or move that one away")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -213,7 +213,7 @@ def _made(target: Path, source: Path) -> Iterator[Path]:
     folder.mkdir(mode=0o700)
     try:
         yield folder
-        os.sync()  # once, not file by file
+        os.sync()  # one call for all files
         if target.exists():
             target.rmdir()
         folder.rename(target)

@@ -17,23 +17,23 @@ from wallaroo_runtime.system.lock import TRY, locked
 
 DAY_S = 86_400.0
 CRASHES = "crashes"
-LEFTOVER_S = 3600.0  # what is younger may be about to be used
-LOGS = "logs"  # all that a run leaves that ended before it had a checkpoint
+LEFTOVER_S = 3600.0  # a younger entry may be about to be used
+LOGS = "logs"  # the only content of a run that ended before it had a checkpoint, except its lock
 GO, CLASSES = "go", "classes"
 ENTRIES_OF_GO = ("slot", "binary")
 
 
 @dataclass(frozen=True, slots=True)
 class Unused:
-    """Something that nobody uses.
+    """An entry that no process uses.
 
     Attributes:
-        kind: `checkpoint`, `leftover` of a run that never had one, `crash` or `cache`.
-        path: What would be removed.
-        bytes: What its files take on the disk.
-        reason: Why it counts as unused.
-        last_use: When something of it was last read or changed, in seconds since 1970.
-        lock: A file whose lock says that somebody uses it; None: there is none.
+        kind: `checkpoint`, `leftover` of a run that never had a checkpoint, `crash` or `cache`.
+        path: File or directory to remove.
+        bytes: Size of its files on the disk.
+        reason: Reason why it counts as unused.
+        last_use: Time when a part of it was last read or changed, in seconds since 1970.
+        lock: File that is locked while a process uses the entry; None if there is no such file.
     """
 
     kind: str
@@ -44,21 +44,21 @@ class Unused:
     lock: Path | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the printed fields, as a JSON object."""
+        """Return the printed fields as a JSON object."""
         return {"kind": self.kind, "path": str(self.path), "bytes": self.bytes, "reason": self.reason}
 
 
 def find_unused(days: float, *, checkpoints: bool) -> Iterator[Unused]:
-    """Yield the unused entries: leftovers after an hour, the rest when it was not used for some days.
+    """Yield the unused entries: leftovers after an hour, other entries after some days without use.
 
     Args:
-        days: How many.
+        days: Number of these days.
         checkpoints: Whether checkpoints count, too.
     """
     now, root = time.time(), state_directory()
     for path in _children(root):
         if path.is_symlink():
-            continue  # somebody's way to a place of theirs
+            continue  # a link of the user to another place
         if (path / MANIFEST).is_file():
             if checkpoints and not is_served(path):
                 yield from _old("checkpoint", path, now, days, path / LOCK)
@@ -80,7 +80,7 @@ def _caches(now: float, days: float) -> Iterator[Unused]:
 
 
 def _old(kind: str, path: Path, now: float, days: float, lock: Path | None = None) -> Iterator[Unused]:
-    """Yield entries that were used last longer ago than some days; those removed meanwhile are left out."""
+    """Yield an entry if it was last used at least `days` days ago; an entry that was removed meanwhile is left out."""
     with suppress(FileNotFoundError):
         ago = (now - (last := _last_use(path))) / DAY_S
         if ago >= days:
@@ -88,16 +88,16 @@ def _old(kind: str, path: Path, now: float, days: float, lock: Path | None = Non
 
 
 def _is_leftover(path: Path) -> bool:
-    """Say whether a run made this directory and nothing in it but its lock and logs."""
+    """Say whether a run created this directory and it has nothing but the lock and logs of the run."""
     if path.is_symlink() or not path.is_dir() or not (path / LOCK).is_file():
         return False
     return {entry.name for entry in path.iterdir()} <= {LOCK, LOGS}
 
 
 def _last_use(path: Path) -> float:
-    """Return when something in a file or directory was last read or changed, in seconds since 1970."""
+    """Return when a file, or a part of a directory, was last read or changed, in seconds since 1970."""
     status = path.lstat()
-    latest = status.st_mtime  # reading a directory, as this does, is no use of it
+    latest = status.st_mtime  # this function reads directories itself, so their access times do not count
     if not path.is_dir() or path.is_symlink():
         return latest if path.is_symlink() else max(latest, status.st_atime)
     for folder, names, files in os.walk(path):
@@ -114,7 +114,7 @@ def _children(directory: Path) -> list[Path]:
 
 @contextmanager
 def held(entry: Unused) -> Iterator[bool]:
-    """Hold the lock of an entry in use; False: somebody else holds it, or has used it since it was found."""
+    """Hold the lock of an entry; yields False if another process holds it, or has used the entry since it was found."""
     with ExitStack() as stack:
         is_free = True
         try:
@@ -130,5 +130,5 @@ def _is_used(entry: Unused) -> bool:
         if _last_use(entry.path) > entry.last_use:
             return True
     except FileNotFoundError:
-        return True  # somebody else has removed it
+        return True  # another process has removed it
     return entry.kind in ("checkpoint", "leftover") and is_served(entry.path)

@@ -1,13 +1,13 @@
 """Removes dead letters, also while the application runs.
 
-A letter's id has its number among those of its micro-batch and partition. So a file that keeps a letter, or that comes
-before one that does, is written again with an empty value in the place of each removed letter; the last files without
-letters are removed. Counts of a run come from the log of the outbox, not from these files. A file that is written again
-keeps its time, which says how old its letters are.
+A letter's id has its number among the letters of its micro-batch and partition. So a file with remaining letters, or
+before such a file, is written again with an empty value in place of each removed letter; trailing files without letters
+are removed. Counts of a run come from the log of the outbox, not from these files. A file that is written again keeps
+its time, from which the age of its letters follows.
 
-In real-time mode the live log has the letters of its last segment, too, and writes them once more after a crash. So the
-application must not run, and a new segment is begun first; the file of the last run, which the next one may go on with,
-stays as it is until another run has begun one of its own.
+In real-time mode the live log also has the letters of its last segment, and writes them again after a crash. So the
+application must not run, and a new segment is begun first. The file of the last run, which the next run may continue,
+is not changed until another run has begun its own file.
 """
 
 import os
@@ -32,14 +32,14 @@ from wallaroo_runtime.storage.outbox.log import read_base
 
 @dataclass
 class Pruned:
-    """The result of a prune, or of a trial of one.
+    """The result of a prune or of a dry run.
 
     Attributes:
-        removed: Letters.
-        kept: Letters that were not chosen, or whose micro-batch is being published, or of the last run in real-time
-            mode.
-        of_last_run: Of these, letters that were chosen, but are of the last run in real-time mode.
-        bytes: By how much the files became shorter; 0 in a dry run.
+        removed: Number of letters removed.
+        kept: Number of letters that were not chosen, or whose micro-batch is being published, or that are of the last
+            run in real-time mode.
+        of_last_run: Number of letters that were chosen but kept, because they are of the last run in real-time mode.
+        bytes: Number of bytes by which the files became shorter; 0 in a dry run.
     """
 
     removed: int = 0
@@ -49,16 +49,16 @@ class Pruned:
 
 
 def prune(checkpoint: Path, choose: Callable[[StoredLetter, bool], bool], *, dry_run: bool = False) -> Pruned:
-    """Remove letters of micro-batches that are published; after a kill, the same command removes the rest.
+    """Remove letters of published micro-batches; if the process is killed, the same command removes the rest.
 
     Args:
-        checkpoint: The checkpoint directory, or that of a remote egress.
-        choose: Says whether to remove a letter, which it gets with whether it was replayed.
+        checkpoint: The checkpoint directory, or the directory of a remote egress.
+        choose: Returns whether to remove a letter; its second argument says whether the letter was replayed.
         dry_run: Whether to count only.
 
     Raises:
-        RunError: R698, a file is damaged; R610, a replay or prune is running, or the application, which has a
-            live log; R608, that of a remote egress.
+        RunError: R698 if a file is damaged; R610 if a replay or prune runs, or an application with a live log; R608
+            for the directory of a remote egress with a live log.
         OSError: The disk failed.
     """
     if not live_segments(checkpoint / "outbox" / LIVE):
@@ -79,15 +79,15 @@ def prune(checkpoint: Path, choose: Callable[[StoredLetter, bool], bool], *, dry
 
 
 def _prune_live(held: HeldDirectory, choose: Callable[[StoredLetter, bool], bool]) -> Pruned:
-    from wallaroo_runtime.peer.local import stop_left_behind  # late: it imports gRPC
+    from wallaroo_runtime.peer.local import stop_left_behind  # late: the import includes gRPC
 
     held.check_links()
-    stop_left_behind(held.path)  # an egress that outlives its driver writes them
+    stop_left_behind(held.path)  # an egress that outlives its driver writes dead letters
     is_settled, is_realtime = _is_settled(held.path), read_manifest(held.path).is_realtime
     live = LiveLog(held.path / "outbox", held.path / FOLDER)
     try:
         if not is_realtime:
-            live.state.forget_writers()  # of input that is committed, which no task repeats
+            live.state.forget_writers()  # writers of committed input, which no task repeats
         live.roll()
     finally:
         live.close()
@@ -103,7 +103,7 @@ def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
 
 
 def _is_published(checkpoint: Path) -> Callable[[int, Path], bool]:
-    """Return a function that decides whether a file's micro-batch is published; the driver writes the next one's."""
+    """Return a function that decides whether a file's micro-batch is published; later files may still get letters."""
     published = read_base(checkpoint / "outbox").batches
     return lambda batch, path: batch <= published.get(_query(path), -1)
 
@@ -144,7 +144,7 @@ def _query(path: Path) -> str:
 
 
 def _rewrite(group: list[LetterFile], chosen: set[str]) -> int:
-    """Write the files of a micro-batch and partition without these letters; return the bytes saved."""
+    """Write the files of a micro-batch and partition without the chosen letters; returns the number of bytes saved."""
     batch, partition = group[0][:2]
     number, contents = 0, []
     for _, _, _, path in group:

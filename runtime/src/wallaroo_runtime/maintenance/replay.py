@@ -1,7 +1,7 @@
-"""Sends the messages on which a decoder failed to their source once more: over TCP, or to the end of their partition.
+"""Sends messages on which a decoder failed to their source again: over TCP, or to the end of their partition.
 
-Such a letter has the message as it came over the wire, or in a record. A message on which a later step failed is one of
-several results of a source message, in the worker's own form: no source takes it.
+A letter of a decoder has the message in the form in which it arrived. If a later step failed, the letter has one of
+several results of a source message, in the worker's own encoding, which no source accepts.
 """
 
 import json
@@ -33,7 +33,7 @@ from wallaroo_runtime.topology.secret import resolved
 BLOCK_BYTES = 8 * 1024 * 1024
 ACKNOWLEDGE_SECONDS = 60.0
 MAX_FINDINGS = 20
-KEY_BYTES = 200  # of a key that is longer, a letter has the beginning
+KEY_BYTES = 200  # a letter has only this many bytes of a longer key
 STEP_FIX = "send what came to the source again, if its other results may come twice"
 RERUN = "a changed program has run its message again after a kill (R754), so states may have it already"
 
@@ -43,10 +43,10 @@ class SourceOf:
     """The properties of a source that a replay needs.
 
     Attributes:
-        topic: Of Kafka; empty: it is none, or only the driver's machine knows.
-        brokers: Of the topic.
+        topic: Topic of Kafka; empty if the source reads no topic, or the directory is of a remote egress.
+        brokers: Brokers of the topic.
         takes_records: Whether its messages are whole records.
-        options: By which a client reaches the brokers, among others.
+        options: Options of the source, with those for the connection to the brokers.
     """
 
     name: str
@@ -63,10 +63,10 @@ class Replayed:
     """The result of a replay.
 
     Attributes:
-        sent: Letters whose messages are in the journal again.
-        before: Letters that were left out because they had been replayed before.
-        refused: Letters that cannot be replayed.
-        findings: R621 for the first of these.
+        sent: Number of letters whose messages are in the journal or topic again.
+        before: Number of letters that were left out because they had been replayed before.
+        refused: Number of letters that cannot be replayed.
+        findings: R621 for the first refused letters.
     """
 
     sent: int = 0
@@ -88,12 +88,12 @@ class Replay:
     """Replays letters of one checkpoint.
 
     Args:
-        checkpoint: The checkpoint directory, or that of a remote egress.
-        to: HOST:PORT to send to; empty: where the running application's sources listen, which an egress does not know.
-        again: Whether letters that were replayed before, or ran again after a kill, are sent once more.
+        checkpoint: The checkpoint directory, or the directory of a remote egress.
+        to: HOST:PORT to send to; empty for the addresses of the running application, which a remote egress lacks.
+        again: Whether letters that were replayed before, or whose messages ran again after a kill, are sent once more.
 
     Raises:
-        RunError: R616 or R698, what the application is cannot be read.
+        RunError: R616 or R698 if the application's record cannot be read.
     """
 
     def __init__(self, checkpoint: Path, *, to: str = "", again: bool = False) -> None:
@@ -104,12 +104,12 @@ class Replay:
         self._rerun = () if again else read_rerun(checkpoint)
 
     def run(self, letters: Iterable[StoredLetter]) -> Replayed:
-        """Send the letters and mark those that are safe in journal or topic; in blocks, so that memory is bounded.
+        """Send the letters, and mark them when they are safe in journal or topic. Works in blocks to limit the memory.
 
-        A block for a source is marked when it has acknowledged it: a replay that is killed in between sends it again.
+        A block is marked when the source has acknowledged it. A replay that is killed before this sends it again.
 
         Raises:
-            RunError: R618, the source cannot be reached or did not take the messages; R672, R673, R727, Kafka likewise.
+            RunError: R618 if the source cannot be reached or did not take the messages; R672, R673, R727 for Kafka.
         """
         result, blocks = Replayed(), dict[tuple[int, int | None], _Block]()
         with letters_locked(self._checkpoint):
@@ -128,7 +128,7 @@ class Replay:
         return result
 
     def _replayable(self, letters: Iterable[StoredLetter], result: Replayed) -> Iterator[StoredLetter]:
-        """Yield the letters to send, and count the rest."""
+        """Yield the letters to send, and count the other letters."""
         marked = set() if self._again else set(read_marks(self._checkpoint))
         for letter in letters:
             if letter.id in marked:
@@ -148,7 +148,7 @@ class Replay:
         return Diagnostic.of("R621", id=letter.id, reason=reason, fix=f"{fix}; else {show}" if fix else show)
 
     def _why_not(self, letter: StoredLetter) -> tuple[str, str]:
-        """Return why a letter is not replayed, and the remedy; empty when it is."""
+        """Return why a letter is not replayed, and the remedy; both are empty if it is replayed."""
         if "/sources/" not in letter.record.path:
             return f'it failed at "{letter.record.step}", and only messages of sources are sent again', STEP_FIX
         if int(letter.id.partition("-")[0]) in self._rerun:
@@ -185,14 +185,14 @@ class Replay:
                 connection.sendall(block.data)
                 connection.shutdown(socket.SHUT_WR)
                 while connection.recv(65536):
-                    pass  # a source says nothing; its EOF is the acknowledgement
+                    pass  # a source sends nothing; its EOF is the acknowledgement
         except OSError as error:
             reason = f"{error.strerror or error}; {len(block.ids)} dead letters were not marked as replayed"
             raise RunError.of("R618", address=f"{host}:{tcp_port}", reason=reason) from error
 
 
 def _obstacle(letter: pb.DeadLetter, source: SourceOf) -> str:
-    """Say why a letter cannot be replayed; empty when it can."""
+    """Say why a letter cannot be replayed; empty if it can."""
     if source.framing not in (*KINDS, "worker"):
         return f'source "{source.name}" is of kind {source.framing}, which takes nothing over plain TCP'
     if source.framing not in KINDS:
@@ -205,13 +205,13 @@ def _obstacle(letter: pb.DeadLetter, source: SourceOf) -> str:
 
 
 def _message(letter: StoredLetter, framing: str) -> bytes:
-    """Return a letter's input as it came over the wire."""
+    """Return a letter's input in the form in which it arrived."""
     data = letter.record.input
     return data if letter.record.encoding == FRAMED or framing not in KINDS else framer(framing)(data)
 
 
 def read_sources(directory: Path) -> dict[int, SourceOf]:
-    """Return the sources of the application whose dead letters are here, by the port that their frames carry."""
+    """Return the sources of the application that has these dead letters, by their port in frames."""
     path = directory / ATTACHMENT_FILE
     try:
         if (attachment := read_record(path, Attachment)) is not None:
@@ -226,10 +226,10 @@ def read_sources(directory: Path) -> dict[int, SourceOf]:
 
 
 def read_rerun(directory: Path) -> Sequence[int]:
-    """Return the micro-batches that ran again in a changed program; the directory of an egress does not know.
+    """Return the micro-batches that ran again in a changed program; empty for an egress, which does not record them.
 
     Raises:
-        RunError: R616 or R698, what the application is cannot be read.
+        RunError: R616 or R698 if the application's record cannot be read.
     """
     if (directory / ATTACHMENT_FILE).is_file():
         return ()
@@ -245,7 +245,7 @@ def _source_of(source: Mapping[str, Any]) -> SourceOf:
 
 
 def _obstacle_of_record(letter: pb.DeadLetter, source: SourceOf) -> str:
-    """Say why the record of a letter cannot be written again; empty when it can."""
+    """Say why the record of a letter cannot be written again; empty if it can."""
     if not letter.HasField("origin"):
         return "its record is not known"
     if letter.encoding != PLAIN:
@@ -258,7 +258,7 @@ def _obstacle_of_record(letter: pb.DeadLetter, source: SourceOf) -> str:
 
 
 def _record_of(letter: pb.DeadLetter, source: SourceOf) -> TopicRecord:
-    """Return the record of a letter; its headers are known of a whole record only."""
+    """Return the record of a letter; only a whole record has headers."""
     if not source.takes_records:
         return TopicRecord(letter.origin.key or None, letter.input)
     record = whole_record(letter.input)
@@ -270,7 +270,7 @@ def _framing(source: Mapping[str, Any]) -> str:
 
 
 def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:
-    """Return where the sources of a running gateway listen; empty when none runs."""
+    """Return the addresses of the sources of a running gateway; empty if no gateway runs."""
     try:
         status = json.loads((checkpoint / "gateway.json").read_bytes())
         if process_start_time(status["pid"]) != status["start_time"]:

@@ -1,4 +1,4 @@
-"""Which dead letters of a checkpoint were replayed."""
+"""The marks of dead letters that were replayed."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,13 +24,13 @@ def read_marks(checkpoint: Path) -> Iterator[str]:
 
 
 def replace_marks(checkpoint: Path, ids: Iterable[str]) -> None:
-    """Leave the marks of these letters only; `letters_locked` is held."""
+    """Keep only the marks of these letters; the caller holds `letters_locked`."""
     content = "".join(f"{each}\n" for each in ids).encode("ascii")
     replace_file(checkpoint / FOLDER / MARKS, content, durable=True)
 
 
 def mark(checkpoint: Path, ids: Sequence[str]) -> None:
-    """Note that letters were replayed; it survives a loss of power."""
+    """Mark letters as replayed; the marks survive a loss of power."""
     path = checkpoint / FOLDER / MARKS
     torn = path.exists() and not path.read_bytes().endswith(b"\n")
     with open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
@@ -43,7 +43,7 @@ def letters_locked(checkpoint: Path) -> Iterator[None]:
     """Let only one replay or prune of a checkpoint run at a time.
 
     Raises:
-        RunError: R610, another one runs.
+        RunError: R610 if another replay or prune runs.
     """
     folder = checkpoint / FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Whether a checkpoint can be rescaled now, and how far its last micro-batch has come."""
+"""Checks whether a checkpoint can be rescaled now, and finds the end of its last micro-batch."""
 
 import json
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ from wallaroo_runtime.storage.spark_log import last_commit, pending_batch
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What Spark's new checkpoint is to have besides states.
+    """The content of Spark's new checkpoint, except states.
 
     Attributes:
         published: The last micro-batch that was published.
-        batch: The last micro-batch that the new checkpoint shall have, which has no input.
-        offsets: Lines of its offsets, one for each source.
+        batch: The last micro-batch that the new checkpoint records, which has no input.
+        offsets: Lines of this micro-batch's offsets, one for each source.
     """
 
     published: int
@@ -38,17 +38,17 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Where a checkpoint has come to.
+    """The position of a checkpoint after its last micro-batch.
 
     Attributes:
         query: Id of Spark's query.
         batch: The last micro-batch that Spark has committed.
-        plan: What Spark had planned for it, as its checkpoint says.
-        offset: Where it ends in the journal.
-        sequence: Of the first frame after that; -1: the journal ends there.
-        ports: Of the frames after that.
-        topics: What Spark's offsets say of its sources that are no journals.
-    """
+        plan: Spark's plan of this micro-batch, as its checkpoint has it.
+        offset: Offset in the journal at which this micro-batch ends.
+        sequence: Sequence of the first frame after the offset; -1 if the journal ends there.
+        ports: Ports of the frames after the offset.
+        topics: Spark's offsets of its sources other than journals.
+        """
 
     query: str
     batch: int
@@ -60,20 +60,20 @@ class End:
 
 
 def goal_of(path: Path, manifest: Manifest, now: Manifest, place: object) -> Goal | None:
-    """Return what Spark's new checkpoint is to have; None: Spark has none yet.
+    """Return the content of Spark's new checkpoint; None if Spark has no checkpoint yet.
 
     Args:
-        path: The checkpoint directory, or of one at a URL a copy of what Spark has there.
-        manifest: Its record.
-        now: Its record to be.
-        place: Where the user knows it to be.
+        path: The checkpoint directory; for a checkpoint at a URL, a copy of Spark's part of it.
+        manifest: The checkpoint's record.
+        now: The record after the change.
+        place: The path or URL of the checkpoint for messages.
 
     Raises:
-        RunError: R663, it cannot be done now.
+        RunError: R663 if it cannot be rescaled now.
     """
     folder = path / manifest.spark
     pending, batch = pending_batch(folder), last_commit(folder)
-    # Without one that is committed there is nothing to go on after; a remote outbox may have published it.
+    # Without a committed micro-batch there is no position to continue at; a remote outbox may have published this one.
     if pending is not None and (batch < 0 or manifest.is_realtime or manifest.services):
         raise once_more(place, manifest.mode, f"micro-batch {pending} is planned and not committed")
     check_operators(folder, manifest, place)
@@ -92,9 +92,9 @@ def goal_of(path: Path, manifest: Manifest, now: Manifest, place: object) -> Goa
 
 
 def _topics_moved(path: Path, end: End, topics: Topics, *, is_realtime: bool) -> tuple[str, ...]:
-    """Let the new mode go on where the old one has read topics to; returns the lines of Spark's offsets for them."""
+    """Let the new mode continue at the old mode's offsets of topics; returns the lines with Spark's offsets of these."""
     if not is_realtime:
-        if end.ports & {*topics.ports.values()}:  # Spark would take new records of a key for older ones
+        if end.ports & {*topics.ports.values()}:  # Spark would regard new records of a key as older
             raise once_more(path, REALTIME, "the journal has records of topics that are not processed")
         return tuple(topics.lines())
     offsets = topics.of_spark(end.topics)
@@ -107,12 +107,12 @@ def _topics_moved(path: Path, end: End, topics: Topics, *, is_realtime: bool) ->
 def batch_after(batch: int, offset: int, *, is_realtime: bool) -> int:
     """Return the number of the micro-batch that a change from or to real-time mode adds.
 
-    Files of dead letters have the number of their micro-batch in their names, in real-time mode the offset at which it
-    begins. So micro-batches go on after the offset, and never get the number of such a file; offsets grow faster.
+    A file of dead letters has the number of its micro-batch in its name; in real-time mode this is the offset at which
+    the micro-batch begins. So later micro-batches get numbers above the offset, and never the number of such a file.
 
     Args:
-        batch: The last one.
-        offset: Where it ends in the journal.
+        batch: The last micro-batch.
+        offset: Offset in the journal at which it ends.
         is_realtime: Whether the new mode is real-time mode.
 
     Example:
@@ -123,7 +123,7 @@ def batch_after(batch: int, offset: int, *, is_realtime: bool) -> int:
 
 
 def check_operators(folder: Path, manifest: Manifest, place: object) -> None:
-    """Refuse a checkpoint whose last run has another plan than what Spark has stored."""
+    """Refuse a checkpoint whose last run has another plan than Spark has stored."""
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.spark.state_store.layout import operator_count, operators_of
 
@@ -138,12 +138,12 @@ def _plan(folder: Path, batch: int) -> str:
 
 
 def query_of(folder: Path) -> str:
-    """Return the id of the query that Spark's checkpoint is of."""
+    """Return the id of the query that wrote Spark's checkpoint."""
     return str(json.loads((folder / "metadata").read_bytes())["id"])
 
 
 def end_of(path: Path, manifest: Manifest) -> End:
-    """Return where a checkpoint has come to, of which Spark has committed a micro-batch."""
+    """Return the position of a checkpoint; Spark must have committed a micro-batch."""
     folder = path / manifest.spark
     batch = last_commit(folder)
     text = _plan(folder, batch)
@@ -166,7 +166,7 @@ def end_of(path: Path, manifest: Manifest) -> End:
 
 
 def check_microbatch(path: Path, end: End) -> int:
-    """Check what real-time mode must not meet; returns the last micro-batch that was published."""
+    """Refuse a checkpoint that real-time mode cannot continue; returns the last micro-batch that was published."""
     if any(batch >= end.offset for batch, *_ in letter_files(path / LETTERS)):
         reason = "its dead letters have numbers of micro-batches that real-time mode would use again"
         raise refused(path, reason, "process some messages first")
@@ -174,10 +174,10 @@ def check_microbatch(path: Path, end: End) -> int:
 
 
 def check_unpublished(path: Path, query: str, last: int) -> int:
-    """Leave a micro-batch that is planned; returns the last one that was published.
+    """Discard a micro-batch that is only planned; returns the last micro-batch that was published.
 
-    Until it is published it has left nothing but files that nobody counts, so its input is read again. With windows,
-    timers or visits there is one after most runs, since a tick comes each second.
+    Before it is published, it has left only files that are not counted, so its input is read again. With windows,
+    timers or visits most runs leave such a micro-batch, since a tick comes each second.
 
     Args:
         path: The checkpoint directory.
@@ -185,7 +185,7 @@ def check_unpublished(path: Path, query: str, last: int) -> int:
         last: The last micro-batch that Spark has committed.
 
     Raises:
-        RunError: R663, the next one is published, and only a run can finish it.
+        RunError: R663 if the next micro-batch is published, which only a run can finish.
     """
     published = Published.of(read_base(path / "outbox")).batch
     counted = read_counted(LocalDirectory(path))
@@ -195,18 +195,18 @@ def check_unpublished(path: Path, query: str, last: int) -> int:
         raise once_more(path, MICROBATCH, f"micro-batch {published} is published and not committed")
     for batch, _, _, letters in letter_files(path / LETTERS):
         if batch == last + 1:
-            letters.unlink()  # a driver, too, writes them again
+            letters.unlink()  # a driver writes them again, too
     return published
 
 
 def check_realtime(path: Path, end: End) -> int:
-    """Check that nothing was delivered but what is committed; returns the last batch, of which a record is made."""
+    """Check that only committed results were delivered; returns the last batch, and records it as published."""
     outbox, letters = path / "outbox", path / LETTERS
-    live = LiveLog(outbox, letters)  # cuts what is not whole, and makes the rest safe
+    live = LiveLog(outbox, letters)  # removes an incomplete end, and syncs the rest to disk
     live.close()
     if 0 <= end.sequence <= live.state.last:
         raise once_more(path, REALTIME, "results were delivered whose input Spark has not committed")
-    # The driver does that after each commit, unless it is killed in between.
+    # The driver does this after each commit, unless it is killed in between.
     Outbox(outbox, letters).publish(end.query, end.batch, (), end.plan)
     return end.batch
 
@@ -217,5 +217,5 @@ def refused(path: object, reason: str, fix: str) -> RunError:
 
 
 def once_more(path: object, before: str, reason: str) -> RunError:
-    """Return an R663 that a run in the mode of before remedies."""
+    """Return an R663 with the remedy to run the application once more in its mode so far."""
     return refused(path, reason, f"run it once more with --mode {before} --stop-when-idle 5, then again")

@@ -1,8 +1,8 @@
 """Gives a checkpoint another mode, or other numbers of shuffle partitions and buckets, while no driver runs.
 
-All is made next to the old files; that the application's record is replaced decides, so a process that is killed leaves
-either the checkpoint as it was or the new one. Journal, outbox, positions of sinks and dead letters are the same in
-both modes and stay where they are.
+The new files are made next to the old ones. The rescale takes effect when the application's record is replaced, so a
+process that is killed leaves the old checkpoint or the new one. Journal, outbox, positions of sinks and dead letters
+are the same in both modes and are not changed.
 """
 
 import os
@@ -40,13 +40,13 @@ HERE = "local[*]"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a rescale is asked for.
+    """The changes that a rescale shall make.
 
     Attributes:
-        mode: `microbatch` or `realtime`; None: as it is.
-        partitions: Shuffle partitions of micro-batches; None: as many as it has, or had before real-time mode, or as
-            a new checkpoint.
-        buckets: Buckets of each partition; None: likewise, and with another mode in real-time mode as a new checkpoint.
+        mode: `microbatch` or `realtime`; None for the present mode.
+        partitions: Shuffle partitions of micro-batches; None for the present number, the number before real-time mode,
+            or the number of a new checkpoint.
+        buckets: Buckets of each partition; None for the same choices, but a change to real-time mode takes the default.
     """
 
     mode: str | None = None
@@ -59,10 +59,10 @@ class Rescaled:
     """The result of a rescale.
 
     Attributes:
-        modes: Before and now.
-        partitions: Shuffle partitions before and now.
-        buckets: Buckets of each partition before and now.
-        keys: Keys with state that were moved, a key of two states twice; 0 when nothing had to be.
+        modes: Modes before and after.
+        partitions: Shuffle partitions before and after.
+        buckets: Buckets of each partition before and after.
+        keys: Number of keys whose states were moved, counted for each state; 0 if no move was necessary.
         state_bytes: Bytes of their states.
     """
 
@@ -77,11 +77,11 @@ def rescale(path: Path, wanted: Wanted) -> Rescaled:
     """Give a checkpoint another mode, or other numbers of partitions and buckets.
 
     Args:
-        path: The checkpoint directory, of an application that can run in the mode.
-        wanted: What is to be changed.
+        path: The checkpoint directory; the application must be able to run in the new mode.
+        wanted: The changes.
 
     Raises:
-        RunError: R610, a driver runs; R663, it cannot be done now; R664, it did not work. The checkpoint is as before.
+        RunError: R610 if a driver runs; R663 if it cannot be done now; R664 if it failed. The checkpoint is unchanged.
     """
     held = HeldDirectory.take(path)
     try:
@@ -94,20 +94,20 @@ def rescale(path: Path, wanted: Wanted) -> Rescaled:
             from wallaroo_runtime.peer.local import stop_left_behind
 
             check_machine()
-            stop_left_behind(path)  # what it still takes or sends would not be what is looked at
+            stop_left_behind(path)  # gateway and egress could change the checkpoint meanwhile
         return _rescale(path, manifest, now, path)
     finally:
         held.release()
 
 
 def _changed(manifest: Manifest, wanted: Wanted, checkpoint: object, far: str) -> Manifest:
-    """Return the record of the checkpoint as it shall be, but for Spark's part.
+    """Return the record of the checkpoint after the change, except for Spark's part.
 
     Args:
-        manifest: As it is.
-        wanted: What is to be changed.
-        checkpoint: Where the user knows the checkpoint to be.
-        far: What of it is not on this machine; empty: nothing.
+        manifest: The present record.
+        wanted: The changes.
+        checkpoint: The path or URL of the checkpoint for messages.
+        far: Part of the checkpoint that is not on this machine; empty if there is none.
     """
     mode, microbatch = wanted.mode or manifest.mode, manifest.microbatch
     if REALTIME in (mode, manifest.mode) and far:
@@ -135,10 +135,10 @@ def _rescale(path: Path, manifest: Manifest, now: Manifest, checkpoint: object, 
 
     Args:
         path: The directory.
-        manifest: Of the checkpoint.
-        now: As it shall be, but for Spark's part.
-        checkpoint: Where the user knows the checkpoint to be.
-        session: One that runs; None: it is started and stopped.
+        manifest: Record of the checkpoint.
+        now: The record after the change, except for Spark's part.
+        checkpoint: The path or URL of the checkpoint for messages.
+        session: A session to use; None starts a session and stops it afterwards.
     """
     remove_rest(path, manifest.spark)
     keys = size = 0
@@ -147,7 +147,7 @@ def _rescale(path: Path, manifest: Manifest, now: Manifest, checkpoint: object, 
         if goal is not None:
             now = replace(now, spark=next_name(manifest.spark), rescaled=(goal.published, goal.batch))
             keys, size = _move(path, manifest, now, goal, session)
-            if goal_of(path, manifest, now, checkpoint) != goal:  # its Java may outlive a driver by a moment
+            if goal_of(path, manifest, now, checkpoint) != goal:  # Java processes may outlive a driver by a moment
                 raise once_more(checkpoint, manifest.mode, "an earlier run of it was still ending")
         reach("rescale.before_switch")
         write_manifest(LocalDirectory(path), now)
@@ -178,22 +178,22 @@ def _move(path: Path, manifest: Manifest, now: Manifest, goal: Goal, session: An
     finally:
         if session is None:
             stop_session(used)
-    os.sync()  # Spark leaves it to the system when its files are safe
+    os.sync()  # Spark does not sync its files to disk
     return moved.keys, moved.size
 
 
 def rescale_at(url: str, wanted: Wanted, remote: "RemoteOptions", conf: Mapping[str, str]) -> Rescaled:
-    """Rescale a checkpoint at a URL; it is done on a copy, in the directory for temporary files.
+    """Rescale a checkpoint at a URL, with a copy of it in the directory for temporary files.
 
     Args:
-        url: The checkpoint, wherever Hadoop reaches.
-        wanted: What is to be changed.
-        remote: Its gateways, which from now on serve no driver that is there already, and its egress.
+        url: The checkpoint at any URL that Hadoop can read.
+        wanted: The changes.
+        remote: Its gateways, which from now on refuse the drivers that were started before, and its egress.
         conf: Settings of Spark, e.g. for the file system.
 
     Raises:
-        RunError: As `rescale`; R608 or R615, `remote` lacks a service; R642 or R643, a gateway cannot be asked or is
-            another; R644, a driver was started meanwhile; R684, the file system says no.
+        RunError: As `rescale`; R608 or R615 if `remote` lacks a service; R642 or R643 if a gateway does not answer or
+            is another one; R644 if a driver was started meanwhile; R684 if the file system refuses.
     """
     # Late: gRPC and pyspark take a second to import.
     from wallaroo_runtime.checkpoint.url import check_answer, check_services, is_remote
@@ -232,7 +232,7 @@ def _rescale_copy(
     session: Any,
     check: Callable[[], None],
 ) -> Rescaled:
-    """Fetch, rescale, put back under another name; `check` raises when the checkpoint is in use meanwhile."""
+    """Fetch, rescale, and write back under another name; `check` raises if the checkpoint was used meanwhile."""
     from wallaroo_runtime.spark.state_store.rescale import relocate
 
     spark = manifest.spark

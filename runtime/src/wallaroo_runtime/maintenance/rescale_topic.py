@@ -1,4 +1,4 @@
-"""The read positions of topics: Spark's offsets of micro-batches, the journal's points of real-time mode."""
+"""The read positions of topics: Spark's offsets in micro-batches, and the journal's points in real-time mode."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource
 
-Offsets = dict[int, int]  # the next one of each partition
+Offsets = dict[int, int]  # offset of the next record of each partition
 
 
 class Topics:
@@ -19,7 +19,7 @@ class Topics:
 
     Args:
         path: The checkpoint directory.
-        manifest: Its record.
+        manifest: The checkpoint's record.
     """
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
@@ -31,10 +31,10 @@ class Topics:
         self._generators = [known[each.path] for each in topology.sources() if isinstance(each, GeneratorSource)]
 
     def of_spark(self, lines: Sequence[Any]) -> dict[str, Offsets] | None:
-        """Return the offsets of each source in Spark's record, by path; None: it has not read all of them yet.
+        """Return the offsets of each source in Spark's record, by path; None if Spark has not read all sources yet.
 
         Args:
-            lines: Of the sources of Spark that are no journals.
+            lines: Spark's offsets of its sources other than journals.
         """
         if len(lines) != len(self.sources) or None in lines:
             return None
@@ -42,13 +42,13 @@ class Topics:
         return {each.path: {int(at): int(next_) for at, next_ in line[each.topic].items()} for each, line in pairs}
 
     def lines(self) -> list[str]:
-        """Return the offsets to write into Spark's record for each source, by the journal."""
+        """Return the offsets of each source according to the journal, as lines for Spark's record."""
         points = self._past().points if self.sources else {}
         return [json.dumps({each.topic: {str(at): point for at, point in points[self.ports[each.path]].items()}})
                 for each in self.sources]  # fmt: skip
 
     def keep(self, offsets: Mapping[str, Offsets]) -> None:
-        """Let a gateway go on at Spark's offsets; one that reads no topics takes no notice of that."""
+        """Let a gateway continue at Spark's offsets; no effect if the application reads no topics."""
         if not self.sources:
             return
         past = self._past()
