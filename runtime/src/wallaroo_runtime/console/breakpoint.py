@@ -1,4 +1,4 @@
-"""The behaviour of `breakpoint()` in a command that runs user code itself: `wallaroo test` and the engine memory."""
+"""The behaviour of `breakpoint()` in a command that runs user code itself: `wallaroo test` and `--engine memory`."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ BROKEN_OFF = "broken off at a breakpoint"
 
 
 def never() -> bool:
-    """Say that nobody has asked for the end."""
+    """Return False: there is no signal to end."""
     return False
 
 
@@ -26,18 +26,18 @@ class Debugging:
     """Stops at each `breakpoint()`, until the user has left the debugger.
 
     Args:
-        is_stopped: Says whether a signal has asked for the end; then nothing stops.
-        alone: Gives the debugger the terminal.
+        is_stopped: Returns whether a signal has asked for the end; then no breakpoint stops.
+        alone: Returns a context in which the debugger has the terminal.
 
     Attributes:
-        is_over: Whether the user has left it, by `q` or a signal.
+        is_over: Whether the user has left the debugger, by `q` or a signal.
     """
 
     def __init__(self, is_stopped: Callable[[], bool], alone: Callable[[], AbstractContextManager[object]]) -> None:
         self.is_over, self.alone, self._is_stopped = False, alone, is_stopped
 
     def __call__(self, *_: object, **__: object) -> None:
-        """Stop in the caller.
+        """Stop in the caller's code.
 
         Raises:
             BdbQuit: The user has left the debugger.
@@ -47,19 +47,19 @@ class Debugging:
         _Debugger(self).set_trace(sys._getframe(1))
 
     def is_left(self) -> bool:
-        """Say whether it is over, as it is once somebody has asked for the end."""
+        """Say whether the debugger was left; a signal that asks for the end counts."""
         self.is_over = self.is_over or self._is_stopped()
         return self.is_over
 
     def leave(self) -> None:
-        """Stop nowhere from now on."""
+        """Let no breakpoint stop from now on."""
         self.is_over = True
 
     def check(self) -> None:
-        """End the command if it is over: a worker takes the debugger's exit for an error of the message.
+        """End the command if the debugger was left: a worker takes the debugger's exit for an error of the message.
 
         Raises:
-            KeyboardInterrupt: It is.
+            KeyboardInterrupt: The debugger was left.
         """
         if self.is_over:
             print(BROKEN_OFF, file=sys.stderr)
@@ -67,10 +67,10 @@ class Debugging:
 
 
 class _Debugger(Pdb):
-    """Python's debugger; `q` and Ctrl-C at its prompt end more than the function that it is in."""
+    """Python's debugger; `q` and Ctrl-C at its prompt end all debugging, not only the present function."""
 
     def __init__(self, debugging: Debugging) -> None:
-        super().__init__(nosigint=True)  # after `c` Ctrl-C is the command's
+        super().__init__(nosigint=True)  # after `c`, the command handles Ctrl-C
         self._debugging = debugging
 
     def _cmdloop(self) -> None:
@@ -85,20 +85,20 @@ class _Debugger(Pdb):
             self.set_quit()
 
     def postcmd(self, stop: bool, line: str) -> bool:
-        """Ask for nothing more if a signal came while a command ran."""
+        """Show no further prompt if a signal came while a command ran."""
         if not self._debugging.is_over and self._debugging.is_left():
             self.set_quit()
         return stop or self._debugging.is_over
 
     def set_quit(self) -> None:
-        """Take the user's leave."""
+        """End all debugging."""
         self._debugging.leave()
         super().set_quit()
 
 
 @contextmanager
 def _interrupting() -> Iterator[None]:
-    """Let signals of the command interrupt a wait for the terminal, too."""
+    """Let signals that end the command also interrupt a wait for the terminal."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -124,12 +124,12 @@ def breakpoints(
     *,
     has_terminal: bool = True,
 ) -> Iterator[Debugging]:
-    """Let `breakpoint()` stop at a terminal, and otherwise print advice.
+    """Let `breakpoint()` stop if there is a terminal; otherwise it prints advice.
 
     Args:
-        is_stopped: Says whether a signal has asked for the end.
-        alone: Gives the debugger the terminal while it has a prompt.
-        has_terminal: Whether it may have the terminal, if there is one.
+        is_stopped: Returns whether a signal has asked for the end.
+        alone: Returns a context in which the debugger has the terminal while it shows a prompt.
+        has_terminal: Whether the debugger may use the terminal, if there is one.
     """
     before, debugging = sys.breakpointhook, Debugging(is_stopped, alone)
     if not has_terminal or sys.stdin is None or not sys.stdin.isatty():

@@ -1,4 +1,4 @@
-"""What commands print with `--json`: objects, one a line, each with a time, and findings."""
+"""The output of commands with `--json`: one object for each line, with a time, and findings."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 
 
 def stamped(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with the time of now in front, unless they have a time.
+    """Return the values with the present time in front, unless they have a time.
 
     Example:
         >>> list(stamped({"pid": 1})), stamped({"time": "then"})

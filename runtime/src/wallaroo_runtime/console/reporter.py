@@ -1,4 +1,4 @@
-"""Shows the user how a run goes: for people, or as JSON."""
+"""Shows the progress of a run: for people, or as JSON."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ STARTING, RUNNING, STOPPING = "starting", "running", "stopping"
 
 
 def says_ready(line: str) -> bool:
-    """Return whether a line of a driver's stdout, with or without `--json`, says that it is initialized.
+    """Return whether a line of a driver's stdout, with or without `--json`, says that the run is initialized.
 
     Example:
         >>> says_ready(READY), says_ready('{"time": "...", "state": "initialized"}'), says_ready("{}"), says_ready("{")
@@ -34,11 +34,11 @@ def says_ready(line: str) -> bool:
 
 
 class TextReporter:
-    """Writes for people; the status line only where stderr is a terminal.
+    """Writes for people; there is a status line only if stderr is a terminal.
 
     Args:
-        is_quiet: Whether neither that line nor what workers print is shown.
-        is_shared: Whether a debugger has the terminal: its prompt is the last line, and workers print there themselves.
+        is_quiet: Whether to hide the status line and the output of workers.
+        is_shared: Whether a debugger uses the terminal: its prompt is the last line, and workers print directly.
     """
 
     def __init__(self, *, is_quiet: bool = False, is_shared: bool = False) -> None:
@@ -51,7 +51,7 @@ class TextReporter:
             print(text, flush=True)
 
     def output(self, worker: str, line: str) -> None:
-        """Print the line to stdout, the worker's name in front; control characters are escaped."""
+        """Print a worker's line to stdout, after the worker's name; control characters are escaped."""
         if not (self._is_quiet or self._is_shared):
             self.note(f"{worker} | {printable(line.expandtabs())}")
 
@@ -61,7 +61,7 @@ class TextReporter:
             print(finding, file=sys.stderr, flush=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Rewrite the status line, with the seconds that pass; a line of stdout where there is none."""
+        """Rewrite the status line, with the seconds that pass; without a status line, print a line to stdout."""
         if self._line is not None and not is_shared:
             self._line.show(what, is_timed=True)
         elif not self._is_quiet:
@@ -76,7 +76,7 @@ class TextReporter:
         self.note(text)
 
     def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
-        """Print where sources listen and how to send to them, and Wallaroo's line that says so."""
+        """Print the addresses of sources and how to send to them, and the line that the application is initialized."""
         self._clear()
         for source in sources:
             how = f" (wallaroo send --framing {source.framing})" if source.framing in KINDS else ""
@@ -84,7 +84,7 @@ class TextReporter:
         self.note(READY)
 
     def progress(self, snapshot: Snapshot) -> None:
-        """Rewrite the status line; at the end leave a summary, also where there is no terminal."""
+        """Rewrite the status line; at the end print a summary, even without a terminal."""
         waiting = f"waiting for sinks {snapshot.waiting:,}  " if snapshot.waiting else ""
         text = (
             f"in {snapshot.messages_in:,}  out {snapshot.messages_out:,}  {snapshot.rate:,.0f}/s  "
@@ -98,7 +98,7 @@ class TextReporter:
 
     @contextmanager
     def beside(self) -> Iterator[Callable[[], None]]:
-        """Let programs of this process print meanwhile; gives a function that draws the status line again."""
+        """Let programs in this process print; yields a function that draws the status line again."""
         if self._line is None:
             yield nothing
             return
@@ -106,7 +106,7 @@ class TextReporter:
             yield self._line.draw_again
 
     def close(self) -> None:
-        """Leave nothing on the line of the terminal."""
+        """Clear the status line."""
         self._clear()
 
     def _clear(self) -> None:
@@ -127,7 +127,7 @@ def printable(text: str) -> str:
 
 
 def _of_this_run(snapshot: Snapshot) -> str:
-    """Return the numbers of this run, where they are not those since the checkpoint began."""
+    """Return the numbers of this run, if they differ from the numbers since the checkpoint began."""
     run = snapshot.run
     if not run or run["messages_in"] == snapshot.messages_in and run["messages_out"] == snapshot.messages_out:
         return ""
@@ -136,7 +136,7 @@ def _of_this_run(snapshot: Snapshot) -> str:
 
 
 class JsonReporter:
-    """Writes one JSON object a line to stdout for all that a run says, each with its state; findings go to stderr."""
+    """Writes a JSON object for each event of a run to stdout, with the state of the run; findings go to stderr."""
 
     def __init__(self) -> None:
         self._state = "starting"
@@ -146,7 +146,7 @@ class JsonReporter:
         self._print(self._state, note=text)
 
     def output(self, worker: str, line: str) -> None:
-        """Show nothing: programs read the logs."""
+        """Ignore the line: programs read the logs."""
 
     def warn(self, finding: Diagnostic) -> None:
         """Print the finding as a JSON array, like every finding."""
@@ -155,7 +155,7 @@ class JsonReporter:
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
         """Print an object with the state and the current work."""
         self._print(state, doing=what)
-        # A changed program is tried while the one before it runs.
+        # A changed program is tried while the former one runs.
         self._state = state if state in (STARTING, STOPPING) else self._state
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
@@ -174,11 +174,11 @@ class JsonReporter:
 
     @contextmanager
     def beside(self) -> Iterator[Callable[[], None]]:
-        """There is no status line."""
+        """Yield a function that does nothing: there is no status line."""
         yield nothing
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
     def _print(self, state: str, **values: Any) -> None:
         print_json({"state": state, **values})

@@ -1,4 +1,4 @@
-"""The line of a terminal that is written again and again; everything else is printed above it."""
+"""The last line of a terminal, which is written again and again; all other output is printed above it."""
 
 import os
 import sys
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
 ERASE = "\r\x1b[2K"
-COLUMNS = 80  # of a terminal that does not say it
-LEFT = 3  # columns: the terminal itself writes `^C` at the end, and must not begin another line
+COLUMNS = 80  # if a terminal does not report its width
+LEFT = 3  # columns left free: a terminal writes `^C` at the end of the line, which must not begin another line
 TICK_S = 1.0
 
 
@@ -33,8 +33,8 @@ class StatusLine:
         """Replace the line.
 
         Args:
-            text: What it says; empty: there is no line. It is cut at the width of the terminal.
-            is_timed: Whether it also says how many seconds this has taken so far, and goes on to do so.
+            text: Text of the line, cut at the width of the terminal; empty removes the line.
+            is_timed: Whether the line also shows how many seconds have passed since this call, and updates them.
         """
         with self._lock:
             if not text:
@@ -47,7 +47,7 @@ class StatusLine:
 
     @contextmanager
     def above(self) -> Iterator[None]:
-        """Take the line away for lines that are printed meanwhile."""
+        """Hide the line while other lines are printed."""
         with self._lock:
             self._erase()
             self._end_line()
@@ -58,9 +58,9 @@ class StatusLine:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """Let programs of this process print on a line of its own; the status line is gone until it is drawn again.
+        """Let programs of this process print on separate lines; printing hides the status line until `draw_again`.
 
-        It is not drawn by itself: a program may wait for an answer where it has printed.
+        The line is not drawn again automatically: a program may wait for an answer where it has printed.
         """
         before = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = (self._giving_way(stream) if stream.isatty() else stream for stream in before)
@@ -73,13 +73,13 @@ class StatusLine:
         return cast(TextIO, _Beside(stream, self))
 
     def give_way(self, text: str = "") -> None:
-        """Take the line away for a text that is about to be printed."""
+        """Hide the line for a text that is about to be printed."""
         with self._lock:
             self._erase()
             self._is_mid_line = not text.endswith("\n") if text else self._is_mid_line
 
     def draw_again(self) -> None:
-        """Draw the hidden line, unless printed text waits for the rest of its line."""
+        """Draw the hidden line, unless the last printed text has not ended its line."""
         with self._lock:
             if not (self._is_drawn or self._is_mid_line):
                 self._draw()
@@ -112,10 +112,10 @@ class StatusLine:
 
 
 class _Beside:
-    """A stream of the terminal for programs: the status line gives way to whatever they do with it.
+    """A stream of the terminal for programs: each use of it hides the status line.
 
     Args:
-        stream: The stream itself.
+        stream: The original stream.
     """
 
     def __init__(self, stream: TextIO, line: StatusLine) -> None:
@@ -137,7 +137,7 @@ class _Beside:
 
 
 def width(stream: TextIO) -> int:
-    """Return the columns of the terminal that a stream is."""
+    """Return the number of columns of a stream's terminal."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or COLUMNS
     except OSError:

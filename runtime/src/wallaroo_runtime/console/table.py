@@ -1,7 +1,7 @@
-"""Tables of commands: they fit the terminal that stdout is; where it is none, nothing is shortened.
+"""Tables of commands, which fit the width of the terminal; if stdout is no terminal, nothing is shortened.
 
-Where a row does not fit, texts are shortened, the widest one first, and never a number. Where that is not enough, each
-row is a block of lines: names and whole values.
+If a row does not fit, texts are shortened, the widest first; numbers are never shortened. If that is not enough, each
+row becomes a block of lines with names and whole values.
 """
 
 import os
@@ -14,7 +14,7 @@ from unicodedata import combining, east_asian_width
 from wallaroo_runtime.console.reporter import printable
 
 MORE = "…"
-LEAST_ROOM = 20  # in less, lines are longer than the terminal
+LEAST_ROOM = 20  # in a narrower terminal, lines are longer than the terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,10 @@ class Column:
     """A column of a table.
 
     Attributes:
-        name: What is above it.
-        width: Of it where stdout is no terminal; longer cells are longer.
-        least: To how few columns a text may be shortened; 0: it is a number, at the right, and is never shortened.
-        keeps_end: Whether the end of a text says more than its beginning, as that of a path does.
+        name: Head of the column.
+        width: Width if stdout is no terminal; longer cells are not shortened then.
+        least: Least width to which a text may be shortened; 0 for numbers, which are at the right and stay whole.
+        keeps_end: Whether the end of a text is more important than its beginning, e.g. in a path.
     """
 
     name: str
@@ -45,7 +45,7 @@ def text(name: str, width: int = 0, least: int = 12) -> Column:
 
 
 def place(name: str) -> Column:
-    """Return a last column of paths."""
+    """Return a column of paths, which must be the last column."""
     return Column(name, 0, 24, keeps_end=True)
 
 
@@ -53,11 +53,11 @@ class Table:
     r"""A table with a head; control characters in cells are escaped.
 
     Args:
-        columns: From left to right.
-        rows: Those that widths are chosen by; others may follow.
-        indent: Of each line.
-        gap: Between columns.
-        room: Columns of the terminal; None: there is none.
+        columns: Columns from left to right.
+        rows: Rows that determine the widths; other rows may follow.
+        indent: Indentation of each line.
+        gap: Number of spaces between columns.
+        room: Width of the terminal; None if there is no terminal.
 
     Example:
         >>> row = "7", "/var/lib/wallaroo/checkpoints/count"
@@ -85,7 +85,7 @@ class Table:
             self._widths = self._fitting([[printable(cell) for cell in row] for row in rows], room)
 
     def head(self) -> list[str]:
-        """Return the line with the names; none where each row has them."""
+        """Return the line with the names; empty if rows are blocks, which have names themselves."""
         return [] if self._is_block else [self._line([column.name for column in self._columns])]
 
     def lines(self, row: Sequence[str]) -> list[str]:
@@ -97,7 +97,7 @@ class Table:
         return [line]
 
     def _fitting(self, rows: Sequence[Sequence[str]], room: int) -> list[int]:
-        """Return the widths that fit; sets whether none do."""
+        """Return the widths of columns; sets `_is_block` if no widths fit."""
         listed = [[column.name for column in self._columns], *rows]
         widths = [max(map(columns_of, cells)) for cells in zip(*listed, strict=True)]
         if not rows:
@@ -112,7 +112,7 @@ class Table:
             widths[widest] -= 1
             spare += 1
         if self._columns[-1].least:
-            widths[-1] += spare  # for rows that are not known yet
+            widths[-1] += spare  # for later rows, whose widths are not known
         return widths
 
     def _line(self, cells: Sequence[str]) -> str:
@@ -126,7 +126,7 @@ class Table:
             yield shown + padding if column.least else padding + shown
 
     def _block(self, cells: Sequence[str]) -> list[str]:
-        """Return a line for each cell that is not empty, or more where its value is long; and an empty one."""
+        """Return a line for each cell that is not empty, more lines for a long value, and an empty line at the end."""
         names = max(len(column.name) for column in self._columns)
         width = max(1, (self._room or LEAST_ROOM) - self._indent - names - 1)
         lines = []
@@ -151,7 +151,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Non
 
 
 def room() -> int | None:
-    """Return the columns of the terminal that stdout is; None: it is none."""
+    """Return the width of the terminal of stdout; None if stdout is no terminal."""
     if not sys.stdout.isatty():
         return None
     try:
@@ -161,7 +161,7 @@ def room() -> int | None:
 
 
 def columns_of(text: str) -> int:
-    r"""Return the number of terminal columns that a text takes.
+    r"""Return the number of columns that a text takes in a terminal.
 
     Example:
         >>> columns_of("abc"), columns_of("世界"), columns_of("e\u0301")
@@ -173,7 +173,7 @@ def columns_of(text: str) -> int:
 
 
 def shortened(text: str, width: int, *, keeps_end: bool = False) -> str:
-    """Return a text of at most so many columns, with an ellipsis where something is left out.
+    """Return a text of at most `width` columns, with an ellipsis in place of the part that is left out.
 
     Example:
         >>> shortened("/var/lib/count", 8, keeps_end=True), shortened("Split and Count", 8), shortened("Count", 8)
@@ -188,7 +188,7 @@ def shortened(text: str, width: int, *, keeps_end: bool = False) -> str:
 
 
 def pieces(text: str, width: int) -> list[str]:
-    """Cut a text into pieces of at most so many columns; nothing is left out.
+    """Cut a text into pieces of at most `width` columns; nothing is left out.
 
     Example:
         >>> pieces("a text", 4), pieces("", 4)
@@ -205,7 +205,7 @@ def pieces(text: str, width: int) -> list[str]:
 
 
 def wrapped(line: str, room: int | None) -> list[str]:
-    """Return a line of words as lines of at most so many columns, unless a word is longer: a path stays whole.
+    """Return a line of words as lines of at most `room` columns; longer words stay whole, e.g. paths.
 
     Example:
         >>> wrapped("in this run: in 12,345  out 67,890", 24), wrapped("in 12,345", None)
