@@ -19,8 +19,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Copy it, and print the size of the copy."""
-    from wallaroo_runtime.maintenance.backup import back_up  # late: it knows much of a checkpoint
+    """Copy the checkpoint, and print the size of the copy."""
+    from wallaroo_runtime.maintenance.backup import back_up  # late: it imports much
 
     if URL.match(arguments.checkpoint):
         reason = f"{arguments.checkpoint} is at a URL"

@@ -1,7 +1,7 @@
 """`wallaroo broker`: run a real Apache Kafka on this machine, one node, for development and tests.
 
-Maven fetches its jars the first time. Topics stay in the data directory between runs. Ctrl-C or SIGTERM end the broker
-in order. `wallaroo topics` makes and shows topics.
+Maven fetches Kafka's jars the first time. Topics stay in the data directory between runs. Ctrl-C or SIGTERM end the
+broker in order. `wallaroo topics` makes and shows topics.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the broker until stopped.
 
     Raises:
-        RunError: It cannot start, or has ended by itself.
+        RunError: The broker cannot start, or has ended by itself.
     """
     stopped = stop_event()
     check_java()
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def tell_fetching(*, as_json: bool) -> None:
-    """Say that Kafka is fetched, which takes long."""
+    """Report that Maven fetches Kafka, which takes about a minute."""
     text = f"fetching Kafka {VERSION} with Maven, once for this user; it takes about a minute"
     if as_json:
         print_json({"state": "starting", "doing": text})
@@ -76,7 +76,7 @@ def tell_fetching(*, as_json: bool) -> None:
 
 
 def tell(broker: Broker, *, is_open: bool, as_json: bool) -> None:
-    """Say where a broker serves, and warn when other machines reach it."""
+    """Print the address of a broker, and warn if other machines can reach it."""
     if is_open:
         finding = Diagnostic.of(
             "R713",

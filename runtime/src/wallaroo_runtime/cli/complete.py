@@ -25,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the whole topology, checked as `wallaroo validate` does."""
+    """Print the completed topology, after the checks of `wallaroo validate`."""
     topology = _completed(arguments.file)
     compile_topology(topology, shuffle_partitions=1)
     check_interface(topology)

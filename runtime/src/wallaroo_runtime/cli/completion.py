@@ -33,7 +33,7 @@ class Level(NamedTuple):
     """A command, or a command of a command.
 
     Attributes:
-        path: The words that lead to it.
+        path: Words of the command line that lead to the command.
     """
 
     path: tuple[str, ...]
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def levels(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[Level]:
-    """Yield the command itself, and every command of it."""
+    """Yield a command and all its subcommands."""
     commands: dict[str, argparse.ArgumentParser] = {}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -74,7 +74,7 @@ def options(level: Level) -> list[argparse.Action]:
 
 
 def bash(levels: list[Level]) -> str:
-    """Return the function of bash."""
+    """Return the completion function for bash."""
     moves, values, words = [], [], []
     for level in levels:
         at = " ".join(level.path)
@@ -92,12 +92,12 @@ def bash(levels: list[Level]) -> str:
 
 
 def zsh(levels: list[Level]) -> str:
-    """Return the function of bash, which zsh can read."""
+    """Return the completion function for bash, in a form that zsh can read."""
     return ZSH + bash(levels)
 
 
 def fish(levels: list[Level]) -> str:
-    """Return the lines of fish."""
+    """Return the completion commands for fish."""
     lines = []
     for level in levels:
         seen = [f"__fish_seen_subcommand_from {name}" for name in level.path]
@@ -121,7 +121,7 @@ def _fish_option(parser: argparse.ArgumentParser, action: argparse.Action) -> st
 
 
 def _positions(level: Level) -> list[argparse.Action]:
-    """Return the arguments that have a list of values."""
+    """Return the positional arguments that have choices."""
     return [each for each in level.parser._actions if not each.option_strings and each.choices and not level.commands]
 
 

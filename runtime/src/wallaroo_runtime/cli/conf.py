@@ -1,4 +1,4 @@
-"""`--conf NAME=VALUE`: settings of Spark and of ours, which spark-submit passes on as it does Spark's."""
+"""`--conf NAME=VALUE`: settings of Spark, and settings of Wallaroo, which spark-submit passes on like Spark's."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -19,13 +19,13 @@ _SECONDS = re.compile(r"(?=.*[1-9])[0-9]{1,9}(?:\.[0-9]{1,3})?")
 
 
 class Setting(NamedTuple):
-    """A setting that is looked at before Spark starts.
+    """A setting that is checked before Spark starts.
 
     Attributes:
-        is_value: Whether a text is a value of it.
-        what: What a text that is none is not.
-        fix: Which values there are.
-        help: For `wallaroo run --help`; empty: it is not listed there.
+        is_value: Returns whether a text is a valid value.
+        what: Noun for the message that a text is no such value.
+        fix: Remedy, which names valid values.
+        help: Text for `wallaroo run --help`; empty if the setting is not listed there.
     """
 
     is_value: Callable[[str], bool]
@@ -35,7 +35,7 @@ class Setting(NamedTuple):
 
 
 def size_of(text: str) -> int | None:
-    """Read a number of bytes; None: it is none.
+    """Read a number of bytes; None if the text is no such number.
 
     Example:
         >>> size_of("512"), size_of("64MiB"), size_of("lots"), shown(64 << 20)
@@ -93,7 +93,7 @@ OWN = "spark.wallaroo."
 
 
 def settings_help() -> str:
-    """Return the lines of the help that name our settings."""
+    """Return the lines of the help about our settings."""
     listed = {name: each.help for name, each in SETTINGS.items() if each.help}
     width = max(map(len, listed))
     return "\n".join(["settings of --conf:", *(f"  {name:{width}}  {each}" for name, each in listed.items())])
@@ -103,7 +103,7 @@ def conf_of(texts: list[str]) -> dict[str, str]:
     """Return the settings that `--conf` gives.
 
     Raises:
-        RunError: R608.
+        RunError: R608 if a setting is not correct.
 
     Example:
         >>> conf_of(["spark.executor.cores=2", "spark.executor.extraJavaOptions=-Da=b"])
@@ -128,7 +128,7 @@ def conf_of(texts: list[str]) -> dict[str, str]:
 
 
 def bounds_of(conf: Mapping[str, str]) -> Bounds:
-    """Return the bounds in checked settings."""
+    """Return the bounds that checked settings give."""
 
     def size(name: str, default: int) -> int:
         size = size_of(conf.get(name, ""))

@@ -19,7 +19,7 @@ from wallaroo_runtime.maintenance.replay import Replay
 from wallaroo_runtime.maintenance.replay_mark import read_marks
 from wallaroo_runtime.topology.origin import record_words
 
-WHOLE = 24  # of a time, an id or a code: it is not shortened
+WHOLE = 24  # least width of times, ids and codes, which are not shortened
 COLUMNS = (
     text("id", 12, WHOLE),
     text("time", 24, WHOLE),
@@ -39,8 +39,8 @@ GROUPS = (
     text("last time", 24, WHOLE),
     text("last error", 60, 16),
 )
-AHEAD = 1000  # letters that widths are chosen by
-HEX_BYTES, HEX_COLUMNS = (16, 8, 4), 14  # in a line; columns that each line has, and four for each of them
+AHEAD = 1000  # number of letters that determine the widths
+HEX_BYTES, HEX_COLUMNS = (16, 8, 4), 14  # bytes in a line; a line takes 14 columns, and 4 for each byte
 
 
 def add_parser(subparsers: Any) -> None:
@@ -151,7 +151,7 @@ def _show(checkpoint: Path, arguments: argparse.Namespace) -> int:
         print_json({**_summary(letter, replayed), **more})
         return 0
     summary = _summary(letter, replayed)
-    del summary["record"]  # for people as words
+    del summary["record"]  # people get it as words
     for name, value in summary.items():
         print(f"{name:<9} {printable(str(value))}" + (f" ({record.path})" if name == "step" else ""))
     if origin := record_words(record):
@@ -200,10 +200,10 @@ def _row(letter: StoredLetter, replayed: bool) -> list[str]:
 
 
 def shown_input(data: bytes, width: int | None = None) -> Iterator[str]:
-    r"""Yield lines that show bytes: text where all is text, else 16 bytes a line in hexadecimal digits.
+    r"""Yield lines that show bytes: as text if all of it is text, otherwise 16 bytes a line in hexadecimal digits.
 
     Args:
-        width: What a line of hexadecimal digits has room in, which then has 8 bytes, or 4; None: anything.
+        width: Width of the terminal; a narrow one gets 8 or 4 bytes a line. None if there is no terminal.
 
     Example:
         >>> list(shown_input(b"\x00\x01abc"))

@@ -19,7 +19,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def declare_prune(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that `prune` alone has."""
+    """Declare the options that only `prune` has."""
     parser.add_argument(
         "--older-than", type=_age, metavar="AGE", help="only those written longer ago than e.g. 90s, 12h or 7d"
     )
@@ -56,7 +56,7 @@ def run_prune(checkpoint: Path, arguments: argparse.Namespace) -> int:
 
 
 def _age(text: str) -> int:
-    """Return the seconds of an age as a command line has it.
+    """Return an age of a command line in seconds.
 
     Example:
         >>> _age("90s"), _age("7d")

@@ -1,9 +1,9 @@
 """`wallaroo diff OLD NEW`: show changes between two versions of an application, and their effect on a checkpoint.
 
-Exit codes are like those of diff: 0 when a checkpoint of OLD can go on with NEW as it is, 1 when it must be drained
-before or cannot go on at all; whether it can is `unknown` (0) where only the run shows how a state's code reads what
-was kept; 2 and 3 when a file cannot be read or is no correct topology. A program that is given twice is compared with
-its own checkpoint. Of a checkpoint it looks, too, whether results have left that are not committed: a run would warn
+Exit codes are like those of diff: 0 if a checkpoint of OLD can continue with NEW, 1 if it must be drained before, or
+cannot continue; 2 and 3 if a file cannot be read or is no correct topology. A change is `unknown` (exit code 0) if only
+a run shows whether the code of a state can read the kept states. A program that is given twice is compared with its own
+checkpoint. For a checkpoint, the command also checks whether results have left that are not committed: a run would warn
 of that (R754) or refuse NEW (R790).
 """
 
@@ -48,7 +48,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print every change, the gravest first."""
+    """Print every change, the most serious first."""
     new = _read(arguments.new, arguments)
     if arguments.old == arguments.new and _is_program(arguments.old):
         arguments.old = str(find_directory(arguments.old))
@@ -81,10 +81,10 @@ def _is_program(name: str) -> bool:
 
 
 def _checkpoint(name: str) -> Path | None:
-    """Return the checkpoint that a name is, or that of the running application of this name; None: it is another file.
+    """Return the checkpoint at a path, or of the running application with this name; None if there is neither.
 
     Raises:
-        RunError: R715, several such applications run.
+        RunError: R715 if several such applications run.
     """
     path = Path(name)
     if (path / MANIFEST).is_file():

@@ -1,6 +1,6 @@
-"""`wallaroo doctor`: look whether this machine has everything that runs of applications need.
+"""`wallaroo doctor`: check whether this machine has everything that runs of applications need.
 
-The exit code is 1 when something is missing that every run needs; what only some runs need is a warning.
+The exit code is 1 if something is missing that every run needs. A part that only some runs need causes a warning.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look at everything, and print the findings."""
+    """Make all checks, and print the findings."""
     outcomes = [outcome for look in LOOKS for outcome in look()]
     for outcome in outcomes:
         if arguments.json:
@@ -78,7 +78,7 @@ def pyspark() -> list[MachineFinding]:
 
 
 def kafka() -> list[MachineFinding]:
-    """Look for the client with which sinks, topics and brokers of Kafka are reached."""
+    """Look for the client of Kafka, which sinks, topics and brokers need."""
     what = "confluent-kafka"
     try:
         return [MachineFinding(what, f"version {version(what)}")]
@@ -88,7 +88,7 @@ def kafka() -> list[MachineFinding]:
 
 
 def memory() -> list[MachineFinding]:
-    """Look at the memory that is available, of the machine and of the container."""
+    """Check the available memory of the machine and of the container."""
     fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
     free = int(fields["MemAvailable"].split()[0]) << 10
     limit = CGROUP.read_text(encoding="ascii").strip() if CGROUP.is_file() else "max"
@@ -101,7 +101,7 @@ def memory() -> list[MachineFinding]:
 
 
 def ports() -> list[MachineFinding]:
-    """Look whether a server can listen on this machine."""
+    """Check whether a server can listen on this machine."""
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             return [MachineFinding("ports", f"127.0.0.1:{server.getsockname()[1]} could be listened at")]
@@ -111,7 +111,7 @@ def ports() -> list[MachineFinding]:
 
 
 def directories() -> list[MachineFinding]:
-    """Look at the directories that runs write to."""
+    """Check the directories that runs write to."""
     return [directory("checkpoints", state_directory(), "XDG_STATE_HOME"), caches(), temporary_files()]
 
 

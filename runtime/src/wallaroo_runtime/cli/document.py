@@ -1,4 +1,4 @@
-"""Reads the topology that a command names: of a file, a program or an archive."""
+"""Reads the topology that a command names: from a file, a program or an archive."""
 
 import argparse
 import sys
@@ -40,12 +40,12 @@ def read_topology(name: str, arguments: argparse.Namespace) -> Topology:
     """Read and check the topology that a command names.
 
     Args:
-        name: A topology file, `-` for stdin, or an application as `run` takes it.
+        name: A topology file, `-` for stdin, or an application as for `run`.
         arguments: The command line, with the options of `add_app_options`.
 
     Raises:
-        RunError: R616, a file cannot be read; R609, there is no such application; or every finding about it, with the
-            file's name.
+        RunError: R616 if a file cannot be read; R609 if there is no such application; or every finding about the
+            topology, with the file's name.
     """
     if name == "-":
         return load(sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1))

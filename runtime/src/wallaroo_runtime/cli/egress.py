@@ -1,7 +1,7 @@
-"""`wallaroo egress --outbox DIR --listen H:P`: deliver for an application with a remote driver.
+"""`wallaroo egress --outbox DIR --listen H:P`: deliver the output of an application with a remote driver.
 
-The egress keeps output and dead letters on its own disk, takes them from executors over gRPC, and sends them to the
-sinks that `wallaroo run --egress H:P` names; started again, it goes on at once.
+The egress gets output and dead letters from executors over gRPC, keeps them on its own disk, and sends output to the
+sinks that `wallaroo run --egress H:P` names. After a restart it continues at once.
 """
 
 import argparse

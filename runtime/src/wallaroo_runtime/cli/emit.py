@@ -29,7 +29,7 @@ def split_arguments(tokens: list[str]) -> Split:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Emit, check, and print one document to stdout, whatever the program prints."""
+    """Print the checked topology as the only output on stdout, whatever the program prints."""
     tell_split(arguments.parts)
     app = app_of(arguments, "wallaroo emit")
     topology = load_application(app, arguments.parts.app, arguments.inputs, arguments.outputs).topology

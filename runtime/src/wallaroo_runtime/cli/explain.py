@@ -83,7 +83,7 @@ def _entry(code: str) -> Mapping[str, Any]:
     """Return the error catalogue's entry of a code.
 
     Raises:
-        RunError: R608, nothing.
+        RunError: R608 if there is no such code.
     """
     entry = catalogue().get(code)
     if entry is None:
@@ -93,10 +93,10 @@ def _entry(code: str) -> Mapping[str, Any]:
 
 
 def meaning(code: str) -> str:
-    """Return the error catalogue's text about a code.
+    """Return the text of the error catalogue about a code.
 
     Raises:
-        RunError: R608, the catalogue does not have it.
+        RunError: R608 if there is no such code.
 
     Example:
         >>> print(meaning("T203"))
@@ -113,5 +113,5 @@ def meaning(code: str) -> str:
 
 
 def _filled(text: str) -> str:
-    """Write the parts of a text that each finding fills in as `<part>`."""
+    """Replace the parts of a text that each finding fills in by `<part>`."""
     return PART.sub(r"<\1>", text).replace("{{", "{").replace("}}", "}")

@@ -1,7 +1,7 @@
-"""`wallaroo gateway --journal DIR --listen H:P`: receive for an application with a remote driver.
+"""`wallaroo gateway --journal DIR --listen H:P`: receive the messages of an application with a remote driver.
 
-The gateway keeps what arrives on its own disk and serves it over gRPC. `wallaroo run --gateway H:P` configures
-its sources; started again, it listens at once.
+The gateway keeps messages on its own disk and serves them over gRPC. `wallaroo run --gateway H:P` configures its
+sources. After a restart it listens at once.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The options and settings of `run` that name remote gateways and a remote egress, and what they ask for."""
+"""The options and settings of `run` about remote gateways and a remote egress."""
 
 import argparse
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ def remote_of(arguments: argparse.Namespace, conf: Mapping[str, str]) -> "Remote
     """Return the remote services that the options name, with the settings for them.
 
     Raises:
-        RunError: R608, a name is given twice; T211, an address is none.
+        RunError: R608 if a name is given twice; T211 if an address is not valid.
     """
     from wallaroo_runtime.peer.remote import RemoteOptions  # late: gRPC takes long to import
 
@@ -33,7 +33,7 @@ def remote_of(arguments: argparse.Namespace, conf: Mapping[str, str]) -> "Remote
 
 
 def credentials_of(conf: Mapping[str, str]) -> tuple[Path | None, Path | None]:
-    """Return the file of the token and that of the certificates."""
+    """Return the files of the token and of the certificates; None for a file that is not set."""
     token_file, authority = (Path(conf[name]) if name in conf else None for name in (TOKEN_FILE, AUTHORITY))
     return token_file, authority
 

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _collect(entry: "Unused", is_dry: bool) -> bool:
-    """Remove an entry, unless only its name is wanted; False: it is in use after all."""
+    """Remove an entry, except in a dry run; returns False if the entry is in use after all."""
     from wallaroo_runtime.maintenance.garbage import held
 
     with held(entry) as is_free:
@@ -95,7 +95,7 @@ def _print(lines: list[str]) -> None:
 
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
-        # To a run that begins meanwhile it is whole, or not there.
+        # A run that begins meanwhile finds the whole directory, or no directory.
         shutil.rmtree(path.rename(path.with_name(f".gone-{os.getpid()}-{path.name}")))
     else:
         path.unlink(missing_ok=True)

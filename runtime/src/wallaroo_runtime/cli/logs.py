@@ -1,6 +1,6 @@
 """`wallaroo logs [CHECKPOINT|APP [NAME...]]`: the output of workers, gateway, egress and Spark in the last run.
 
-Each run begins with a line `--- run began TIME ---`. What Spark prints after `--- run stops TIME ---` is of its end.
+Each run begins with a line `--- run began TIME ---`. Spark's output after `--- run stops TIME ---` is about its end.
 """
 
 import argparse
@@ -50,10 +50,10 @@ class Log:
         self._inode = self._at = 0
 
     def last(self, count: int, *, every_run: bool = True) -> Iterator[str]:
-        """Yield the last lines of at most 1 MiB, and go on after them.
+        """Yield the last lines, from at most 1 MiB; `more` continues after them.
 
         Args:
-            count: How many; that of the run's begin is one more.
+            count: Number of lines; the line at which the run begins is added to them.
             every_run: Whether lines of former runs count, too.
         """
         with self._path.open("rb") as file:
@@ -78,14 +78,14 @@ class Log:
                 data = file.read(READ_BYTES)
         except FileNotFoundError:
             return
-        # A line that is longer than what is read is shown in pieces.
+        # A line that is longer than one read is shown in pieces.
         whole = data if len(data) == READ_BYTES and b"\n" not in data else data[: data.rfind(b"\n") + 1]
         self._inode, self._at = inode, at + len(whole)
         yield from _texts(whole)
 
 
 def _begin(lines: list[str]) -> int:
-    """Return where the last run begins; if it has printed nothing, where the lines end."""
+    """Return the index of the line at which the last run begins; the number of lines if the run has printed nothing."""
     at = max((number for number, line in enumerate(lines) if is_begin(line)), default=-1)
     return at + 1 if at + 1 == len(lines) else max(at, 0)
 
@@ -95,7 +95,7 @@ def _texts(data: bytes) -> list[str]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the last lines of the logs, and go on with them where that was asked for."""
+    """Print the last lines of the logs, and follow the logs if this was asked for."""
     folder = chosen(arguments.checkpoint) / "logs"
     known: dict[Path, Log] = {}
     is_silent = True

@@ -20,7 +20,7 @@ from wallaroo_runtime.console.json_line import report
 from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 
-# What one wants to do, an example, and the commands for it; each has a module of its name in this package.
+# Purpose, example and commands of each group. Each command has a module of its name in this package.
 GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "develop an application",
@@ -52,17 +52,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command `wallaroo`.
 
     Args:
-        argv: The arguments after the program's name; None: those of this process.
+        argv: The arguments after the program's name; None for the arguments of this process.
 
     Returns:
-        The exit code: 0, 1 run, 2 usage, 3 topology, 4 worker; 128 and the number of a signal that broke it off.
+        The exit code: 0; or 1 (run), 2 (usage), 3 (topology), 4 (worker); or 128 plus the number of a signal.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in arguments
-    # gRPC reads these when it is imported. Its own log repeats, with places in C++, what our errors say.
+    # gRPC reads these variables when it is imported. Its own log repeats our errors, with places in C++.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    # Its handlers of forks start a thread in the child that is to become Spark's JVM; when Python then closes the files
-    # of the child, that thread ends it: while a channel was open, 1 of 25 did not start.
+    # gRPC's fork handlers start a thread in the child that becomes Spark's JVM. When Python closes the child's files,
+    # this thread ends the child: with an open channel, 1 of 25 children did not start.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         return dispatch(arguments)
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Who read our output has seen enough, e.g. `| head`. Python would complain once more at exit.
+        # The reader of our output has closed it, e.g. `| head`. Python would report this again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return RUN
     except Exception as error:
@@ -88,10 +88,10 @@ def module_of(command: str) -> ModuleType:
 
 
 def command_parser(commands: Iterable[str] = COMMANDS) -> tuple[Parser, dict[str, Parser]]:
-    """Return the parser of the whole command, and that of each subcommand.
+    """Return the parser of the whole command, and the parser of each subcommand.
 
     Args:
-        commands: The subcommands that it knows.
+        commands: The subcommands to include.
     """
     usage = "wallaroo [-h] [--version] COMMAND ..."
     parser = Parser(prog="wallaroo", usage=usage, description="Runs Wallaroo applications on Apache Spark.")
@@ -117,7 +117,7 @@ def _group_help(title: str, example: str, helps: Mapping[str, str]) -> str:
 
 def dispatch(argv: list[str]) -> int:
     """Parse the arguments and run the command they name."""
-    named = argv[:1] if argv and argv[0] in COMMANDS else None  # the others need not be imported
+    named = argv[:1] if argv and argv[0] in COMMANDS else None  # other commands need not be imported
     parser, choices = command_parser(named or COMMANDS)
     parts = Split(own=argv)
     if named and hasattr(module_of(argv[0]), "split_arguments"):
@@ -132,7 +132,7 @@ def dispatch(argv: list[str]) -> int:
 
 
 def exit_code(error: DiagnosticError) -> int:
-    """Return the exit code of an error; without one of its own it follows from the first code."""
+    """Return the exit code of an error; an error that has no exit code gets the one for its first finding."""
     if isinstance(error, RunError):
         return error.exit_code
     if error.kind is Kind.USAGE:
@@ -142,9 +142,9 @@ def exit_code(error: DiagnosticError) -> int:
 
 
 def unforeseen(error: Exception) -> list[Diagnostic]:
-    """Return the findings of an error that no command has foreseen; of Spark's and Java's in words of ours.
+    """Return the findings for an error that no command has handled; errors of Spark and Java are translated.
 
-    That PySpark is not installed is one: many modules import it, only when a run is to be on Spark.
+    A missing PySpark is such an error, because many modules import it only for runs on Spark.
     """
     if isinstance(error, OSError) and (failure := disk_failure(error, error.filename or "checkpoint or caches")):
         return failure.diagnostics

@@ -46,7 +46,7 @@ class LetterReporter:
         self._warn, self._watch = warn, LetterWatch()
 
     def tell(self, letters: Sequence[pb.DeadLetter]) -> None:
-        """Report those of a micro-batch."""
+        """Report the dead letters of a micro-batch."""
         self._watch.add([("", letter) for letter in letters], len(letters))
         for notable in self._watch.news():
             self._warn(replace(notable.finding(""), pointer="", fix=LETTER_FIX))
@@ -58,9 +58,9 @@ class _Console:
 
     Attributes:
         stopped: The flag of signals.
-        draw_again: Draws the status line again after what user code has printed.
-        debugging: Where `breakpoint()` stops.
-        records: What reads standard input, unless the debugger does.
+        draw_again: Draws the status line again after output of user code.
+        debugging: Handler of `breakpoint()`.
+        records: Reader of standard input, which pauses while the debugger reads.
     """
 
     reporter: JsonReporter | TextReporter
@@ -70,7 +70,7 @@ class _Console:
     records: RecordInput | None = None
 
     def alone(self) -> AbstractContextManager[object]:
-        """Give standard input to the debugger."""
+        """Return a context in which the debugger has standard input."""
         return self.records.paused() if self.records else nullcontext()
 
 
@@ -86,11 +86,11 @@ def run_in_memory(arguments: argparse.Namespace, app: str, reporter: JsonReporte
     """Run an application until it is stopped by a signal, idle, or left at a breakpoint.
 
     Returns:
-        The exit code: 0; that of a signal that came before the application was initialized, or at a breakpoint; left
-        with `q` there, that of SIGINT.
+        The exit code: 0; the code of a signal that came before the application was initialized, or at a breakpoint; the
+        code of SIGINT if the user left a breakpoint with `q`.
 
     Raises:
-        RunError: It cannot start, or it failed.
+        RunError: The application cannot start, or it failed.
     """
     reporter.note(NOTE)
     with _console(reporter, as_json=arguments.json) as console:
@@ -138,7 +138,7 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
 
     def bury(batch: Sequence[pb.DeadLetter]) -> None:
         if console.debugging.is_over:
-            server.refuse()  # these messages have not failed: nobody let them end
+            server.refuse()  # these messages have not failed: the debugger has interrupted them
         else:
             letters.tell(batch)
 
@@ -169,10 +169,10 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
 
 
 def _conclude(run: MemoryRun, server: MemoryServer, console: _Console) -> None:
-    """Say how the run ended.
+    """Print how the run ended.
 
     Raises:
-        RunError: It failed, or R741.
+        RunError: The run failed; R741 if all messages became dead letters.
     """
     reporter = console.reporter
     if console.debugging.is_over:
@@ -192,7 +192,7 @@ def _conclude(run: MemoryRun, server: MemoryServer, console: _Console) -> None:
 
 
 def _fed(server: MemoryServer, records: RecordInput) -> bool:
-    """Process the records that have come on standard input; return whether the input is at its end."""
+    """Process the records that have arrived on standard input; returns whether the input has ended."""
     while not server.is_over and (step := records.take()) is not None:
         if isinstance(step, str):
             name, _, metadata = step.partition(" ")

@@ -17,10 +17,10 @@ NANOSECONDS = 1_000_000_000
 
 
 def blocks(arguments: argparse.Namespace) -> Iterator[tuple[int, bytes]]:
-    """Read the files, and return an iterator of numbers of messages and the bytes to send for them.
+    """Read the files; returns an iterator of blocks, each with the number of its messages and the bytes to send.
 
     Raises:
-        RunError: R608, the options or the file do not fit; R616, a file cannot be read.
+        RunError: R608 if the options or the file do not fit; R616 if a file cannot be read.
     """
     if arguments.framing == "none" and not arguments.binary:
         return itertools.repeat((0, _read(arguments.file)), _times(arguments))
@@ -38,7 +38,7 @@ def _packed(items: Iterator[bytes], size: int, wrap: Callable[[list[bytes]], byt
 
 
 def rate_of(arguments: argparse.Namespace) -> float:
-    """Return the most messages to send per second; 0: as many as the source takes."""
+    """Return the limit of messages per second; 0 if there is no limit."""
     if arguments.batch_size and not arguments.rate:
         return float(arguments.batch_size * NANOSECONDS / arguments.interval)
     return float(arguments.rate or 0)
@@ -63,7 +63,7 @@ def frame(lines: list[bytes], framing: str) -> bytes:
 
 
 def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[[list[bytes]], bytes]]:
-    """Return the messages of one round, and the function that makes the bytes to send of some of them."""
+    """Return the messages of one repetition, and the function that turns some of them into bytes to send."""
     if arguments.binary and (arguments.file or not arguments.u64):
         return _cut(_read(arguments.file), arguments), b"".join
     if arguments.file is None:
@@ -83,7 +83,7 @@ def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[
 
 
 def _cut(data: bytes, arguments: argparse.Namespace) -> list[bytes]:
-    """Return the messages of a binary file, with the length before each."""
+    """Return the messages of a binary file, each with the length before it."""
     size, at, messages = arguments.msg_size, 0, []
     if not size and not arguments.variable_size:
         reason = "--binary does not say where messages end"
@@ -112,7 +112,7 @@ def _times(arguments: argparse.Namespace) -> int:
 
 
 def _read(names: str | None) -> bytes:
-    """Return the bytes of a file, or of several with commas between them."""
+    """Return the bytes of a file, or of several files, whose names are separated by commas."""
     if names is None:
         reason = "there is nothing to send"
         raise _wrong(reason, "give a file with --file")

@@ -1,6 +1,6 @@
 """`wallaroo new python|go|mixed DIR`: make a project with an application that runs and a test that passes.
 
-With --pyspark, in Python unless go is given, a PySpark job runs the application's steps.
+With --pyspark, a PySpark job runs the application's steps, which are in Python unless go is given.
 """
 
 import argparse
@@ -19,8 +19,8 @@ from wallaroo_runtime.errors import USAGE, RunError
 TEMPLATES, SUFFIX = Path(__file__).parents[1] / "template", ".template"
 IGNORED = {kind: "__pycache__/\n.venv/\n" for kind in ("python", "mixed", "pyspark_python")}
 APP = {"python": "app.py", "go": ".", "mixed": "app.py"}
-TESTS = {"pyspark_python": "{python} -m pytest", "pyspark_go": "go test ./..."}  # of projects that have no cases
-# Where the Go program is, which knows by itself what git shall ignore.
+TESTS = {"pyspark_python": "{python} -m pytest", "pyspark_go": "go test ./..."}  # for projects without cases
+# Directory of the Go program. `init` writes its .gitignore.
 GO = {"go": "", "mixed": "words", "pyspark_go": ""}
 CASE, COMMON = "cases/words", "common"
 FOLDERS = {"words.go": GO["mixed"], **dict.fromkeys(("case.toml", "input.txt", "expected.txt"), CASE)}
@@ -43,15 +43,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the files, and print the next steps.
 
     Raises:
-        RunError: R608, no such project is known; R734, files cannot be written, or something is there; those of
-            `wallaroo build --init` for Go.
+        RunError: R608 if there is no such project; R734 if files cannot be written, or the directory is not empty; for
+            Go also the errors of `wallaroo build --init`.
     """
     directory, kind = Path(arguments.directory), kind_of(arguments.language, arguments.pyspark)
     if kind in GO:
         from wallaroo_runtime.program.init import init
         from wallaroo_runtime.program.sdk import go_command
 
-        go_command()  # before there are files: the next try would find them
+        go_command()  # before files are written, which would stop the next attempt
     try:
         written = write(kind, directory)
     except OSError as error:
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             paths = init(directory / GO[kind])
         except RunError:
-            _remove(written, directory)  # the next try would find them
+            _remove(written, directory)  # files would stop the next attempt
             raise
         written += [_shown(path, directory) for path in paths]
     if arguments.json:
@@ -72,10 +72,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def kind_of(language: str | None, pyspark: bool) -> str:
-    """Return which templates a project is made of.
+    """Return the kind of project, which determines the templates.
 
     Raises:
-        RunError: R608, there are none.
+        RunError: R608 if there is no such kind.
     """
     if language is None and not pyspark:
         fix = f"give one of {', '.join(sorted(APP))} before the directory"
@@ -104,11 +104,11 @@ def next_command(directory: Path, kind: str) -> str:
 
 
 def write(kind: str, directory: Path) -> list[Path]:
-    """Write the files of a kind of project into a new directory, or one that is empty but for `.git`; returns them.
+    """Write the files of a kind of project into a directory, which must be new or empty except `.git`; returns them.
 
     Raises:
-        RunError: R734, something is there, or tools cannot read its name.
-        OSError: They cannot be written.
+        RunError: R734 if the directory is not empty, or its name has control characters.
+        OSError: The files cannot be written.
     """
     if any(unicodedata.category(each) == "Cc" for each in directory.name):
         raise _refused(directory, "its name has control characters", "give another directory")
@@ -129,30 +129,30 @@ def write(kind: str, directory: Path) -> list[Path]:
 
 
 def _written(path: Path, text: str) -> Path:
-    """Write a file, and its folder where that is missing."""
+    """Write a file, and create its folder if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def _remove(files: list[Path], directory: Path) -> None:
-    """Remove files of a new project, and the folders in it that they leave empty."""
+    """Remove files of a new project, and the folders that are empty then."""
     for path in files:
         path.unlink(missing_ok=True)
         folders = path.relative_to(directory).parents
         for folder in list(folders)[:-1]:
-            with suppress(OSError):  # there are others in it
+            with suppress(OSError):  # the folder has other files
                 (directory / folder).rmdir()
 
 
 def _shown(path: Path, directory: Path) -> Path:
-    """Return a resolved path as the user has named its directory; it is above that in a module of the user's."""
+    """Return a resolved path relative to the directory as the user named it; a path outside of it is not changed."""
     whole = directory.resolve()
     return directory / path.relative_to(whole) if path.is_relative_to(whole) else path
 
 
 def _name_of(directory: Path) -> str:
-    """Return a name for the application: it is part of a string literal, and names the checkpoint."""
+    """Return a name for the application, which is used in a string literal and as the name of the checkpoint."""
     letters = "".join(each if each.isalnum() or each in "-_ ." else "-" for each in directory.resolve().name)
     return letters.strip(" .") or "application"
 

@@ -1,7 +1,7 @@
 """Splits the command line of `run` and `emit` into the runtime's and the application's arguments.
 
-Programs written for Wallaroo read their own options from what the runtime leaves over, and many stop at an option that
-they do not know. So everything that is the runtime's, or was Wallaroo's, is taken out; `--in` and `--out` stay visible.
+Programs written for Wallaroo read their own options from the arguments that the runtime leaves, and many stop at an
+unknown option. So options of the runtime, and former options of Wallaroo, are removed; `--in` and `--out` stay visible.
 """
 
 from collections.abc import Mapping
@@ -38,8 +38,8 @@ class Split:
     """A command line in its parts.
 
     Attributes:
-        without_effect: Options of Wallaroo, or of another command, that were taken out.
-        suspicious: Options left to the application that look like a misspelt one of ours, with the likely one.
+        without_effect: Options of Wallaroo, or of another command, that were removed.
+        suspicious: Options left to the application that resemble an option of ours, each with this option.
     """
 
     own: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ def split(tokens: list[str], used: frozenset[str]) -> Split:
     """Split the tokens after the command's name.
 
     Args:
-        used: The options of `OWN` that this command has; others of them are taken out without effect.
+        used: The options of `OWN` that this command has; other options of `OWN` are removed without effect.
 
     Example:
         >>> parts = split(["app.py", "--in", ":7010", "--metrics", "h:1", "--depth", "3"], frozenset())
@@ -87,7 +87,7 @@ def split(tokens: list[str], used: frozenset[str]) -> Split:
 
 
 def extracted(tokens: list[str], own: Mapping[str, bool]) -> tuple[list[str], list[str]]:
-    """Return the options of a command that no other command has, and the rest.
+    """Return the tokens of some options with their values, and the other tokens.
 
     Args:
         own: The options, and whether each takes a value.
@@ -114,7 +114,7 @@ def extracted(tokens: list[str], own: Mapping[str, bool]) -> tuple[list[str], li
 
 
 def without_effect(tokens: list[str], ignored: Mapping[str, bool]) -> Split:
-    """Take options out that have no effect.
+    """Remove options that have no effect.
 
     Args:
         ignored: The options, and whether each takes a value.

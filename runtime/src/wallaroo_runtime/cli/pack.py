@@ -1,7 +1,7 @@
-"""`wallaroo pack APP -o FILE`: make one file of an application, to be run where neither it nor its tools are.
+"""`wallaroo pack APP -o FILE`: make one file of an application, to run it on machines without its sources and tools.
 
-The archive holds the topology, Go workers for each processor or Python sources with a lock of what they need, and the
-hash of each file. `wallaroo run FILE` and `wallaroo submit FILE` take it.
+The archive has the topology, Go workers for each processor or Python sources with a lock of their requirements, and
+the hash of each file. `wallaroo run FILE` and `wallaroo submit FILE` run it.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Separate the command's own arguments from the application's; `-o` is ours here, not Wallaroo's."""
+    """Separate the command's own arguments from the application's; here, `-o` is an option of the command."""
     own, rest = extracted(tokens, OWN)
     parts = split(rest, USED)
     parts.own += own
@@ -53,7 +53,7 @@ def split_arguments(tokens: list[str]) -> Split:
 
 def run(arguments: argparse.Namespace) -> int:
     """Pack, and print the archive's hash as `sha256sum` does."""
-    # Late, since it knows how Go programs are built.
+    # Late: it imports the build of Go programs.
     from wallaroo_runtime.program.pack import PackOptions, pack
 
     architectures = tuple(arguments.arch.split(","))
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def carried(topology: Topology) -> Iterator[str]:
-    """Yield the requirements of an archive: machines that it reaches, and settings to be given where it runs."""
+    """Yield lines about an archive: the addresses that it has, and the settings that it needs where it runs."""
     variables = broker_variables(topology.document)
     for option, ends in (("--in", topology.sources()), ("--out", topology.sinks())):
         for end in ends:

@@ -10,12 +10,12 @@ from wallaroo.diagnostic.diagnostic import closest, did_you_mean
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.errors import USAGE, RunError
 
-# What positional arguments name; keys and values may be empty.
+# Names of positional arguments that must not be empty; keys and values may be empty.
 _NAMES = {"APP", "CHECKPOINT", "CODE", "DIR", "FILE", "ID", "NAME", "NEW", "OLD", "TOPIC"}
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises R608 where argparse would print its usage and exit; knows no abbreviated options."""
+    """Raises R608 where argparse would print its usage and exit; accepts no abbreviated options."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         options.setdefault("allow_abbrev", False)
@@ -24,7 +24,7 @@ class Parser(argparse.ArgumentParser):
         self._is_intermixed = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse arguments, also those that stand after options: `emit TOPIC --json KEY VALUE`."""
+        """Parse arguments, also positional arguments after options: `emit TOPIC --json KEY VALUE`."""
         parsed, extras = super().parse_known_args(args, namespace)
         has_commands = any(action.nargs == argparse.PARSER for action in self._actions)
         if self._is_intermixed or has_commands or "--" in (args or ()) or all(each.startswith("-") for each in extras):
@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
             self._is_intermixed = False
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Refuse an empty name: as a path it would be the current directory."""
+        """Refuse an empty name, because as a path it would be the current directory."""
         if not action.option_strings and "" in arg_strings and _NAMES & {*str(action.metavar).split("|")}:
             text = (action.help or "").partition(";")[0]
             fix = f"give {action.metavar}{': ' if text else ''}{text}"
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
         return [name for action in self._actions for name in action.option_strings]
 
     def error(self, message: str) -> NoReturn:
-        """Turn a complaint of argparse into a diagnostic."""
+        """Turn an error of argparse into a diagnostic."""
         choice = re.fullmatch(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message)
         if choice:
             what, value, known = choice.groups()
@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def whole(least: int, most: int = 10**18) -> Callable[[str], int]:
-    """Return what reads the value of an option that is a whole number.
+    """Return a function that reads the value of an option as a whole number.
 
     Example:
         >>> whole(1)("10_000")
@@ -70,7 +70,7 @@ def whole(least: int, most: int = 10**18) -> Callable[[str], int]:
     """
 
     def read(text: str) -> int:
-        digits = text.replace("_", "")  # Wallaroo's command lines have them
+        digits = text.replace("_", "")  # command lines of Wallaroo have underscores in numbers
         if digits.isascii() and digits.isdecimal() and least <= int(digits[:20]) <= most:
             return int(digits)
         bounds = f"of {least} or more" if most == 10**18 else f"from {least} to {most}"
@@ -85,7 +85,7 @@ def unknown_arguments(parser: Parser, extras: list[str]) -> RunError:
     extra = extras[0].partition("=")[0]
     if extra.startswith("-"):
         reason = f"{extra} is not an option of {parser.prog}"
-        if "--in" in parser.options():  # it reads a program, which has options of its own
+        if "--in" in parser.options():  # it reads a program, which has its own options
             fix = did_you_mean(extra, parser.options()).removeprefix("; ").replace('"', "")
             raise wrong_usage(reason=reason, fix=f"{fix} After -- the application sees it".strip())
     else:
@@ -94,26 +94,26 @@ def unknown_arguments(parser: Parser, extras: list[str]) -> RunError:
 
 
 def usage_error(reason: str, value: str, known: Iterable[str], otherwise: str, program: str) -> RunError:
-    """Return an R608 that guesses the intended word, or else says `otherwise` or where to look."""
+    """Return an R608 whose remedy is the intended word; without such a word, `otherwise` or a reference to the help."""
     close = closest(value, known)
     fix = f"did you mean {close}?" if close else otherwise or f"see `{program} --help`"
     return wrong_usage(reason=reason, fix=fix)
 
 
 def wrong_usage(*, reason: str, fix: str) -> RunError:
-    """Return an R608: the command line cannot be meant."""
+    """Return an R608 for a command line that has no meaning."""
     return RunError.of("R608", USAGE, reason=reason, fix=fix)
 
 
 def refuse_together(option: str, why: Mapping[str, str | bool | None]) -> None:
-    """Refuse options of `run` that do not go with another one.
+    """Refuse options of `run` that exclude another option.
 
     Args:
-        option: The other one.
-        why: Each of them to the reason; nothing where it was not given.
+        option: The other option.
+        why: The reason for each excluded option; empty or False if the option was not given.
 
     Raises:
-        RunError: R608.
+        RunError: R608 if such an option was given.
     """
     for other, reason in why.items():
         if reason:
@@ -125,7 +125,7 @@ def app_of(arguments: argparse.Namespace, program: str) -> str:
     """Return the application that the command line names.
 
     Raises:
-        RunError: R608, it names none.
+        RunError: R608 if there is no application.
     """
     if not arguments.app:
         raise wrong_usage(reason=f"{program} needs an application", fix=f"give APP, e.g. `{program} word_count.py`")
@@ -136,7 +136,7 @@ def tell_split(parts: Split) -> None:
     """Report to the user which options had no effect.
 
     Raises:
-        RunError: R608, one that would go to the application looks like a misspelt one of ours.
+        RunError: R608 if an option for the application resembles an option of ours.
     """
     for name, other in parts.suspicious:
         fix = f"did you mean {other}? After -- the application sees it"

@@ -35,18 +35,18 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Take out options that Wallaroo's receiver had and this one has no use for."""
+    """Remove options of Wallaroo's receiver that have no effect here."""
     return without_effect(tokens, PONY)
 
 
 @dataclass
 class ReceivedWriter:
-    """Takes the received bytes and writes them.
+    """Writes the received bytes.
 
     Attributes:
         framed: Whether messages have a length before them.
         messages: Lines or messages so far.
-        pending: Per connection, the start of a message that is not whole yet.
+        pending: For each connection, the beginning of a message that is not complete yet.
     """
 
     output: BinaryIO
@@ -78,12 +78,12 @@ class ReceivedWriter:
         self.pending[connection] = data[at:]
 
     def leave(self, connection: socket.socket) -> None:
-        """Forget a connection; a message that was cut is sent again on the next one."""
+        """Forget a connection; the sender repeats an incomplete message on the next connection."""
         self.pending.pop(connection, None)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Listen until there is enough, nothing else comes, or someone stops us."""
+    """Listen until there are enough messages, none arrives for some time, or a signal ends the command."""
     tell_split(arguments.parts)
     listener = _listen(arguments.listen)
     stopped = stop_event()
@@ -107,7 +107,7 @@ def _serve(listener: socket.socket, receiver: ReceivedWriter, arguments: argpars
     selector.register(listener, selectors.EVENT_READ)
     last = time.monotonic()
     while not _is_over(receiver, arguments, time.monotonic() - last):
-        # Once stopped, what the kernel already took is still written.
+        # After a signal, bytes that the kernel has already received are still written.
         events = selector.select(0 if stopped.is_set() else POLL_SECONDS)
         if stopped.is_set() and not events:
             break
@@ -134,7 +134,7 @@ def _is_over(receiver: ReceivedWriter, arguments: argparse.Namespace, idle: floa
 
 
 def _take(connection: socket.socket, receiver: ReceivedWriter) -> bool:
-    """Read once; say whether the connection is still open."""
+    """Read once; returns whether the connection is still open."""
     try:
         data = connection.recv(READ_BYTES)
     except ConnectionError:

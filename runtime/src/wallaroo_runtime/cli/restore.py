@@ -1,4 +1,4 @@
-"""`wallaroo restore`: put a copy of a checkpoint in its place, or in another one."""
+"""`wallaroo restore`: put a copy of a checkpoint in its original place, or in another place."""
 
 import argparse
 from pathlib import Path
@@ -16,8 +16,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Restore it, and print the size."""
-    from wallaroo_runtime.maintenance.backup import restore  # late: it knows much of a checkpoint
+    """Restore the checkpoint, and print its size."""
+    from wallaroo_runtime.maintenance.backup import restore  # late: it imports much
 
     target = Path(arguments.checkpoint).absolute() if arguments.checkpoint else None
     done = restore(Path(arguments.backup).absolute(), target)

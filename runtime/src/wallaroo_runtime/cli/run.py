@@ -43,7 +43,7 @@ PROGRAMS = "Python file, module or folder with app.py, Go directory, worker bina
 
 
 def add_run_options(parser: argparse.ArgumentParser, *, is_submitted: bool = False) -> None:
-    """Declare application and options of `run`, or those that `submit` has."""
+    """Declare APP and the options of `run`, or only the options that `submit` has, too."""
     parser.add_argument(
         "app",
         metavar="APP",
@@ -59,10 +59,10 @@ def split_arguments(tokens: list[str]) -> Split:
 
 
 def joined(tokens: list[str]) -> list[str]:
-    """Return the words with the address after `--monitor` joined to it; without one it is a free port of this machine.
+    """Return the words, with the address joined to `--monitor`; without an address, with a free port of this machine.
 
     Raises:
-        RunError: R608, what follows it looks like an address and is none.
+        RunError: R608 if the next word resembles an address and is not an address.
 
     Example:
         >>> joined(["--monitor", "app.py"]), joined(["--monitor", ":8080", "app.py"])
@@ -88,11 +88,11 @@ def joined(tokens: list[str]) -> list[str]:
 
 
 def monitor_of(arguments: argparse.Namespace) -> str:
-    """Return where the monitor shall listen; empty: nowhere.
+    """Return the address for the monitor; empty if there is no monitor.
 
-    A driver that spark-submit has started shows it only if asked to: what it prints may be for others to read.
+    A driver that spark-submit has started has a monitor only on request, because others may read the printed URL.
     """
-    from wallaroo_runtime.spark.machine.master import SUBMITTED  # late: as the engines
+    from wallaroo_runtime.spark.machine.master import SUBMITTED  # late, as the engines
 
     address = arguments.monitor or (OFF if SUBMITTED in os.environ else FREE)
     return "" if address == OFF else str(address)
@@ -102,7 +102,7 @@ def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
     """Return the sockets of the workers that `--attach` names.
 
     Raises:
-        RunError: R608.
+        RunError: R608 if a text names no worker or socket, or tasks run on other machines.
 
     Example:
         >>> sockets_of(["main=unix:///run/worker.sock"], "local[2]")
@@ -118,7 +118,7 @@ def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
         if name in sockets:
             raise wrong_usage(reason=f"--attach: worker {name} is named twice", fix="name it once")
         sockets[name] = path
-    from wallaroo_runtime.spark.machine.master import cores  # late: as the engines
+    from wallaroo_runtime.spark.machine.master import cores  # late, as the engines
 
     if sockets and cores(master) is None:
         reason = f"--attach: tasks of the Spark master {master} run on other machines"
@@ -127,7 +127,7 @@ def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
 
 
 def location_of(arguments: argparse.Namespace) -> str:
-    """Return the checkpoint, when it is at a URL; else an empty text."""
+    """Return the URL of the checkpoint; empty if it is a directory."""
     url = arguments.checkpoint or ""
     return url if URL.match(url) else ""
 

@@ -15,16 +15,16 @@ PROGRAM, ENDS, SPARK, CHECKPOINT, FAILURES, SERVICES, SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class RunOption:
-    """An option.
+    """An option of `run`.
 
     Attributes:
-        names: The first is the one that users see.
-        group: Its heading in the help.
-        what: Its help.
+        names: Its names; users see the first one.
+        group: Heading in the help.
+        what: Text of the help.
         settings: Further arguments of `add_argument`.
-        of_spark: Whether it means nothing with `--engine memory`.
-        is_submitted: Whether `submit` has it, too.
-        is_shown_to_app: Whether the application sees it, too.
+        of_spark: Whether it has no meaning with `--engine memory`.
+        is_submitted: Whether `submit` has the option, too.
+        is_shown_to_app: Whether the application gets the option, too.
     """
 
     names: tuple[str, ...]
@@ -37,12 +37,12 @@ class RunOption:
 
     @property
     def takes_value(self) -> bool:
-        """Whether a word follows it."""
+        """Whether the option takes a value."""
         return self.settings.get("action") != "store_true"
 
     @property
     def attribute(self) -> str:
-        """The attribute that the parser sets."""
+        """The name of the attribute that the parser sets."""
         return str(self.settings.get("dest") or self.names[0].lstrip("-").replace("-", "_"))
 
 
@@ -50,10 +50,10 @@ FLAG = {"action": "store_true"}
 
 
 def stated(text: str) -> str:
-    """Return a text that is not empty, as an unset variable of a script is.
+    """Return a text unless it is empty, as an unset variable of a script is.
 
     Raises:
-        ArgumentTypeError: It is.
+        ArgumentTypeError: The text is empty.
     """
     if not text.strip():
         message = "is empty"
@@ -110,12 +110,12 @@ VISIBLE = {name: each.takes_value for each in OPTIONS if each.is_shown_to_app fo
 
 
 def add_options(parser: argparse.ArgumentParser, *, is_submitted: bool = False, group: str = "") -> None:
-    """Declare options to a parser.
+    """Declare options in a parser.
 
     Args:
-        parser: Of a command.
-        is_submitted: Whether only those that `submit` has.
-        group: Whether only those of one group.
+        parser: Parser of a command.
+        is_submitted: Whether to declare only options that `submit` has.
+        group: Heading of the only group to declare; empty for all groups.
     """
     for heading in dict.fromkeys(each.group for each in OPTIONS if group in ("", each.group)):
         part = parser.add_argument_group(heading)
@@ -125,7 +125,7 @@ def add_options(parser: argparse.ArgumentParser, *, is_submitted: bool = False, 
 
 
 def without_meaning(arguments: argparse.Namespace) -> Iterator[str]:
-    """Yield the options that were given and mean nothing with `--engine memory`."""
+    """Yield the options that were given and have no meaning with `--engine memory`."""
     for each in OPTIONS:
         default = each.settings.get("default", None if each.takes_value else False)
         if each.of_spark and getattr(arguments, each.attribute) != default:

@@ -1,6 +1,6 @@
 """`wallaroo send`: send the lines of a file as messages to a TCP source.
 
-The options of Wallaroo's sender are taken too: --batch-size, --interval, --repeat without a number, --binary, --u64.
+Options of Wallaroo's sender are accepted, too: --batch-size, --interval, --repeat without a number, --binary, --u64.
 """
 
 import argparse
@@ -23,7 +23,7 @@ ACKNOWLEDGE_SECONDS = 60.0
 
 @dataclass
 class Sent:
-    """The amount sent so far."""
+    """The number of messages and bytes sent so far."""
 
     messages: int = 0
     bytes: int = 0
@@ -57,7 +57,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Take out options that Wallaroo's sender had and this one has no use for."""
+    """Remove options of Wallaroo's sender that have no effect here."""
     return without_effect(tokens, SENDER)
 
 
@@ -95,7 +95,7 @@ def _send(connection: socket.socket, ready: Iterator[tuple[int, bytes]], rate: f
     connection.shutdown(socket.SHUT_WR)
     connection.settimeout(ACKNOWLEDGE_SECONDS)
     while connection.recv(65536):
-        pass  # a source says nothing; its EOF is the acknowledgement
+        pass  # a source sends nothing; its EOF is the acknowledgement
 
 
 def _connect(text: str) -> socket.socket:

@@ -15,7 +15,7 @@ def add_service_parser(subparsers: Any, kind: str, data: str, what: str, descrip
 
     Args:
         kind: `gateway` or `egress`.
-        data: The option that names its directory.
+        data: Name of the option for the directory.
     """
     parser = subparsers.add_parser(kind, help=f"serve {what} to drivers and executors", description=description)
     add = parser.add_argument

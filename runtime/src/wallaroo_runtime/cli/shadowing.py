@@ -1,14 +1,14 @@
-"""Packages of the SDK's name that Python would find before it."""
+"""Other packages with the name of the SDK that Python would find first."""
 
 import importlib.util
 import sys
 from pathlib import Path
 
-SIGN = "diagnostic/diagnostic.py"  # a file of the SDK that Wallaroo's own package did not have
+SIGN = "diagnostic/diagnostic.py"  # a file of the SDK that the package of Wallaroo itself did not have
 
 
 def set_aside_others() -> list[str]:
-    """Take directories with another `wallaroo` off sys.path until the SDK is found; return the former path."""
+    """Remove directories with another `wallaroo` from sys.path until the SDK is found; returns the files found there."""
     others = []
     while (spec := importlib.util.find_spec("wallaroo")) is not None:
         places = spec.submodule_search_locations or []

@@ -1,10 +1,10 @@
-"""The console script: sees to it that `import wallaroo` finds the SDK before anything needs it."""
+"""The console script: makes sure that `import wallaroo` finds the SDK, before other modules import it."""
 
 import os
 import signal
 import sys
 
-# What they and the processes that they start write holds messages; what others write may be for anybody.
+# These commands, and processes that they start, write messages to files; others may read files of other commands.
 PRIVATE_COMMANDS = {"run", "submit", "gateway", "egress", "state", "dead-letters"}
 
 
@@ -12,7 +12,7 @@ def main() -> int:
     """Run the command `wallaroo`; a package of the same name before the SDK is reported (T221)."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during imports: no traceback through them
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during imports prints no traceback
     from wallaroo_runtime.cli.shadowing import set_aside_others
 
     others = set_aside_others()

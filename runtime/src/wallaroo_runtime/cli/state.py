@@ -1,4 +1,4 @@
-"""`wallaroo state`: show the states of a checkpoint, and change its mode and how they are divided."""
+"""`wallaroo state`: show the states of a checkpoint, and change its mode, partitions and buckets."""
 
 import argparse
 import time

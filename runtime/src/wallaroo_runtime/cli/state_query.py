@@ -1,4 +1,4 @@
-"""`wallaroo state ls|get|dump`: the states of a checkpoint, as of its last committed micro-batch."""
+"""`wallaroo state ls|get|dump`: the states of a checkpoint after its last committed micro-batch."""
 
 import argparse
 import json
@@ -65,7 +65,7 @@ def show_states(arguments: argparse.Namespace) -> int:
 
 
 def files_of(checkpoint: Path | str) -> Path | None:
-    """Return the directory of this machine that a checkpoint is in; None: only Spark gets to it.
+    """Return the directory of a checkpoint on this machine; None if only Spark can reach the checkpoint.
 
     Example:
         >>> files_of("hdfs://name/checkpoint") is None, files_of("file:///no%20such") is None, str(files_of("file:///"))
@@ -79,7 +79,7 @@ def files_of(checkpoint: Path | str) -> Path | None:
 
 
 def _meanwhile(checkpoint: Path | str, arguments: argparse.Namespace) -> str:
-    """Return where a run of the checkpoint answers at once, in words; empty: there is none."""
+    """Return a text with the URL at which a run of the checkpoint answers at once; empty if no run has a monitor."""
     from wallaroo_runtime.monitor.endpoint import monitor_of  # late: it imports a client of HTTP
 
     url = monitor_of(checkpoint) if isinstance(checkpoint, Path) else ""
@@ -91,10 +91,10 @@ def _meanwhile(checkpoint: Path | str, arguments: argparse.Namespace) -> str:
 
 
 def print_states(query: "StateQuery", arguments: argparse.Namespace) -> None:
-    """Print the answer of a query: to stdout the states, to stderr the micro-batch that they are of.
+    """Print the answer of a query: the states to stdout, the number of their micro-batch to stderr.
 
     Raises:
-        RunError: R720, there is no such state or key.
+        RunError: R720 if there is no such state or key.
     """
     if arguments.action == "ls":
         batch, rows = query.listed(arguments.name)

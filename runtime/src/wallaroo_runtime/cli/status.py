@@ -1,4 +1,4 @@
-"""`wallaroo status [CHECKPOINT|APP]`: the work of a run now, or the end of the last one."""
+"""`wallaroo status [CHECKPOINT|APP]`: the present numbers of a run, or the end of the last run."""
 
 import argparse
 import shlex
@@ -18,7 +18,7 @@ from wallaroo_runtime.console.table import number, room, table, text, wrapped
 NAME = 28
 COUNTS = ("messages_in", "messages_out", "dead_letters")
 PARTS = (  # fits 80 columns
-    text("part", NAME, NAME),  # whole: two may begin alike
+    text("part", NAME, NAME),  # not shortened, because two may begin alike
     *(number(name, width) for name, width in (("in", 12), ("out", 12), ("in/s", 9), ("dead letters", 12))),
 )
 
@@ -45,10 +45,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def chosen(named: str | None) -> Path:
-    """Return the checkpoint that a command line names, or else that of the application that runs.
+    """Return the checkpoint that a command line names, or the checkpoint of the only application that runs.
 
     Raises:
-        RunError: R608, none or several run; as `find_directory`.
+        RunError: R608 if no application runs, or several do; or as `find_directory`.
     """
     if named:
         return find_directory(named)
@@ -66,7 +66,7 @@ def lines(status: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a status, for people.
 
     Args:
-        status: Of `status_of`.
+        status: Result of `status_of`.
     """
     pid = f", pid {status['pid']}" if status.get("pid") else ""
     yield f"{status['application']}: {status['state']}{pid}"
@@ -117,7 +117,7 @@ def _cells(name: str, part: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def labels(parts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the label of each part in a column: those of one name have their address too, or their path.
+    """Return the label of each part for a table; parts with the same name also have their address, or their path.
 
     Example:
         >>> labels([{"role": "sink", "name": "out", "place": at, "path": "0"} for at in ("127.0.0.1:1", "127.0.0.1:2")])

@@ -1,4 +1,4 @@
-"""`wallaroo stop CHECKPOINT|APP`: end a run in order, as Ctrl-C does; the next one continues from the checkpoint."""
+"""`wallaroo stop CHECKPOINT|APP`: end a run in order, as Ctrl-C does; the next run continues from the checkpoint."""
 
 import argparse
 import time
@@ -21,7 +21,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask the driver to end, and wait until it has."""
+    """Ask the driver to end, and wait for its end."""
     from wallaroo_runtime.checkpoint.registry import supervisor_of
     from wallaroo_runtime.monitor.endpoint import driver_of  # late: it imports a client of HTTP
 

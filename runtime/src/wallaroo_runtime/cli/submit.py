@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wallaroo_runtime.topology.model import Topology
 
 SUBMIT = {"--deploy-mode": True, "--restart": True, "--dry-run": False}
-# Options of spark-submit, and what is given here in their place.
+# Options of spark-submit, and the options of this command that replace them.
 OF_SPARK = {
     "--supervise": "--restart on-failure",
     "--driver-memory": "--conf spark.driver.memory=SIZE",
@@ -37,7 +37,7 @@ OF_SPARK = {
     "--queue": "--conf spark.yarn.queue=NAME",
     "--properties-file": "--conf NAME=VALUE for each property",
 }
-# What the JVM of a driver needs before it starts.
+# Settings that the JVM of a driver needs before it starts.
 OF_DRIVER = ("spark.driver.memory",)
 
 
@@ -58,7 +58,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Separate the command's own arguments from those that an application would see."""
+    """Separate the command's own arguments from the arguments for an application."""
     own, rest = extracted(tokens, SUBMIT)
     parts = split(joined(rest), frozenset(OWN))
     parts.own += own
@@ -67,7 +67,7 @@ def split_arguments(tokens: list[str]) -> Split:
 
 def run(arguments: argparse.Namespace) -> int:
     """Submit the application; in client mode this returns when it has ended."""
-    # Late: they read archives and know of Spark.
+    # Late: they import archives and Spark.
     from wallaroo_runtime.checkpoint.manifest import REALTIME
     from wallaroo_runtime.checkpoint.url import check_services
     from wallaroo_runtime.program.application import check_runnable, load_application
@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _cluster_command(
     arguments: argparse.Namespace, app: str, topology: "Topology", conf: Mapping[str, str], *, tokens: list[str]
 ) -> list[str]:
-    """Return the command of spark-submit; the driver gets the user's settings too, else its own would win over them."""
+    """Return the command of spark-submit; it passes the user's settings to the driver, too, so that they win there."""
     from wallaroo_runtime.checkpoint.url import is_remote
     from wallaroo_runtime.spark.machine.jar import operator_jar
     from wallaroo_runtime.spark.machine.settings import (

@@ -1,6 +1,6 @@
 """`wallaroo test DIR`: run case folders, and show how the output differs from the expected one.
 
-A case is a folder with `case.toml`, input and `expected.txt`; DIR is one, or has some below it.
+A case is a folder with `case.toml`, input and `expected.txt`; DIR is a case, or has cases below it.
 """
 
 import argparse
@@ -25,10 +25,10 @@ class CaseOutcome(NamedTuple):
     """The result of a case.
 
     Attributes:
-        name: Its folder, and the language where it has several.
-        problems: How it differs; none: it passed.
-        lines: How many lines it gave.
-        dead_letters: How many dead letters it had.
+        name: Its folder, and the language if it has several.
+        problems: Differences from the expected result; empty if the case passed.
+        lines: Number of lines of output.
+        dead_letters: Number of dead letters.
     """
 
     name: str
@@ -47,7 +47,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the cases one after the other; 1 when one of them differs."""
+    """Run the cases one after the other; returns 1 if a case failed."""
     from wallaroo_runtime.console.breakpoint import breakpoints  # late, as is `run_case`
 
     outcomes = []
@@ -92,13 +92,13 @@ def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[CaseOutcome
 
 
 def _check(case: Case, language: str | None) -> None:
-    """Read the files of a case: a program may take long to compile.
+    """Read the files of a case before the program, which may take long to compile.
 
     Args:
-        language: Whose expected lines there must be; None: there need not be any.
+        language: Language for which there must be expected lines; None if there need not be any.
 
     Raises:
-        RunError: R745, R721.
+        RunError: R745, R721 if a file is not correct.
     """
     from wallaroo_runtime.case.topics import steps
 
@@ -111,7 +111,7 @@ def _check(case: Case, language: str | None) -> None:
 
 
 def differences(case: Case, language: str, result: Found) -> list[str]:
-    """Return how a case's results differ from the expected ones, for people; nothing when they do not."""
+    """Return the differences between results and expectations of a case, for people; empty if there are none."""
     problems = []
     expected, lines = case.arranged(case.expected(language)), case.arranged(result.lines)
     if expected != lines:

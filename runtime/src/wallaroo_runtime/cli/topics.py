@@ -215,7 +215,7 @@ def _given(arguments: argparse.Namespace) -> Iterable[TopicRecord]:
 
 
 def _octets(text: str) -> bytes:
-    """Return an argument as the bytes that the shell gave."""
+    """Return an argument as the bytes that the shell passed."""
     return text.encode("utf-8", "surrogateescape")
 
 

@@ -1,4 +1,4 @@
-"""`wallaroo validate FILE|APP`: check a topology, the interface hashes of its workers included."""
+"""`wallaroo validate FILE|APP`: check a topology, with the interface hashes of its workers."""
 
 import argparse
 from typing import Any

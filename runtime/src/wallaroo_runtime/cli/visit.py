@@ -1,7 +1,7 @@
 """`wallaroo visit CHECKPOINT|APP NAME`: run the visitors of a running application for every key that has state.
 
-Without --wait the command ends when the visit is in the journal: it will come to each key exactly once, also when the
-application is killed meanwhile.
+Without --wait the command ends when the visit is in the journal. The visit will reach each key exactly once, also if
+the application is killed meanwhile.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask for the visit, and perhaps wait for it."""
+    """Ask for the visit, and wait for its result if `--wait` is given."""
     from wallaroo_runtime.peer.visit import VisitResult, ask, wait  # late: gRPC takes long to import
 
     metadata = _metadata(arguments)

@@ -1,4 +1,4 @@
-"""`wallaroo run APP --watch`: which options do not go with it."""
+"""`wallaroo run APP --watch`: refuses options that exclude it."""
 
 import argparse
 
@@ -9,7 +9,7 @@ def check_watch(arguments: argparse.Namespace) -> None:
     """Refuse options that do not go with --watch.
 
     Raises:
-        RunError: R608.
+        RunError: R608 if such an option was given.
     """
     why = {
         "--attach": arguments.attach and "a worker that is started already keeps its code",
