@@ -48,7 +48,7 @@ class End:
         sequence: Sequence of the first frame after the offset; -1 if the journal ends there.
         ports: Ports of the frames after the offset.
         topics: Spark's offsets of its sources other than journals.
-        """
+    """
 
     query: str
     batch: int
@@ -92,7 +92,7 @@ def goal_of(path: Path, manifest: Manifest, now: Manifest, place: object) -> Goa
 
 
 def _topics_moved(path: Path, end: End, topics: Topics, *, is_realtime: bool) -> tuple[str, ...]:
-    """Let the new mode continue at the old mode's offsets of topics; returns the lines with Spark's offsets of these."""
+    """Let the new mode continue at the old mode's offsets of topics; returns these offsets as lines for Spark."""
     if not is_realtime:
         if end.ports & {*topics.ports.values()}:  # Spark would regard new records of a key as older
             raise once_more(path, REALTIME, "the journal has records of topics that are not processed")
