@@ -1,7 +1,7 @@
-"""Runs an application in the process of a test: messages in, outputs, states and dead letters out; no Spark.
+"""Runs an application in the process of a test, without Spark: takes messages; has outputs, states and dead letters.
 
-The engine is that of the package `wallaroo-spark-runtime`. It runs the stages that Spark would run, with the same
-frames and the same checks; what is Spark's own (several processes, failures, recovery) is not there.
+The engine is part of the package `wallaroo-spark-runtime`. It runs the stages that Spark would run, with the same
+frames and checks. It does not have Spark's several processes, failures and recovery.
 """
 
 import math
@@ -31,21 +31,21 @@ def run(
 ) -> "Run":
     """Start an application in this process.
 
-    A program in Python runs in this process, so that a debugger stops in it; a program in another language is a process
-    of its own. Nothing listens, and nothing is sent over the network.
+    A Python program runs in this process, so that a debugger stops in it; a program in another language runs in its
+    own process. No source listens, and no sink sends over the network.
 
     Args:
         app: A setup function; or, as for `wallaroo run`, a Python file or module, a Go package directory, a worker
             binary, or a topology file.
-        args: What the application sees on its command line, e.g. `["--in", ":7010", "--out", ":7002"]`.
+        args: The application's command-line arguments, e.g. `["--in", ":7010", "--out", ":7002"]`.
         check_persist: Whether a change of state that the computation does not ask to persist makes a dead letter.
-        on_error: `dead_letter` or `fail`, before what the application says; empty: it decides.
+        on_error: `dead_letter` or `fail`, which overrides the application; empty keeps the application's choice.
 
     Returns:
-        The running application; use it in a `with`, or close it.
+        The running application. Use it in a `with` statement, or close it.
 
     Raises:
-        DiagnosticError: It cannot be run: every finding. R728: `wallaroo-spark-runtime` is not installed.
+        DiagnosticError: The application cannot be run (every finding); R728 if `wallaroo-spark-runtime` is missing.
 
     Example:
         >>> import collections, wallaroo
@@ -74,11 +74,11 @@ def run(
 class Run:
     """A running application; `run` starts it.
 
-    Each call of `send`, `generate` and `advance` is one micro-batch, whose effects are there when it returns. When it
-    raises an error, nothing of it counts. Results are the same each time.
+    Each call of `send`, `generate` and `advance` is one micro-batch. Its effects are visible when the call returns. If
+    the call raises an error, nothing of the micro-batch counts. Results are the same in each run.
 
     Args:
-        engine: What runs it.
+        engine: The engine that runs the application.
 
     Example:
         >>> import wallaroo
@@ -101,30 +101,29 @@ class Run:
         """Process messages.
 
         Args:
-            messages: Payloads as bytes, which the source's decoder reads: without the length before each, unless only
-                the decoder knows how long one is. Or objects, in place of what the decoder would return. Or either in a
-                `Message`, with a key and a time; a row has that of the column that the source's `timestamp` names. To a
-                source with content "record" a `KafkaRecord`, whose topic, time,
-                partition and offset may be left out; bytes are the value of one.
-            source: Its name, or its position from "0"; empty: the only one.
+            messages: Payloads as bytes, which the source's decoder reads. They have no length in front, unless only the
+                decoder knows the length. Or objects, in place of the decoder's results. Either may be in a `Message`
+                with key and time; a row has the time of the column in the source's `timestamp`. A source with content
+                "record" takes a `KafkaRecord` without topic, time, partition or offset, too, or bytes as its value.
+            source: Name of the source, or its position from "0"; empty for the only source.
 
         Raises:
-            DiagnosticError: R720, there is no such source; R721, it does not take such a message; R611, a dead letter
-                stops the application; or what a worker reports.
+            DiagnosticError: R720 if there is no such source; R721 if it does not take such a message; R611 if a dead
+                letter stops the application; or an error of a worker.
         """
         self._engine.send(messages, source)
 
     def produce(self, records: Iterable[KafkaRecord] | KafkaRecord) -> None:
-        """Write records to topics; the sources of these topics get them, all in one micro-batch.
+        """Write records to topics; the sources of these topics get the records in one micro-batch.
 
-        What sinks write to topics that sources read is the next micro-batch, and so on until all is quiet: groups of
-        `wallaroo.goka` have their loops and join each other's tables. `send` goes on likewise.
+        If sinks write records to topics that sources read, further micro-batches follow until there are no new records.
+        So groups of `wallaroo.goka` have loops and join each other's tables. The same holds after `send`.
 
         Args:
-            records: With topic, key and value; partition, offset and time may be left out.
+            records: Records with topic, key and value; partition, offset and time may be left out.
 
         Raises:
-            DiagnosticError: As `send`; R720, a topic is misspelt. Nothing of the micro-batch that fails counts.
+            DiagnosticError: As `send`; R720 if a topic is misspelt. Nothing of a micro-batch that fails counts.
         """
         self._engine.produce(records)
 
@@ -132,7 +131,7 @@ class Run:
         """Return the records that `produce` and sinks have written to a topic, in order.
 
         Raises:
-            DiagnosticError: R720, the application has no such topic.
+            DiagnosticError: R720 if the application has no such topic.
         """
         return self._engine.topic(name)
 
@@ -140,14 +139,14 @@ class Run:
         """Run the visitors of a visit for every key that has state, as `wallaroo visit` does.
 
         Args:
-            name: Of the visit.
-            metadata: What the visitors get, too; a text as its bytes in UTF-8.
+            name: Name of the visit.
+            metadata: Passed to the visitors; a text is passed as UTF-8.
 
         Returns:
-            For how many keys a visitor ran, dead letters among them.
+            The number of keys for which a visitor ran; dead letters are included.
 
         Raises:
-            DiagnosticError: As `send`; R720, no step takes the visit; R733, the metadata are neither bytes nor a text.
+            DiagnosticError: As `send`; R720 if no step takes the visit; R733 if the metadata are no bytes or text.
         """
         return int(self._engine.visit(name, metadata).keys)
 
@@ -155,29 +154,29 @@ class Run:
         """Process the next messages of a generator.
 
         Args:
-            most: How many at most; None: all until it ends.
+            most: Greatest number of messages; None for all until the generator ends.
             source: As for `send`.
 
         Returns:
-            How many there were.
+            The number of messages.
 
         Raises:
-            DiagnosticError: As `send`; R670, the generator fails.
+            DiagnosticError: As `send`; R670 if the generator fails.
         """
         return self._engine.generate(most, source)
 
     def advance(self, time: float | timedelta) -> None:
-        """Let time pass: windows that are over then give their output, timers that are due run, and states expire.
+        """Let time pass: windows that have ended emit their output, timers that are due run, and states expire.
 
-        The clock begins at the same moment in each run, and only this moves it. States and windows get a tick before,
-        those that a gateway would send meanwhile, at most 1000 of them, and one at the end, which is repeated while
-        timers run: those that a timer sets for times that are over by then.
+        The clock begins at the same time in each run, and only this call moves it. States and windows get a tick at the
+        present time, at most 1000 ticks of those that a gateway would send, and a tick at the end. The last tick is
+        repeated while timers run, because a timer may set a timer for a time that has passed.
 
         Args:
-            time: In seconds.
+            time: Time to add, in seconds.
 
         Raises:
-            DiagnosticError: As `send`; T207, time cannot go back.
+            DiagnosticError: As `send`; T207 if time would go back.
         """
         seconds = time.total_seconds() if isinstance(time, timedelta) else time
         if isinstance(seconds, bool) or not isinstance(seconds, Real) or not math.isfinite(seconds):
@@ -192,23 +191,23 @@ class Run:
     def output(self, sink: str = "") -> list[bytes]:
         """Return the bytes that a sink has got, each message as its encoder returned it.
 
-        Those of one micro-batch have the order of the messages that they derive from. On Spark that holds for messages
-        of one key only.
+        Messages of one micro-batch are in the order of the messages from which they derive. On Spark, this holds
+        only for messages of one key.
 
         Args:
-            sink: Its name, or its position from "0"; empty: the only one.
+            sink: Name of the sink, or its position from "0"; empty for the only sink.
 
         Raises:
-            DiagnosticError: R720, there is no such sink.
+            DiagnosticError: R720 if there is no such sink.
         """
         return [record.value or b"" for record in self._engine.records(sink)]
 
     def records(self, sink: str = "") -> list[Record]:
-        """Return the records that a sink of Kafka or Spark has got; otherwise as `output`."""
+        """Return the records that a sink of Kafka or Spark has got; argument and order are as for `output`."""
         return self._engine.records(sink)
 
     def kafka_records(self, sink: str = "") -> list[KafkaRecord]:
-        """Return the records that a sink with content "record" has got; otherwise as `output`."""
+        """Return the records that a sink with content "record" has got; argument and order are as for `output`."""
         return self._engine.kafka_records(sink)
 
     @property
@@ -221,18 +220,18 @@ class Run:
         self._engine.take()
 
     def state(self, name: str, key: Any = b"") -> Any:
-        """Return the state of a key as it was saved: a copy.
+        """Return a copy of the committed state of a key.
 
         Args:
-            name: Of the state; of a window that of its aggregation.
-            key: As the partition function returns it; none where there is one state only.
+            name: Name of the state; for a window, the name of its aggregation.
+            key: Key as the partition function returns it; not needed if there is only one state.
 
         Returns:
-            The object; of a window the accumulators of its open parts, oldest first; of a group of `wallaroo.goka`,
-            or of Goka in Go, a `wallaroo.goka.GroupState`; of other languages bytes. None: the key has no state.
+            The state's object; for a window the accumulators of its open parts, oldest first; for a group of
+            `wallaroo.goka`, or of Goka in Go, a `wallaroo.goka.GroupState`; for other languages bytes. None if missing.
 
         Raises:
-            DiagnosticError: R720, there is no such state.
+            DiagnosticError: R720 if there is no such state.
         """
         return self._engine.state(name, key)
 

@@ -26,21 +26,21 @@ TYPES = (
 
 
 class Rows:
-    """Makes messages of rows and rows of messages: decoder and encoder for Spark's sources and sinks.
+    """Converts between rows and messages: decoder and encoder for Spark's sources and sinks.
 
     Args:
         row: Columns and their types: a dataclass, NamedTuple or TypedDict, whose objects are the messages; or a dict of
-            column and type, where messages are dicts.
+            column and type, with dicts as messages.
 
     Attributes:
-        schema: The columns, as Spark's DDL.
+        schema: The columns in Spark's DDL.
 
     Raises:
-        WallarooParameterError: It is none of these, or a column has a type that Spark has not (T207).
+        WallarooParameterError: T207 if `row` is none of these, or a column has a type that Spark does not have.
 
     Types are `str` (STRING), `bool` (BOOLEAN), `int` (BIGINT), `float` (DOUBLE), `decimal.Decimal` (DECIMAL(38,18)),
     `bytes` (BINARY), `datetime.datetime` (TIMESTAMP, with a zone), `datetime.date` (DATE), `list[T]` (ARRAY),
-    `dict[str, T]` (MAP), and rows in rows (STRUCT). `T | None` takes null; in any other column null makes the message
+    `dict[str, T]` (MAP), and rows in rows (STRUCT). `T | None` accepts null; in any other column null makes the message
     a dead letter. `Annotated[int, "INT"]` chooses another type: SMALLINT, TINYINT, FLOAT, DECIMAL(10,2), TIMESTAMP_NTZ.
 
     Example:
@@ -82,7 +82,7 @@ class Rows:
             )  # fmt: skip
         self.schema = ", ".join(f"{quoted(name)} {column.ddl}" for name, column in columns.items())
         self._read, self._write = row_functions(row, columns)
-        # Decimals that are read as floats lose digits.
+        # Decimals lose digits if they are read as floats.
         self._floats: Any = Decimal if "DECIMAL" in self.schema else None
 
     def name(self) -> str:
@@ -90,10 +90,10 @@ class Rows:
         return "rows" if isinstance(self.row, Mapping) else shown_name(self.row)
 
     def decode(self, bs: bytes) -> Any:
-        """Return the message of a row.
+        """Return the message for a row.
 
         Raises:
-            ValueError: It is no such row; names the column.
+            ValueError: The row does not have these columns; the error names the wrong column.
         """
         value = json.loads(bs, parse_float=self._floats)
         try:
@@ -102,10 +102,10 @@ class Rows:
             raise ValueError(str(error)) from None
 
     def encode(self, data: Any) -> bytes:
-        """Return the row of a message.
+        """Return the row for a message.
 
         Raises:
-            ValueError: The message is no such row; names the column.
+            ValueError: The message does not have these columns; the error names the wrong column.
         """
         try:
             row = self._write(data)

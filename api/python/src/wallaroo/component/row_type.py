@@ -1,4 +1,4 @@
-"""The types of columns: Spark's type for an annotation, and the JSON of its values in a row."""
+"""The types of columns: Spark's type for an annotation, and the JSON of values in a row."""
 
 import base64
 import dataclasses
@@ -20,13 +20,13 @@ Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """The type of a column, or of a part of one.
+    """The type of a column, or of a part of a column.
 
     Attributes:
-        sql: As Spark's DDL has it.
-        read: Returns the value of what JSON has; raises ValueError.
-        write: Does the reverse.
-        nullable: Whether there may be none.
+        sql: The type in Spark's DDL.
+        read: Returns the value for JSON; raises ValueError.
+        write: Returns the JSON for a value; raises ValueError.
+        nullable: Whether the value may be null.
     """
 
     sql: str
@@ -36,16 +36,16 @@ class ColumnType:
 
     @property
     def ddl(self) -> str:
-        """The type, and whether there may be none."""
+        """The type with its nullability."""
         return self.sql if self.nullable else f"{self.sql} NOT NULL"
 
 
 class MisfitError(ValueError):
-    """A value is none of its column.
+    """A value does not fit its column.
 
     Attributes:
-        path: Of the column from the row on; empty: the value is not in a column yet.
-        reason: What is wrong with it.
+        path: Path of the column in the row; empty if the value is not yet known to be in a column.
+        reason: Text that says what is wrong with the value.
     """
 
     def __init__(self, reason: str, path: str = "") -> None:
@@ -54,7 +54,7 @@ class MisfitError(ValueError):
 
     @classmethod
     def within(cls, name: str, error: ValueError) -> "MisfitError":
-        """Return an error as one in a column."""
+        """Return the error for a value in a column."""
         if isinstance(error, cls):
             return cls(error.reason, f"{name}.{error.path}" if error.path else name)
         return cls(str(error), name)
@@ -65,10 +65,10 @@ class NoColumnTypeError(TypeError):
 
 
 def type_of(annotation: Any) -> ColumnType:
-    """Return the type of a column with an annotation.
+    """Return the type of a column for an annotation.
 
     Raises:
-        NoColumnTypeError: It has none.
+        NoColumnTypeError: There is no such type.
 
     Example:
         >>> type_of(int).ddl, type_of(list[str] | None).ddl
@@ -99,7 +99,7 @@ def type_of(annotation: Any) -> ColumnType:
 
 
 def _parts(annotation: Any) -> tuple[Any, str]:
-    """Return an annotation, and the type of Spark that it asks for; empty: it asks for none."""
+    """Return an annotation without `Annotated`, and the type of Spark in it; the type is empty if there is none."""
     if get_origin(annotation) is not Annotated:
         return annotation, ""
     inner, *extra = get_args(annotation)
@@ -107,7 +107,7 @@ def _parts(annotation: Any) -> tuple[Any, str]:
 
 
 def columns_of(row: Any) -> dict[str, Any] | None:
-    """Return the annotations of a row by column; None: it is no form of a row."""
+    """Return the annotations of a row by column; None if `row` does not have the form of a row."""
     if isinstance(row, Mapping):
         return dict(row)
     if not isinstance(row, type):
@@ -126,7 +126,7 @@ def is_made_of_dict(row: Any) -> bool:
 
 
 def quoted(name: str) -> str:
-    """Return the name of a column as Spark's DDL has it.
+    """Return the name of a column in Spark's DDL.
 
     Example:
         >>> quoted("user"), quoted("first name")
@@ -136,7 +136,7 @@ def quoted(name: str) -> str:
 
 
 def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert, Convert]:
-    """Return the function that makes a message of an object of JSON, and its reverse."""
+    """Return the function that makes a message from an object of JSON, and the reverse function."""
     readers = [(name, column.read, column.nullable) for name, column in columns.items()]
     writers = [(name, column.write) for name, column in columns.items()]
     is_dict, expected = is_made_of_dict(row), _shown(row)
@@ -301,7 +301,7 @@ def _decimals(sql: str) -> tuple[Convert, Convert]:
         raise NoColumnTypeError(reason)
 
     def read(value: Any) -> Decimal:
-        if type(value) is float:  # of a text without decimals' precision: the caller reads them as Decimal
+        if type(value) is float:  # the text had no `parse_float`: callers that need all digits read decimals as Decimal
             return Decimal(repr(value))
         if type(value) not in (int, str, Decimal):
             raise _wrong(value, "Decimal")
@@ -376,7 +376,7 @@ def _dates(_: str) -> tuple[Convert, Convert]:
     return read, write
 
 
-# Type of Spark, others that an annotation may ask for, and what gives the functions.
+# Usual type in Spark, other types that an annotation may choose, and the function that makes read and write.
 SIMPLE: dict[type, tuple[str, tuple[str, ...], Callable[[str], tuple[Convert, Convert]]]] = {
     str: ("STRING", (), _same(_text)),
     bool: ("BOOLEAN", (), _same(_bool)),

@@ -126,18 +126,18 @@ class SparkSinkConfig(SinkConfig):
 
 
 class DataFrameSourceConfig(SparkSourceConfig):
-    """A DataFrame of a PySpark job, which gives it to `apply` (`wallaroo_runtime.dataframe`); each row is a message.
+    """A DataFrame that a PySpark job passes to `apply` (`wallaroo_runtime.dataframe`); each row is a message.
 
     Args:
-        row: Columns and their types, as for `Rows`; a DataFrame may have more.
-        timestamp: As for `SparkSourceConfig`, e.g. the name of a column; windows go by it. None: they go by the time
-            of arrival.
-        name: Name of the source, and of the parameter of `apply`; the pipeline's by default.
-        on_error: What happens when a row is none of these, as for `ApplicationBuilder`; None: what the application
-            says.
+        row: Columns and their types, as for `Rows`; the DataFrame may have more columns.
+        timestamp: As for `SparkSourceConfig`, e.g. the name of a column; windows use this time. None uses the time of
+            arrival.
+        name: Name of the source, and of the parameter of `apply`; None takes the pipeline's name.
+        on_error: Policy if a row does not have these columns, as for `ApplicationBuilder`; None takes the application's
+            policy.
 
     Raises:
-        WallarooParameterError: As `Rows` (T207).
+        WallarooParameterError: T207, as for `Rows`.
 
     Example:
         >>> DataFrameSourceConfig({"user": str, "amount": int}).schema
@@ -155,12 +155,12 @@ class DataFrameSinkConfig(SparkSinkConfig):
 
     Args:
         row: Columns and their types, as for `Rows`.
-        name: Name of the sink, by which `select` and `each` know its rows; the application's by default.
-        on_error: What happens when a message is no such row, as for `ApplicationBuilder`; None: what the application
-            says.
+        name: Name of the sink, which `select` and `each` use for its rows; None takes the application's name.
+        on_error: Policy if a message does not have these columns, as for `ApplicationBuilder`; None takes the
+            application's policy.
 
     Raises:
-        WallarooParameterError: As `Rows` (T207).
+        WallarooParameterError: T207, as for `Rows`.
 
     Example:
         >>> DataFrameSinkConfig({"user": str, "total": int}).schema
