@@ -9,17 +9,17 @@
 //
 // # What a test can rely on
 //
-// Each call of Send is one micro-batch: when it returns, all that follows from its messages has happened. Outputs come in the order
-// of the source messages that they are made of. A cluster promises less: order within a key alone. Vary finds out whether an
-// application, or a test, depends on more.
+// Each call of Send is one micro-batch: when it returns, everything that follows from its messages has happened. Outputs are in the
+// order of their source messages. A cluster promises less: the order within a key only. Vary finds out whether an application, or a
+// test, depends on more.
 //
-// The rules are the strict ones. States are written and read back between micro-batches, as they are when a worker starts again. A
-// message that changes a state without persisting it becomes a dead letter (C510). Dead letters that a test does not look at make
-// it fail.
+// The rules are strict. States are written and read back between micro-batches, as after a restart of a worker. A message that
+// changes a state without persisting it becomes a dead letter (C510). A test with dead letters fails, unless it calls
+// DeadLetters.
 //
-// Time stands still but for Advance. It begins at Start.
+// Time begins at Start, and only Advance moves it.
 //
-// Steps of other programs (wallarooapi.OtherProgram) cannot run here: New says so (P303).
+// Steps of other programs (wallarooapi.OtherProgram) cannot run here: New reports them (P303).
 package wallarootest
 
 import (
@@ -59,28 +59,28 @@ type App struct {
 	declared *declaration.Application
 	engine   *memory.Engine
 	journal  memory.Journal
-	draw     *rand.Rand // nil: nothing is drawn
+	draw     *rand.Rand // nil without Vary
 	now      time.Time
-	pending  [][]byte // frames that have not run
+	pending  [][]byte // frames that were not processed yet
 	outputs  map[string][]output
 	captured *captured
 	letters  letters
 
 	generated map[string]*generated // by the path of the source
-	offsets   map[string]int64      // of the next record, likewise
+	offsets   map[string]int64      // offset of the next record, by the path of the source
 }
 
 // Option changes how an application runs.
 type Option func(*App)
 
-// Vary draws all that a cluster leaves open: where micro-batches begin and end, how many buckets of keys there are, in which order
-// they run and give their output, how long frames are, and when states are read back. An application that keeps to what is promised
-// gives the same for every seed, but for the order among keys.
+// Vary draws everything that a cluster does not promise: the limits of micro-batches, the number of buckets of keys, the order in
+// which they run and emit their output, the length of frames, and the times at which states are read back. An application that relies
+// only on promises has the same output for every seed, except for the order among keys.
 func Vary(seed uint64) Option {
 	return func(a *App) { a.draw = rand.New(rand.NewPCG(seed, 0)) }
 }
 
-// New runs an application. One whose declaration is wrong, or that has steps of another program, fails the test with all findings.
+// New starts an application. If its declaration is wrong, or it has steps of another program, the test fails with all findings.
 func New(t T, application Application, options ...Option) *App {
 	t.Helper()
 	declared := declaration.Revealed(application)
@@ -136,7 +136,7 @@ func start(t T, declared *declaration.Application, options []Option) *App {
 	return a
 }
 
-// take runs frames now, or later where that is drawn.
+// take processes frames now; with Vary, some of them later.
 func (a *App) take(frames ...[]byte) {
 	a.t.Helper()
 	a.pending = append(a.pending, frames...)
@@ -145,7 +145,7 @@ func (a *App) take(frames ...[]byte) {
 	}
 }
 
-// flush runs the waiting messages.
+// flush processes the waiting frames.
 func (a *App) flush() {
 	a.t.Helper()
 	for len(a.pending) > 0 {
@@ -159,7 +159,7 @@ func (a *App) flush() {
 	}
 }
 
-// run runs one micro-batch and publishes its output, unless it gave a dead letter that stops the application.
+// run processes one micro-batch and publishes its output, unless it has a dead letter that stops the application.
 func (a *App) run(batch [][]byte) {
 	a.t.Helper()
 	left, err := a.engine.Run(batch)
@@ -180,7 +180,7 @@ func (a *App) run(batch [][]byte) {
 	}
 }
 
-// close reports possible causes of a failed test, and fails one that did not look at dead letters.
+// close reports possible causes if the test has failed. A test that did not ask for its dead letters fails now.
 func (a *App) close() {
 	a.t.Helper()
 	if len(a.pending) > 0 && !a.t.Failed() {

@@ -114,7 +114,7 @@ func TestDeadLettersThatNobodyLooksAtFailATest(t *testing.T) {
 		wallarootest.Equal(t, app.DeadLetters(), nil)
 	})
 	wallarootest.Equal(t, len(r.said), 1)
-	wallarootest.Equal(t, len(r.logged), 1) // what a failed test shows of them
+	wallarootest.Equal(t, len(r.logged), 1) // the letters that a failed test shows
 }
 
 func TestAnApplicationThatHasStopped(t *testing.T) {
@@ -155,7 +155,7 @@ func TestAChangeThatIsNotPersistedIsADeadLetter(t *testing.T) {
 	}
 }
 
-// forgetful counts, and does not say so.
+// forgetful counts, and does not ask to persist the count.
 type forgetful struct{ example.CountWords }
 
 func (f forgetful) Compute(data, state interface{}) (interface{}, bool) {
@@ -290,7 +290,7 @@ func TestWindowsAfterWindowsSeeTheTimeAtWhichTheFirstOnesEnd(t *testing.T) {
 	long := stream.RangeWindow(stream.Collect(short), stream.Range{Length: 4 * time.Second}, summing("long"))
 	long.To(stream.TCPSink("127.0.0.1:7002", func(sum int64) ([]byte, error) { return fmt.Append(nil, sum), nil }))
 	run := wallarootest.New(t, app)
-	run.Send("numbers", int64(1)) // the first short window gives it after 2 s, so the first long one after 6 s
+	run.Send("numbers", int64(1)) // the first short window emits it after 2 s, so the first long window after 6 s
 	run.Advance(5999 * time.Millisecond)
 	wallarootest.Equal(t, run.Lines("Sums"), []string{})
 	run.Advance(time.Millisecond)

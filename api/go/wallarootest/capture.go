@@ -9,7 +9,7 @@ import (
 
 const numberBytes = 8
 
-// captured has the messages that encoders got. The bytes of each end with the number under which the message is kept.
+// captured keeps the messages that encoders got. The bytes of each message end with its number.
 type captured struct {
 	values map[uint64]any
 	last   uint64

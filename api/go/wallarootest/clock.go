@@ -7,8 +7,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Advance moves time by exactly d: windows, timers and states that end get a tick at once, those that a gateway would send, at most
-// 1000 of them, and one at the end, again as long as timers fire. Each is a micro-batch.
+// Advance moves time by exactly d. Windows, timers and states with a TTL get a tick at once, at most 1000 of the ticks that a gateway
+// would send, and a tick at the end, which is repeated while timers fire. Each tick is a micro-batch.
 func (a *App) Advance(d time.Duration) {
 	a.t.Helper()
 	a.goesOn("Advance")
@@ -44,7 +44,7 @@ func (a *App) Advance(d time.Duration) {
 	}
 }
 
-// tick reports a time.
+// tick processes a tick with a time.
 func (a *App) tick(at time.Time) {
 	a.t.Helper()
 	tick, err := a.journal.Tick(at.UnixMilli())
@@ -61,11 +61,11 @@ const (
 	mostTicks = 1000 // of one call of Advance
 	mostAgain = 1_000_000
 
-	timerSlide = 500 // how exactly timers fire, in milliseconds
+	timerSlide = 500 // accuracy of timers, in milliseconds
 )
 
-// tickInterval returns how often a gateway reports the time: twice in the shortest slide, gap, flush or life of a state, or for timers; 0: nothing
-// waits for it.
+// tickInterval returns the time between two ticks of a gateway: half of the shortest slide, gap, flush, TTL or accuracy of timers. It
+// is 0 if no step needs ticks.
 func (a *App) tickInterval() (interval time.Duration, hasTimers bool) {
 	shortest := math.MaxInt
 	for step := range a.declared.Steps() {

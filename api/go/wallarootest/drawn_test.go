@@ -16,10 +16,10 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// Applications run on drawn messages, and must give what the reference next to each gives: a loop over the messages, one after the
-// other. Interleavings of sources, calls of Send and time are drawn; Vary draws micro-batches, buckets and frames.
+// Applications process drawn messages, and must have the same results as the reference next to each: a loop over the messages.
+// Interleavings of sources, calls of Send and time are drawn; Vary draws micro-batches, buckets and frames.
 
-// draws calls a test with many sources of randomness, and for each without Vary and with it.
+// draws calls a test with many sources of randomness: with each once without Vary, and once with it.
 func draws(f *testing.F, test func(t *testing.T, draw *rand.Rand, options ...wallarootest.Option)) {
 	for seed := range uint64(30) {
 		f.Add(seed)
@@ -30,7 +30,7 @@ func draws(f *testing.F, test func(t *testing.T, draw *rand.Rand, options ...wal
 	})
 }
 
-// lines draws lines of a few words; words that begin with a digit are no words.
+// lines draws lines of a few words; steps fail on words that begin with a digit.
 func lines(draw *rand.Rand) []string {
 	made := make([]string, draw.IntN(5))
 	for i := range made {
@@ -48,7 +48,7 @@ func anything[M any](messages []M) (all []any) {
 	return all
 }
 
-// byKey sorts lines "KEY ..." by their keys, as far as their order is not promised.
+// byKey sorts lines "KEY ..." by their keys; lines of one key keep their order, which is promised.
 func byKey(lines []string) []string {
 	sorted := slices.Clone(lines)
 	slices.SortStableFunc(sorted, func(a, b string) int {
@@ -113,7 +113,7 @@ type accounts struct{}
 
 func (accounts) Build() any { return &account{} }
 
-// change adds to an account, or takes from it; who has too little is refused, after the account has been changed.
+// change adds to an account, or takes from it. It fails if the balance is below zero then; the account is changed already.
 type change struct {
 	name string
 	sign int
@@ -139,7 +139,7 @@ func parsed(text string) (key string, amount int) {
 	return key, amount
 }
 
-// Encode ends a line.
+// lineCodec encodes a message as a line.
 type lineCodec struct{ decoderOfText }
 
 func (lineCodec) Encode(data any) []byte { return []byte(data.(string) + "\n") }
@@ -154,7 +154,7 @@ func (decoderOfText) Partition(data any) []byte {
 	return []byte(key)
 }
 
-// banking declares two pipelines that share the accounts; the second one reads what the first gave, too.
+// banking declares two pipelines that share the accounts, so each sees the changes of the other.
 func banking() *application.Application {
 	app := application.MakeApplication("Bank")
 	for number, step := range []change{{"deposit", 1}, {"withdraw", -1}} {
@@ -226,8 +226,8 @@ func windowed() *stream.Application {
 	return app
 }
 
-// windows is what windowed must give: those of a key follow one another from its first message on; a key that is silent for two spans
-// begins again, after the windows without messages.
+// windows is the reference for windowed. The windows of a key follow one another from its first message on. A key that is silent for
+// two spans begins again, after its windows without messages.
 type windows struct {
 	begin, last time.Duration
 	count       int

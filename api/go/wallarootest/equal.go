@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Equal fails the test, which goes on, when two values differ: it shows both, lists with an item on each line and a mark where they
-// differ first.
+// Equal fails the test, which continues, if two values differ. It shows both values: lists with an item on each line, and a mark at
+// the first difference.
 func Equal[V any](t T, got, want V) {
 	t.Helper()
 	if reflect.DeepEqual(got, want) {

@@ -11,7 +11,7 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// Sessions of clicks, by the time in the data: one that comes late joins two.
+// Sessions of clicks, by the time in the data: a late click joins two sessions.
 func ExampleApp_Advance_sessions() {
 	app := stream.New("Sessions")
 	decode := func(line []byte) (string, error) { return strings.Fields(string(line))[1], nil }

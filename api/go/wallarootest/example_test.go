@@ -47,7 +47,7 @@ func Example() {
 	// Output:
 }
 
-// A table of cases, each with an application of its own.
+// A table of cases, each with its own application.
 func ExampleNew_table() {
 	for _, test := range []struct {
 		name string
@@ -66,7 +66,7 @@ func ExampleNew_table() {
 	// Output:
 }
 
-// What is wrong with a declaration fails the test.
+// A wrong declaration fails the test with all findings.
 func ExampleNew_findings() {
 	app := stream.New("Word Count")
 	stream.From(app, "Lines", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode)).Done()
@@ -94,7 +94,7 @@ func ExampleNewJSON() {
 	// Output: [b] map[b:2 bb:1]
 }
 
-// For each seed other things happen that a cluster may do. Output then has the order that is promised: that of each key.
+// Each seed draws other behaviour that a cluster may have. The output then has the order that is promised: the order within a key.
 func ExampleVary() {
 	for seed := range uint64(20) {
 		app := wallarootest.New(t, counting(), wallarootest.Vary(seed))
@@ -110,7 +110,7 @@ func ExampleVary() {
 	// Output:
 }
 
-// Records have keys and headers, messages of other types go past the decoder.
+// Records have keys and headers; messages of other types bypass the decoder.
 func ExampleApp_Send() {
 	type payment struct{ Amount int }
 	app := stream.New("Payments")
@@ -129,7 +129,7 @@ func ExampleApp_Send() {
 	// Output: ["3" "4"] ["" "ann"] 3
 }
 
-// The bytes of the network, with the length before each message.
+// SendWire takes bytes as on the network, with the length before each message.
 func ExampleApp_SendWire() {
 	app := wallarootest.New(t, counting())
 	app.SendWire("Lines", []byte("\x00\x00\x00\x01a\x00\x00\x00\x03b a"))
@@ -178,7 +178,7 @@ func ExampleApp_Generate() {
 	// Output: [1 2 4 8 16]
 }
 
-// What a sink got, before and after its encoder.
+// The messages of a sink, before and after its encoder.
 func ExampleMessages() {
 	app := wallarootest.New(t, counting())
 	app.Send("Lines", "a b")
@@ -189,7 +189,7 @@ func ExampleMessages() {
 	// "a 1\n"
 }
 
-// A message on which a step fails is put aside. The state of its key stays as it was.
+// A message on which a step fails becomes a dead letter. The state of its key is not changed.
 func ExampleApp_DeadLetters() {
 	app := wallarootest.New(t, counting())
 	app.Send("Lines", "a", "a 7 a")
@@ -200,7 +200,7 @@ func ExampleApp_DeadLetters() {
 	// Output: [a 1 a 2 a 3]
 }
 
-// With the policy "fail" a message on which a step fails stops the application, and nothing of its micro-batch is published.
+// With the policy "fail", a message on which a step fails stops the application, and no output of its micro-batch is published.
 func ExampleApp_Failure() {
 	app := wallarootest.New(t, counting().OnError("fail"))
 	app.Send("Lines", "a")
@@ -209,7 +209,7 @@ func ExampleApp_Failure() {
 	// Output: R611 the query stopped; C501 count: no word [a 1]
 }
 
-// Lists are shown with a mark where they differ first.
+// Lists are shown with a mark at the first difference.
 func ExampleEqual() {
 	wallarootest.Equal(t, []string{"a 1", "b 1"}, []string{"a 1", "a 2"})
 	// Output:

@@ -15,8 +15,8 @@ type generated struct {
 	hasEnded bool
 }
 
-// Generate lets a generator source make its next messages, each from the one before, and runs all that follows from them. There
-// are fewer when the source ends. A source that is not a generator, or one that fails, fails the test.
+// Generate lets a generator source make its next messages, each from the previous message, and processes them. There are fewer
+// messages if the source ends. The test fails if the source is not a generator, or fails.
 func (a *App) Generate(source string, count int) {
 	a.t.Helper()
 	a.goesOn("Generate")

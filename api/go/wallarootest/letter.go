@@ -14,28 +14,28 @@ import (
 
 const failPolicy = "fail"
 
-// DeadLetter is a message that was put aside, since a step failed on it.
+// DeadLetter is a message on which a step, source or sink failed.
 type DeadLetter struct {
 	// Step is the name of the step, source or sink.
 	Step string
-	// Code says what went wrong, such as C501: the step panicked or returned an error.
+	// Code is the code of the error, such as C501: the step panicked or returned an error.
 	Code string
-	// Reason is what the error or panic says.
+	// Reason is the text of the error or panic.
 	Reason string
 	// Input shows the message at the step as a text, at most 200 characters long.
 	Input string
-	// Key is the message's key, where the step has state.
+	// Key is the message's key, if the step has state.
 	Key string
-	// Message is the number of the message of a source that Input was made of: all that was sent, in order, from 0.
+	// Message is the number of the source message from which Input derives: all sent messages are numbered in order, from 0.
 	Message int
 }
 
-// letters are the dead letters of a run, and the use of them by the test.
+// letters are the dead letters of a run; they record which of them the test has asked for.
 type letters struct {
 	all      []*pb.DeadLetter
-	seen     int   // how many of them the test has looked at
-	stopped  error // why the application has stopped
-	isLooked bool  // whether the test has looked at that
+	seen     int   // how many of them the test has asked for
+	stopped  error // the error that stopped the application
+	isLooked bool  // whether the test has asked for this error, or was ended by it
 }
 
 // DeadLetters returns the dead letters since the beginning.
@@ -54,8 +54,8 @@ func (a *App) DeadLetters() []DeadLetter {
 }
 
 // Failure returns why the application has stopped: a step whose policy is "fail" (OnError) failed on a message (R611). Nothing of
-// that message's micro-batch was published. It returns nil while the application goes on. A test whose application stops must
-// call it, and can send no more.
+// that message's micro-batch was published. Failure returns nil while the application runs. A test whose application stops must
+// call Failure, and cannot send further messages.
 func (a *App) Failure() error {
 	a.t.Helper()
 	a.flush()
@@ -63,7 +63,7 @@ func (a *App) Failure() error {
 	return a.letters.stopped
 }
 
-// bury files the dead letters of a micro-batch. It returns false when one of them stops the application.
+// bury stores the dead letters of a micro-batch. It returns false if one of them stops the application.
 func (a *App) bury(messages []memory.Message) bool {
 	a.t.Helper()
 	var found []*pb.DeadLetter
@@ -92,7 +92,7 @@ func (a *App) bury(messages []memory.Message) bool {
 	return false
 }
 
-// policyOf returns the policy of a part, or else the application, for messages on which it fails.
+// policyOf returns the error policy of a part, or the application's policy if the part has none.
 func (a *App) policyOf(path string) string {
 	policies := map[string]string{}
 	for source := range a.declared.Sources() {
@@ -110,7 +110,7 @@ func (a *App) policyOf(path string) string {
 	return a.declared.OnError
 }
 
-// goesOn fails the test when the application has stopped.
+// goesOn fails the test if the application has stopped.
 func (a *App) goesOn(method string) {
 	a.t.Helper()
 	if a.letters.stopped != nil {
@@ -119,7 +119,7 @@ func (a *App) goesOn(method string) {
 	}
 }
 
-// close fails a test that did not look at its dead letters. One that has failed shows all of them.
+// close fails a test that did not ask for its dead letters. A test that has failed logs all its dead letters.
 func (l *letters) close(t T) {
 	t.Helper()
 	report, unseen := t.Errorf, l.all[l.seen:]

@@ -34,7 +34,7 @@ func (a *App) source(name string) *declaration.Source {
 	return nil
 }
 
-// sink finds the path of a sink; empty: there is none, and the test has failed.
+// sink returns the path of a sink; it is empty if there is no such sink, and the test has failed.
 func (a *App) sink(name string) string {
 	a.t.Helper()
 	var names []named
@@ -47,7 +47,7 @@ func (a *App) sink(name string) string {
 	return ""
 }
 
-// find returns the position of the only part with a name; else the test fails, and it is -1.
+// find returns the position of the only part with a name; otherwise the test fails, and find returns -1.
 func (a *App) find(what, name string, all []named) int {
 	a.t.Helper()
 	at, count := -1, 0
@@ -74,7 +74,7 @@ func (a *App) find(what, name string, all []named) int {
 	return -1
 }
 
-// placeOf returns the address or topic of a source or sink, empty where it has none.
+// placeOf returns the address or topic of a source or sink; it is empty if there is none.
 func placeOf(edge topology.Edge) string {
 	switch of := edge.(type) {
 	case *topology.TCP:

@@ -18,7 +18,7 @@ type output struct {
 
 func inOrder(a, b memory.Message) int { return cmp.Compare(a.Sequence, b.Sequence) }
 
-// publish files the output of a micro-batch under the paths of the sinks.
+// publish stores the output of a micro-batch by the paths of the sinks.
 func (a *App) publish(messages []memory.Message) {
 	paths := map[uint16]string{}
 	for sink := range a.declared.Sinks() {
@@ -45,8 +45,8 @@ func (a *App) of(sink string) []output {
 	return a.outputs[a.sink(sink)]
 }
 
-// Lines returns the records of a sink since the beginning, as texts without the line breaks at their ends. The sink is named as a
-// source is in Send; that of a *stream.Application has the application's name.
+// Lines returns the records of a sink since the beginning, as texts without the line breaks at their ends. The sink is named like a
+// source in Send; a sink of a *stream.Application has the application's name.
 func (a *App) Lines(sink string) []string {
 	a.t.Helper()
 	lines := []string{}
@@ -56,8 +56,8 @@ func (a *App) Lines(sink string) []string {
 	return lines
 }
 
-// Records returns the records of a sink since the beginning as the encoder made them: the bytes of a message in Value, framing
-// included; of a record of Kafka or Spark its key and partition too.
+// Records returns the records of a sink since the beginning, as the encoder returned them: Value has the bytes of a message with the
+// framing; records of Kafka or Spark have key and partition, too.
 func (a *App) Records(sink string) []stream.Record {
 	a.t.Helper()
 	records := []stream.Record{}
@@ -67,8 +67,8 @@ func (a *App) Records(sink string) []stream.Record {
 	return records
 }
 
-// Messages returns the messages of a sink since the beginning, before the encoder made bytes of them. Messages for which it made none
-// are left out. A message of another type than M fails the test.
+// Messages returns the messages of a sink since the beginning, before they were encoded. Messages for which the encoder returned no
+// bytes are left out. A message whose type is not M fails the test.
 func Messages[M any](a *App, sink string) []M {
 	a.t.Helper()
 	messages := []M{}

@@ -13,7 +13,7 @@ func takesRecords(source *declaration.Source) bool {
 	return is && edge.Content == topology.Record
 }
 
-// recordOf returns the record that a message stands for at a source of whole records.
+// recordOf turns a message for a source of whole records into a record.
 func recordOf(message any) (record stream.KafkaRecord, is bool) {
 	switch m := message.(type) {
 	case stream.KafkaRecord:
@@ -32,7 +32,7 @@ func recordOf(message any) (record stream.KafkaRecord, is bool) {
 	return stream.KafkaRecord{Value: payload}, is
 }
 
-// addRecord adds a record as if Kafka had given it: with topic, partition, offset and time.
+// addRecord adds a record with the properties that Kafka gives: topic, partition, offset and time.
 func (w *writer) addRecord(record stream.KafkaRecord) bool {
 	w.app.t.Helper()
 	if record.Topic == "" {

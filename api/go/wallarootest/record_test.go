@@ -11,7 +11,7 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// drawnRecord returns a record of which anything may be missing.
+// drawnRecord returns a record with drawn parts; key, values and headers may be missing.
 func drawnRecord(draw *rand.Rand) stream.KafkaRecord {
 	bytes := func() []byte {
 		if draw.IntN(4) == 0 {
@@ -33,7 +33,7 @@ func drawnRecord(draw *rand.Rand) stream.KafkaRecord {
 	return record
 }
 
-// whole declares an application that passes records on, through a state of each key: the record before.
+// whole declares an application that emits, for each record, the previous record of its key.
 func whole() *stream.Application {
 	app := stream.New("Whole")
 	topic := stream.Kafka{Topic: "in", Brokers: []string{"127.0.0.1:9092"}, Table: true, Create: &stream.TopicCreation{Partitions: 2}}

@@ -26,7 +26,7 @@ func (*printer) Errorf(format string, args ...any) {
 
 func (p *printer) Fatalf(format string, args ...any) { p.Errorf(format, args...) }
 
-// recorder is the T of a test that is to fail.
+// recorder is the T of a test that must fail.
 type recorder struct {
 	said   []string
 	logged []string
@@ -44,7 +44,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	panic(r)
 }
 
-// failing runs a test and returns what it said.
+// failing runs a test and records its messages.
 func failing(test func(t wallarootest.T)) *recorder {
 	r := &recorder{}
 	func() {
@@ -61,7 +61,7 @@ func failing(test func(t wallarootest.T)) *recorder {
 	return r
 }
 
-// expectSaid fails unless a test failed and said all of some texts.
+// expectSaid fails unless the recorded test has failed with all of some texts.
 func expectSaid(t *testing.T, r *recorder, texts ...string) {
 	t.Helper()
 	said := strings.Join(r.said, "\n")

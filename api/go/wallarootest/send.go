@@ -12,20 +12,20 @@ import (
 	"wallarooapi/stream"
 )
 
-// Send sends messages to a source, whatever its kind, and runs all that follows from them. The source is named by its name, its path
-// in the topology (such as "0/sources/1"), its address or its topic.
+// Send sends messages to a source of any kind, and processes them. The source is given by its name, its path in the topology (such
+// as "0/sources/1"), its address or its topic.
 //
 // A message is one of these:
-//   - a string or []byte: the payload of a message, without the header of the framing; the source's decoder makes the message of it;
-//   - a stream.Record: a payload with key, time and headers, for a source of Kafka, Spark or a connector; a zero time is the test's,
-//     and a nil value is none (a tombstone);
+//   - a string or []byte: the payload of a message, without the header of the framing, for the source's decoder;
+//   - a stream.Record: a payload with key, time and headers, for a source of Kafka, Spark or a connector; a zero time means the test's
+//     time, and a nil value means a tombstone;
 //   - a stream.KafkaRecord, for a source of whole records: topic, time, partition and offset may be left out; strings, []byte and
 //     stream.Record become such records there;
-//   - for a source of rows, such as stream.DataFrameSource, a struct of their type: its row as Spark gives it. A string is a row's JSON. The column
-//     that Timestamp names, a time or milliseconds, is the time of the message;
-//   - anything else: the message itself, past the decoder. It is written and read back, so it must have bytes.
+//   - for a source of rows, such as stream.DataFrameSource, a struct of the rows' type, or a string with the JSON of a row. The column
+//     that Timestamp names has the time of the message, as a time or in milliseconds;
+//   - any other value: the message itself, which bypasses the decoder. It is written and read back, so it must be serializable.
 //
-// The messages of a generator have no decoder: all of them are of the last kind, strings too.
+// A generator has no decoder: all its messages are of the last kind, strings too.
 func (a *App) Send(source string, messages ...any) {
 	a.t.Helper()
 	a.goesOn("Send")
@@ -43,8 +43,8 @@ func (a *App) Send(source string, messages ...any) {
 	a.take(writer.frames...)
 }
 
-// SendWire sends bytes to a TCP source as they come over the network, headers of the framing included. They must end with a whole
-// message. This tests a decoder's HeaderLength and PayloadLength too.
+// SendWire sends bytes to a TCP source as they arrive over the network, with the headers of the framing. They must end with a whole
+// message. This also tests a decoder's HeaderLength and PayloadLength.
 func (a *App) SendWire(source string, data []byte) {
 	a.t.Helper()
 	a.goesOn("SendWire")
@@ -74,7 +74,7 @@ func (a *App) SendWire(source string, data []byte) {
 	a.takeWritten(source, written, err)
 }
 
-// takeWritten takes the frame of messages of a source, unless it could not be written.
+// takeWritten processes the frame of a source's messages; it fails the test if the frame could not be written.
 func (a *App) takeWritten(source string, written []byte, err error) {
 	a.t.Helper()
 	if err != nil {
@@ -84,16 +84,16 @@ func (a *App) takeWritten(source string, written []byte, err error) {
 	a.take(written)
 }
 
-// writer makes frames of messages of one source. Payloads and messages past the decoder stand in frames of their own.
+// writer makes frames from messages of one source. Payloads, and messages that bypass the decoder, are in separate frames.
 type writer struct {
 	app      *App
 	source   *declaration.Source
 	frames   [][]byte
 	arrivals []memory.Arrival
-	encoder  *codec.Encoder // of the messages of the frame under way; nil: they are payloads
+	encoder  *codec.Encoder // for the messages of the present frame; nil if they are payloads
 }
 
-// add adds a message; one that the source cannot have fails the test.
+// add adds a message; it fails the test if the source cannot have such a message.
 func (w *writer) add(message any) bool {
 	t := w.app.t
 	t.Helper()
@@ -134,7 +134,7 @@ func (w *writer) add(message any) bool {
 	return w.drawn()
 }
 
-// drawn ends a frame now and then where the test draws.
+// drawn ends frames at random with Vary.
 func (w *writer) drawn() bool {
 	w.app.t.Helper()
 	if w.app.draw != nil && w.app.draw.IntN(3) == 0 {
@@ -143,7 +143,7 @@ func (w *writer) drawn() bool {
 	return true
 }
 
-// begin begins another frame where the next message cannot stand in the one under way.
+// begin begins another frame if the next message cannot be in the present frame.
 func (w *writer) begin(pastDecoder bool) {
 	w.app.t.Helper()
 	if pastDecoder == (w.encoder != nil) {
@@ -176,7 +176,7 @@ func arrivalOf(record stream.Record, nowMs int64) memory.Arrival {
 	return arrival
 }
 
-// encode writes a message that goes past the decoder.
+// encode writes a message that bypasses the decoder.
 func (w *writer) encode(message any) (value []byte, ok bool) {
 	t, expected := w.app.t, w.source.Output
 	t.Helper()
@@ -196,7 +196,7 @@ func (w *writer) encode(message any) (value []byte, ok bool) {
 	return value, true
 }
 
-// end closes the frame under way.
+// end closes the present frame.
 func (w *writer) end() {
 	w.app.t.Helper()
 	encoding := byte(frame.Plain)

@@ -9,9 +9,9 @@ import (
 	"wallarooapi/stream"
 )
 
-// State returns the state of a key: its persisted form. The state is named as the application names it; in a
-// *stream.Application it has the name of its step. S is the type of the state, or what it points to. A key without state fails the
-// test, as does the state of a window, which is not a value of the program's.
+// State returns the persisted state of a key. The state has the name that the application gives it; in a *stream.Application, this is
+// the name of its step. S is the type of the state, or the type to which it points. The test fails if the key has no state, or if the
+// state is of a window, which is not a value of the program.
 func State[S any, K stream.Key](a *App, state string, key K) (value S) {
 	a.t.Helper()
 	a.flush()

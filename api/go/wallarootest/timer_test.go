@@ -14,7 +14,7 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// ordering has the commands "key command" of keys: "close N" sets a timer N seconds later, and others.
+// ordering declares an application for commands "KEY COMMAND": "close N" sets a timer N seconds later; there are others.
 func ordering(isEvent bool, options ...stream.StateOption) *stream.Application {
 	app := stream.New("Orders")
 	source := textSource()
@@ -149,7 +149,7 @@ func TestTimersOutsideOfTimedFunctionsFail(t *testing.T) {
 	wallarootest.Equal(t, run.DeadLetters()[0].Reason, "Now was called outside of the functions of a state step with TTL or OnTimer")
 }
 
-// What is drawn in a cluster makes no difference to a key, and it makes none in how many steps time advances.
+// Results of a key depend neither on the drawn behaviour of a cluster, nor on the number of steps in which time advances.
 func TestDrawnTimersDoNotDependOnHowTheyRun(t *testing.T) {
 	for seed := range uint64(25) {
 		var first []string

@@ -9,7 +9,7 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// reference holds what must come of messages and visits of the application of keeping.
+// reference has the expected results of messages and visits for the application of keeping.
 type reference struct {
 	values  map[string]string
 	shown   []string

@@ -43,7 +43,7 @@ func keeping() *stream.Application {
 	return app
 }
 
-// sorted puts what visitors of several buckets gave into an order.
+// sorted sorts lines, because visitors of several buckets emit them in any order.
 func sorted(lines []string) []string {
 	slices.Sort(lines)
 	return lines

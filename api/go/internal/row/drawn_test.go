@@ -24,7 +24,7 @@ var scalarTypes = []reflect.Type{
 // drawn draws types, and values of them.
 type drawn struct{ *rand.Rand }
 
-// columnType draws the type of a column, with the tag for it; empty: none.
+// columnType draws the type of a column and its tag, which may be empty.
 func (d drawn) columnType(depth int) (reflect.Type, string) {
 	choice := d.IntN(8)
 	if depth == 0 && choice < 4 {
@@ -67,7 +67,7 @@ func (d drawn) structType(depth int) reflect.Type {
 	var fields []reflect.StructField
 	count := 1 + d.IntN(5)
 	if d.IntN(20) == 0 {
-		count = 70 // more than are noted on the stack
+		count = 70 // more columns than readStruct notes on the stack
 	}
 	for i := range count {
 		of, tag := d.columnType(depth)
@@ -77,7 +77,7 @@ func (d drawn) structType(depth int) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-// fill draws a value as a row can have it.
+// fill draws a value that a row can have.
 func (d drawn) fill(v reflect.Value, tag string) {
 	switch v.Interface().(type) {
 	case time.Time:
@@ -127,7 +127,7 @@ func (d drawn) fill(v reflect.Value, tag string) {
 
 func (d drawn) fields(v reflect.Value) {
 	for i := range v.NumField() {
-		// Embedded structs of the types above have no columns but trade's, whose Note hides another.
+		// Of the embedded structs only trade's base has a column, its ID: trade's own Note hides the other.
 		if field := v.Type().Field(i); field.Tag.Get("json") != "-" && (field.IsExported() || field.Anonymous) && field.Name != "base" {
 			d.fill(v.Field(i), field.Tag.Get("spark"))
 		} else if field.Name == "base" {
@@ -136,7 +136,7 @@ func (d drawn) fields(v reflect.Value) {
 	}
 }
 
-// same is reflect.DeepEqual, but that a float is the same as another with its bits.
+// same is reflect.DeepEqual, except that floats are the same if their bits are, or if both are NaN.
 func same(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.Float32, reflect.Float64:
@@ -193,7 +193,7 @@ func TestRowsComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// spoil changes bytes of a row: what is read nonetheless is JSON, and is written as a row.
+// spoil changes bytes of a row. If they can still be read, they are JSON, and the value can be written as a row.
 func (d drawn) spoil(t *testing.T, rows *row.Rows, of reflect.Type, written []byte) {
 	for range 5 {
 		spoiled := append([]byte{}, written...)

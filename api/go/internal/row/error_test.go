@@ -117,7 +117,7 @@ func TestNilsOfColumnsWithoutNull(t *testing.T) {
 	}
 }
 
-// plain has no columns for which a row has another form than encoding/json.
+// plain has only columns with the same form in a row as in encoding/json.
 type plain struct {
 	Text  string             `json:"text"`
 	Long  *int64             `json:"long"`
@@ -127,7 +127,7 @@ type plain struct {
 	Data  []byte             `json:"data"`
 }
 
-// What is read is JSON, and read as encoding/json has it.
+// FuzzDecode checks that everything that can be read is JSON, and that encoding/json reads the same values.
 func FuzzDecode(f *testing.F) {
 	for _, text := range []string{
 		`{"text":"a","long":null,"float":1.5e3,"names":["\u00e9",""],"map":{"a":1},"data":"AQI="}`, `{"text":"\ud83d\ude00","x":[{},null]}`,

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// candidate is a field that may be a column: one that lies deeper, or without a tag, gives way to another of its name.
+// candidate is a field that may be a column, unless another field of its name is less deep, or has a tag.
 type candidate struct {
 	field    reflect.StructField
 	name     string
@@ -47,7 +47,7 @@ func (c *compiler) structure(t reflect.Type, at string) *form {
 	return made
 }
 
-// candidates returns the fields of a struct, with those of the structs that it embeds in their places.
+// candidates returns the fields of a struct, with the fields of embedded structs in the places of these structs.
 func (c *compiler) candidates(t reflect.Type, at string, index []int) (all []candidate) {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -77,8 +77,8 @@ func (c *compiler) candidates(t reflect.Type, at string, index []int) (all []can
 	return all
 }
 
-// chosen returns the fields that are columns, as encoding/json has it: of several with one name the least deep one, and at one depth
-// the one with a tag.
+// chosen returns the fields that are columns, by the rules of encoding/json: among fields of one name the least deep, and at one
+// depth the field with a tag.
 func (c *compiler) chosen(all []candidate) (columns []candidate) {
 	byName := map[string][]candidate{}
 	for _, each := range all {

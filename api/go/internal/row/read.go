@@ -30,7 +30,7 @@ func (r *Rows) Decode(data []byte, into reflect.Value) error {
 	return nil
 }
 
-// reader is a place in a JSON text that is UTF-8.
+// reader is a position in a JSON text, which is UTF-8.
 type reader struct {
 	data []byte
 	at   int
@@ -42,7 +42,7 @@ func (r *reader) space() {
 	}
 }
 
-// peek returns the byte at hand, 0 at the end.
+// peek returns the next byte, 0 at the end.
 func (r *reader) peek() byte {
 	if r.at < len(r.data) {
 		return r.data[r.at]
@@ -50,7 +50,7 @@ func (r *reader) peek() byte {
 	return 0
 }
 
-// takes goes past a byte, with the space on both sides, where that is next.
+// takes skips a byte, with the space before and after it, if this byte is next, and reports that.
 func (r *reader) takes(c byte) bool {
 	r.space()
 	if r.peek() != c {
@@ -61,7 +61,7 @@ func (r *reader) takes(c byte) bool {
 	return true
 }
 
-// word goes past a word that is next: null, true or false.
+// word skips null, true or false if this word is next, and reports that.
 func (r *reader) word(word string) bool {
 	if !bytes.HasPrefix(r.data[r.at:], []byte(word)) {
 		return false
@@ -70,7 +70,7 @@ func (r *reader) word(word string) bool {
 	return true
 }
 
-// wants says that another value is next than the form has.
+// wants returns the error that the next value does not fit the form.
 func (r *reader) wants(f *form) error {
 	if r.peek() == 'n' && r.word("null") {
 		return &Error{"", "is null; only the type *" + f.goType.String() + " takes null"}
@@ -78,7 +78,7 @@ func (r *reader) wants(f *form) error {
 	return &Error{"", "is " + r.shown() + "; expected " + diagnostic.Cut(f.sql, 2*mostShown)}
 }
 
-// shown returns the value that is next as errors show it.
+// shown returns the next value in the form for errors.
 func (r *reader) shown() string {
 	if r.at >= len(r.data) {
 		return "cut"
@@ -107,7 +107,7 @@ func (r *reader) text() (string, error) {
 	return text, nil
 }
 
-// quoted goes past a string. It returns the text between the quotes where that is plain, else the string with its quotes.
+// quoted skips a string. It returns the text between the quotes if that has no escapes, otherwise the string with its quotes.
 func (r *reader) quoted() (text []byte, isPlain bool, err error) {
 	if r.peek() != '"' {
 		return nil, false, &Error{"", "is not JSON at " + r.shownRest()}
@@ -139,7 +139,7 @@ func (r *reader) shownRest() string {
 	return diagnostic.Cut(string(r.data[r.at:]), mostShown)
 }
 
-// number goes past a number; it returns none where there is none.
+// number skips a number and returns it; it returns nil if there is no number.
 func (r *reader) number() []byte {
 	from := r.at
 	at := from
@@ -171,7 +171,7 @@ func (r *reader) number() []byte {
 	return r.data[from:at]
 }
 
-// skip goes past a value of any kind.
+// skip skips a value of any kind, and returns it.
 func (r *reader) skip() ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(r.data[r.at:]))
 	var value json.RawMessage

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// mostOnStack is the number of columns that are noted without an allocation.
+// mostOnStack is the number of columns that readStruct notes without an allocation.
 const mostOnStack = 64
 
 // special are the floats that JSON has no numbers for.
 var special = map[string]float64{"NaN": math.NaN(), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1)}
 
-// readStruct reads all columns; members that are none are passed over. They come in the order of the columns as a rule.
+// readStruct reads all columns, and skips members that are not columns. Members are usually in the order of the columns.
 func readStruct(f *form, r *reader, into reflect.Value) error {
 	var noted [mostOnStack]bool
 	seen := noted[:]
@@ -55,7 +55,7 @@ func readStruct(f *form, r *reader, into reflect.Value) error {
 	return nil
 }
 
-// find returns the position of a column, -1 where there is none; case does not count.
+// find returns the position of a column, or -1 if there is none; it ignores case.
 func (f *form) find(name string) int {
 	if at, has := f.byName[strings.ToLower(name)]; has {
 		return at
@@ -133,7 +133,7 @@ func readDecimal(f *form, r *reader, into reflect.Value) error {
 	return nil
 }
 
-// textOf reads a text that read makes a value of.
+// textOf reads a text, and turns it into a value with read.
 func textOf[V any](f *form, r *reader, read func(text string) (V, error)) (value V, err error) {
 	if r.peek() != '"' {
 		return value, r.wants(f)
@@ -198,7 +198,7 @@ func parseTime(text string) (time.Time, error) {
 
 func isMidnight(at time.Time) bool { return at.Equal(at.Truncate(24 * time.Hour)) }
 
-// hasYear reports whether a time lies in the years that Spark has.
+// hasYear reports whether a time is in the years that Spark supports.
 func hasYear(at time.Time) bool { return at.Year() >= 1 && at.Year() <= 9999 }
 
 // isNumber reports whether a text is a number of JSON.

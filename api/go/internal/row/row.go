@@ -1,5 +1,5 @@
-// Package row turns structs into rows of Spark and back: a row is one JSON object with all columns. The form of each column follows
-// from the type of its field, once, when the application is declared.
+// Package row turns structs into rows of Spark and back: a row is one JSON object with all columns. The form of each column is
+// determined once, from the type of its field, when the application is declared.
 package row
 
 import (
@@ -12,7 +12,7 @@ import (
 // Rows reads and writes rows of one struct type. It is safe for use by several goroutines.
 type Rows struct{ form *form }
 
-// Fault is a property of a type that no column can have.
+// Fault describes why a type cannot be a row or a column.
 type Fault struct {
 	Field    string // TYPE.FIELD, or the type itself
 	Actual   string
@@ -27,21 +27,21 @@ type form struct {
 	nullable bool
 	read     func(f *form, r *reader, into reflect.Value) error
 	write    func(f *form, out []byte, value reflect.Value) ([]byte, error)
-	item     *form    // of a pointer, a slice or a map
-	columns  []column // of a struct
+	item     *form    // form of the elements of a pointer, a slice or a map
+	columns  []column // columns of a struct
 	byName   map[string]int
-	bits     int // of a number
-	digits   int // of a DECIMAL
-	scale    int // digits after its point
+	bits     int // size of a number
+	digits   int // number of digits of a DECIMAL
+	scale    int // number of these digits after the point
 }
 
 type column struct {
 	name  string
-	index []int // of the field
+	index []int // index of the field
 	*form
 }
 
-// Of makes the rows of a struct type, or states all its faults.
+// Of returns the rows of a struct type, or all faults of the type.
 func Of(t reflect.Type) (*Rows, []Fault) {
 	if t.Kind() != reflect.Struct || t == timeType {
 		return nil, []Fault{{"T", t.String(), "a struct whose fields are the columns", "pass a struct, e.g. type Order struct { User string }"}}
@@ -54,10 +54,10 @@ func Of(t reflect.Type) (*Rows, []Fault) {
 	return &Rows{made}, nil
 }
 
-// Schema returns the columns as Spark's DDL.
+// Schema returns the columns in Spark's DDL.
 func (r *Rows) Schema() string { return ddl(r.form.columns, " ") }
 
-// Append appends the JSON of a row. After an error out is as it was.
+// Append appends the JSON of a row. After an error, out is unchanged.
 func (r *Rows) Append(out []byte, value reflect.Value) ([]byte, error) {
 	made, err := r.form.write(r.form, out, value)
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *Rows) Append(out []byte, value reflect.Value) ([]byte, error) {
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// ddl lists columns; after the name of a struct's member there is a colon.
+// ddl lists columns, with between after each name; for the members of a struct this has a colon.
 func ddl(columns []column, between string) string {
 	texts := make([]string, len(columns))
 	for i, c := range columns {
@@ -86,7 +86,7 @@ func ddl(columns []column, between string) string {
 
 // Error describes the fault of a column of a row.
 type Error struct {
-	Column string // as user, items[0].price or prices["a"]; empty: the row
+	Column string // such as user, items[0].price or prices["a"]; empty for the row itself
 	Reason string
 }
 

@@ -117,7 +117,7 @@ func writeDecimal(f *form, out []byte, value reflect.Value) ([]byte, error) {
 	return append(out, number...), nil
 }
 
-// fits says whether a decimal of so many digits, some of them after the point, is equal to a number of JSON.
+// fits reports whether a DECIMAL with these digits, scale of them after the point, can hold a number of JSON without rounding.
 func fits(number string, digits, scale int) bool {
 	mantissa, exponent, hasExponent := strings.Cut(strings.ToLower(strings.TrimPrefix(number, "-")), "e")
 	whole, fraction, _ := strings.Cut(mantissa, ".")
