@@ -12,19 +12,19 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.worker.WorkerHome;
 
 /**
- * What a query to which an application is applied keeps of the program in its checkpoint, next to the states: a program
- * that is changed must be able to read them.
+ * The facts about a program that a query with an applied application keeps in its checkpoint, next to the states: a
+ * changed program must be able to read these states.
  *
- * <p>Nobody but a task knows which checkpoint it is. Which changes are refused is for {@code plan/kept.py} to say.
+ * <p>Only a task knows the checkpoint. {@code plan/kept.py} decides which changes are refused.
  */
 record KeptFacts(Settings settings, int level) {
     /**
-     * Compares with the facts that the partition keeps, and notes new ones.
+     * Compares the present facts with the facts in the partition's store, and stores them there if they differ.
      *
-     * @throws OperatorFailure R716, something has changed that the states depend on, or Spark has other partitions
+     * @throws OperatorFailure R716 if something has changed on which the states depend, or the number of partitions
      */
     void check(SparkBucketStore store) {
-        // A task may be of a union of operators, or have several partitions of one: it has another number of its own.
+        // A task may be of a union of operators, or have several partitions of one, so its own number may differ.
         String partitions = TaskContext.get().getLocalProperty(Attempt.STORES);
         if (!String.valueOf(settings.targets().size()).equals(partitions)) {
             throw refused("spark.sql.shuffle.partitions was " + settings.targets().size() + " when `apply` was called; it has "

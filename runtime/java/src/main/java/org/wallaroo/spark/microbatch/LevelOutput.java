@@ -15,12 +15,12 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Sends the outputs of a task into rows for the next level, or from the last level into staged files.
+ * Turns the outputs of a task into rows for the next level, or, at the last level, into staged files.
  *
- * <p>If the application is applied, the last level makes rows, too, one for each frame.
+ * <p>If the application is applied, the last level also makes rows, one for each frame.
  */
 final class LevelOutput {
-    private static final int PLACE_BITS = 40; // after which numbers of rows begin
+    private static final int PLACE_BITS = 40; // a row's number has its place above these bits
     private final Attempt attempt;
     private final ShuffleRow.Maker maker;
     private final TaskAccount account;
@@ -40,7 +40,7 @@ final class LevelOutput {
     /**
      * Makes the output.
      *
-     * @param isOfTable whether the rows precede all others of a micro-batch
+     * @param isOfTable whether the rows precede all other rows of a micro-batch
      */
     LevelOutput(Settings settings, int level, Attempt attempt, TaskAccount account, boolean isOfTable) {
         this.controlsPrecede = settings.controlsPrecede();
@@ -56,12 +56,12 @@ final class LevelOutput {
         this.files = isLast && !yieldsFrames ? Staging.of(settings, attempt) : null;
     }
 
-    /** Takes outputs of stages; returns the rows that they become. */
+    /** Processes outputs of stages; returns their rows. */
     List<byte[]> take(List<JournalRow.Item> items) {
         return take(items, 0);
     }
 
-    /** Does the same; rows that Spark reads for an applied application have a place among those of one sequence. */
+    /** Does the same for a row; in an applied application it has a place among the rows with its sequence. */
     List<byte[]> take(JournalRow row) {
         return take(row.items(), isApplied ? row.place().offset() : 0);
     }
@@ -84,7 +84,7 @@ final class LevelOutput {
 
     /** Takes a row of an earlier level that this level does not run; returns the rows that it becomes. */
     List<byte[]> pass(ShuffleRow row) {
-        if (yieldsFrames) { // Spark moves the rows, and nobody compares accounts
+        if (yieldsFrames) { // rows go to the user's query, and no accounts are compared
             return row.kind() == ShuffleRow.Kind.ACCOUNT ? List.of() : List.of(row.payload());
         }
         if (files != null && row.kind() == ShuffleRow.Kind.ACCOUNT) {
@@ -130,10 +130,10 @@ final class LevelOutput {
     }
 
     private ShuffleRow row(JournalRow.Item item, long place) {
-        int bucket = item.bucket() < 0 ? item.port() : item.bucket(); // what has none keeps together by port
+        int bucket = item.bucket() < 0 ? item.port() : item.bucket(); // outputs without a bucket are grouped by port
         ShuffleRow.Kind kind = item.bucket() < 0 ? ShuffleRow.Kind.DONE : ShuffleRow.Kind.DATA;
         long number = numbers.merge(item.origin(), 1L, Long::sum) + (isOfTable ? Long.MIN_VALUE : place << PLACE_BITS);
-        int origin = isOfTable ? Integer.MIN_VALUE + 1 + item.origin() : item.origin(); // -1: the first stage
+        int origin = isOfTable ? Integer.MIN_VALUE + 1 + item.origin() : item.origin(); // the first stage has -1
         ShuffleRow row = new ShuffleRow(targets.get(bucket % targets.size()), kind, item.bucket(), origin, number,
                 maker, item.frame());
         account.made(bucket, row);

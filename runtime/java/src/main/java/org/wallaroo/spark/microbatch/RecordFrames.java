@@ -20,16 +20,16 @@ import wallaroo.record.v1.RecordOuterClass.Record;
 /**
  * Packs the rows of one partition of a source that Spark reads into frames, in order.
  *
- * <p>Their columns are sequence (null: numbered here), key, value, timestamp_ms and headers; of a topic also partition
- * and offset. Rows in an order have the place of their value as sequence, null that of null, which is first. A frame has
- * messages of one {@link #place}: sequences alone have no room for null and all of 64 bits before the ticks.
+ * <p>The columns are sequence (null: numbered here), key, value, timestamp_ms and headers; for a topic also partition
+ * and offset. If rows are ordered, the sequence is the position of the value, and null precedes all values. A frame has
+ * messages of one {@link #place}, since sequences cannot express null and all 64-bit values before the ticks.
  */
 final class RecordFrames implements Iterator<byte[]> {
     static final int FRAME_BYTES = 512 << 10;
     static final int FRAME_MESSAGES = 8192;
     private static final int MOST_NAME_BYTES = 65_535; // of a header
     private static final byte[] NONE = {};
-    private static final int MESSAGE_BYTES = 32; // about what a message costs besides its contents
+    private static final int MESSAGE_BYTES = 32; // approximate size of a message without its contents
 
     private final RecordSource source;
     private final Iterator<Row> rows;
@@ -37,8 +37,8 @@ final class RecordFrames implements Iterator<byte[]> {
     private final boolean isOrdered;
     private final long last;
     private final TreeMap<Long, FrameWriter> begun = new TreeMap<>(); // by place
-    private long bytes; // of these
-    private boolean isEnding; // all of these
+    private long bytes; // size of the messages in these frames
+    private boolean isEnding; // whether all these frames are returned before another row is read
     private long place;
     private long following;
     private int partition = -1;
@@ -49,11 +49,11 @@ final class RecordFrames implements Iterator<byte[]> {
     /**
      * Makes the frames.
      *
-     * @param batch number of the micro-batch; numbers messages of sources that do not number them
-     * @param account counts them
-     * @param isOrdered whether they have the order of a column
-     * @param last the last sequence of a message: larger ones become it, with a place of their own
-     * @param letters takes what a message that is too large is; null: it ends the query
+     * @param batch number of the micro-batch, from which messages get numbers if their source does not number them
+     * @param account counts the messages
+     * @param isOrdered whether the rows have the order of a column
+     * @param last the last sequence of a message: larger sequences become this one, with a separate place
+     * @param letters takes the dead letter of a message that is too large; null if such a message ends the query
      */
     RecordFrames(
             RecordSource source, Iterator<Row> rows, long batch, TaskAccount account, boolean isOrdered, long last,
@@ -79,7 +79,7 @@ final class RecordFrames implements Iterator<byte[]> {
         return place;
     }
 
-    /** Returns the partition of the topic that was read last; -1: none was. */
+    /** Returns the partition of the topic that was read last; -1 if no row was read. */
     int partition() {
         return partition;
     }

@@ -30,7 +30,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
     /**
      * Makes the task.
      *
-     * @param number of the source in the list of sources that Spark reads
+     * @param number number of the source in the list of sources that Spark reads
      */
     RecordTask(Settings settings, int number) {
         this.settings = settings;
@@ -66,7 +66,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         return isApplied ? new WithLetters(made, letters, output) : made;
     }
 
-    /** The rows of a level, and dead letters of messages that did not enter it, each soon after it was made. */
+    /** Yields the rows of a level, and dead letters of messages that were too large, each soon after it was made. */
     private record WithLetters(Iterator<byte[]> made, List<LetterFrame.Letter> letters, LevelOutput output)
             implements Iterator<byte[]> {
         @Override
@@ -88,7 +88,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         return Applied.is(settings) ? new WindowTime(settings).sent(number, latest, attempt.partition()) : List.of();
     }
 
-    /** Each frame as a row of no journal, at its place. */
+    /** Yields each frame as a row with its place, which is not in a journal. */
     private record FrameRows(RecordFrames frames) implements Iterator<JournalRow> {
         @Override
         public boolean hasNext() {

@@ -51,7 +51,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     /**
      * Returns the rows that the outputs of a level become, then the last rows of the task.
      *
-     * @param last gives what follows the outputs
+     * @param last returns the items that follow the outputs
      */
     static Iterator<byte[]> run(SourceLevel level, LevelOutput output, Supplier<List<JournalRow.Item>> last) {
         TaskContext context = TaskContext.get();
@@ -80,7 +80,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
                 .toList();
     }
 
-    /** The outputs of all rows, then the last rows of the task. */
+    /** Yields the rows of all outputs, then the last rows of the task. */
     private static final class TaskRows implements Iterator<byte[]> {
         private final SourceLevel level;
         private final LevelOutput output;
@@ -112,7 +112,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         }
     }
 
-    /** The frames of parts of journals, one after the other. */
+    /** Yields the frames of parts of journals, one part after the other. */
     static final class Parts implements Iterator<JournalRow>, Closeable {
         private final Settings settings;
         private final Iterator<byte[]> parts;

@@ -25,7 +25,7 @@ final class WindowTime {
     private static final long AFTER_ALL = -4096; // sequence of the first tick; sequences have no sign
     private static final long END_MS = 1L << 60;
     private static final long SILENCE_MS = 1L << 50; // after which all windows have emitted their content
-    private static final long FIRST_MS = -62_135_596_800_000L; // the years 1 to 9999, which windows and timers take
+    private static final long FIRST_MS = -62_135_596_800_000L; // the years 1 to 9999, which windows and timers accept
     private static final long LAST_MS = 253_402_300_799_999L;
 
     private final Settings settings;
@@ -46,7 +46,7 @@ final class WindowTime {
      *
      * @param source number of the source in the list of sources that Spark reads
      * @param latest the latest time of its rows; {@code Long.MIN_VALUE} if there is none
-     * @param partition of the task
+     * @param partition partition of the task
      */
     List<JournalRow.Item> sent(int source, long latest, int partition) {
         boolean ends = ticks.are(Ticks.END) && partition == 0; // a batch without rows ends, too
@@ -63,7 +63,7 @@ final class WindowTime {
         return ticks.are(Ticks.END) || ticks.are(Ticks.WATERMARKS);
     }
 
-    /** Returns the frames that a level of a partition runs, with its own ticks instead of level 0's; notes times. */
+    /** Returns the frames for a level of a partition, with the level's own ticks in place of level 0's; notes times. */
     List<JournalRow.Item> taken(List<JournalRow.Item> items, SparkBucketStore store, int level) {
         if (!areOfData()) {
             return items;

@@ -9,18 +9,18 @@ import java.util.Map;
  *
  * @param outputs names of the sinks by their ports
  * @param states names of the states by the ports of their logs
- * @param ticks that make time pass for windows, timers and ttl
- * @param facts of each level that later runs of the query compare with theirs: {@code plan/kept.py} says what they are
- * @param gives_states whether the states at the end are rows, too
+ * @param ticks the ticks that make time pass for windows, timers and ttl
+ * @param facts facts about each level, which later runs of the query compare with their own: see {@code plan/kept.py}
+ * @param gives_states whether the states at the end become rows, too
  * @param is_stream whether the query has a checkpoint; within {@code foreachBatch} it has none
  * @param is_ordered whether rows have the order of a column
  * @param accepts_changed whether a changed program may lose fields of states
- * @param way_out how a dead letter that ends the query does so no more
+ * @param way_out advice to the user so that such a dead letter no longer ends the query
  */
 public record Applied(
         Map<Integer, String> outputs, Map<Integer, String> states, Ticks ticks, List<JsonNode> facts, boolean gives_states,
         boolean is_stream, boolean is_ordered, boolean accepts_changed, String way_out) {
-    /** Says whether the application is applied; else its last level stages its output. */
+    /** Says whether the application is applied; otherwise its last level stages its output. */
     public static boolean is(Settings settings) {
         return settings.value().has("applied");
     }
