@@ -30,7 +30,7 @@ ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
 
 
 class Level(NamedTuple):
-    """A command, or a command of a command.
+    """A command or a subcommand.
 
     Attributes:
         path: Words of the command line that lead to the command.

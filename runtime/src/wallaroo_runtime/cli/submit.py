@@ -136,7 +136,7 @@ def _cluster_command(
     here = {name: file.name for name, file in shipped.items()}  # the driver has copies
     conf = {**conf, JARS: with_jar(jars, operator_jar()), **here}
     _, tokens = extracted(tokens, {"--master": True})
-    tokens += [token for pair in here.items() for token in ("--conf", "=".join(pair))]  # the last of a name counts
+    tokens += [token for pair in here.items() for token in ("--conf", "=".join(pair))]  # the last one of a name counts
     return cluster_command(app, arguments.master, conf, settings, arguments=tokens, files=list(shipped.values()))
 
 

@@ -18,7 +18,7 @@ BROKEN_OFF = "broken off at a breakpoint"
 
 
 def never() -> bool:
-    """Return False: there is no signal to end."""
+    """Return False: no signal can ask for the end."""
     return False
 
 

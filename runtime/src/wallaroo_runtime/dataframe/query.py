@@ -66,7 +66,7 @@ class Call:
         topology: Topology of the application.
         archive: Archive that has the application's workers; None if the workers are installed on every machine.
         inputs: DataFrames by the name of their source.
-        policy: Which dead letters end the query.
+        policy: Policy that decides which dead letters end the query.
         way_out: Advice to the user so that such a letter no longer ends the query.
         order_by: Column of all inputs that gives the order of each key's messages; empty for the order of arrival.
         states: States with which a new query begins, with the columns of `LEFT`; None if it begins without states.

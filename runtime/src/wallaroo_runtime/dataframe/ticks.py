@@ -123,7 +123,7 @@ def _passing(step: Step) -> _Passing | None:
 
 
 def _check_times(topology: Topology, sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> None:
-    """Refuse rows without a column `timestamp` for sources whose messages have a time without a declaration."""
+    """Refuse rows without a column `timestamp` for sources of Kafka and of connectors, whose messages have times."""
     for declared, source in zip(topology.sources(), sources, strict=True):
         if isinstance(declared, KafkaSource | ConnectorSource) and not source.timestamp:
             reason = "it has no column `timestamp`, by which time passes"

@@ -144,7 +144,7 @@ def check_answer(brokers: Sequence[str], what: str) -> None:
         what: Part that needs them, e.g. `sink "out"`.
 
     Raises:
-        RunError: R672.
+        RunError: R672 if no broker accepts a connection.
     """
     if reason := silence_of(brokers):
         raise RunError.of("R672", what=what, brokers=",".join(brokers), reason=reason)

@@ -124,7 +124,7 @@ class ClusterOffsets:
         """Return the numbers of a topic's partitions.
 
         Raises:
-            RunError: R673 if there is no such topic; R672 or R727.
+            RunError: R673 if there is no such topic; R672 if no broker answers; R727 if a broker refuses.
         """
         return self._cluster.partitions(topic)
 
@@ -132,7 +132,7 @@ class ClusterOffsets:
         """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions.
 
         Raises:
-            RunError: R672 or R727.
+            RunError: R672 if no broker answers; R727 if a broker refuses.
         """
         from confluent_kafka import TopicPartition
         from confluent_kafka.admin import OffsetSpec
@@ -150,7 +150,7 @@ class ClusterOffsets:
         """Return the id of a topic; empty if the brokers have no ids.
 
         Raises:
-            RunError: R672 or R727.
+            RunError: R672 if no broker answers; R727 if a broker refuses.
         """
         from confluent_kafka import TopicCollection
 
@@ -163,7 +163,7 @@ class ClusterOffsets:
         """Say whether a consumer group has committed offsets of a topic.
 
         Raises:
-            RunError: R672 or R727.
+            RunError: R672 if no broker answers; R727 if a broker refuses.
         """
         from confluent_kafka import Consumer, TopicPartition
 

@@ -13,7 +13,7 @@ from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 from wallaroo_runtime.kafka.topic import batch_settings, record_limits
 
 READ_S, READ_RECORDS = 0.2, 500
-LEADER_S = 0.2  # between two questions for a leader
+LEADER_S = 0.2  # between two attempts while a partition has no leader
 # As in Kafka's own clients and in Goka: programs that join topics must agree on the partitioner.
 PARTITIONERS = {"murmur2": "murmur2_random", "fnv1a": "fnv1a_random", "random": "random"}
 MAX_WAITING = 50_000

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from concurrent.futures import TimeoutError as NoAnswerError  # before Python 3.11 none of its own
+from concurrent.futures import TimeoutError as NoAnswerError  # before Python 3.11 this is not the built-in TimeoutError
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -193,7 +193,7 @@ def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
 
 
 def _wait_known(cluster: Cluster, name: str, partitions: int) -> None:
-    """Wait until all brokers list a topic, which takes a moment after the answer to its creator."""
+    """Wait until the brokers list a topic, which takes a moment after the answer to its creator."""
     deadline = time.monotonic() + ANSWER_S
     while (metadata := cluster.metadata().topics.get(name)) is None or len(metadata.partitions) < partitions:
         if time.monotonic() > deadline:

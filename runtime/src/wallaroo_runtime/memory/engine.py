@@ -63,7 +63,7 @@ class Engine:
 
     Args:
         clients: Client of each worker, by its name.
-        policy: Which dead letters stop a micro-batch.
+        policy: Policy that decides which dead letters stop a micro-batch.
         shuffle: Changes the order of the rows of a shuffle, which must not change results; None keeps the order.
         tables: Ports of sources that are tables. A task with messages of tables has no messages of other sources.
 

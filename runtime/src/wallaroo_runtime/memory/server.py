@@ -269,7 +269,7 @@ def check_served(topology: Topology) -> None:
     """Refuse sources and sinks that only Spark serves.
 
     Raises:
-        RunError: P303.
+        RunError: P303 if there are such parts.
     """
     parts: list[Source | Sink] = [*topology.sources(), *topology.sinks()]
     for part in parts:
