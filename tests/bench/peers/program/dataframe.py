@@ -10,6 +10,8 @@ from wallaroo_runtime.dataframe import load
 app, jars = sys.argv[1:]
 os.environ["PYSPARK_PYTHON"] = sys.executable
 builder = SparkSession.builder.master("local[2]").config("spark.jars", jars).config("spark.ui.enabled", "false")
+quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # as docs/dataframes.md advises
+builder = builder.config("spark.driver.extraJavaOptions", quick)
 builder = builder.config("spark.driver.memory", "1g").config("spark.ui.showConsoleProgress", "false")
 spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
 spark.sparkContext.setLogLevel("ERROR")
