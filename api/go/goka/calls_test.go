@@ -118,6 +118,9 @@ func TestGoroutinesOfACallbackThatDefers(t *testing.T) {
 			for range 8 {
 				done := ctx.DeferCommit()
 				go func() {
+					if got := ctx.Headers(); len(got) != 0 {
+						t.Errorf("headers %v", got)
+					}
 					ctx.Emit("out", "k", "in time")
 					ctx.SetValue(int64(7))
 					inner := ctx.DeferCommit() // is waited for, too

@@ -26,9 +26,9 @@ type call struct {
 	record   stream.KafkaRecord
 	topic    Stream
 	isVisit  bool
-	headers  Headers // of the record, set by the first call of Headers
 
 	mutex    sync.Mutex           // guards the following fields and the outputs, because goroutines of a callback may share its context
+	headers  Headers              // of the record, set by the first call of Headers
 	state    *recordpb.GroupState // nil in a group without table and joins
 	deferred []chan error
 	isOver   bool // the callback and its deferred functions have returned; the state now belongs to other calls
@@ -55,6 +55,8 @@ func (c *call) Context() context.Context { return span.Carry(c.group.context(), 
 func (c *call) Fail(err error) { panic(err) }
 
 func (c *call) Headers() Headers {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
 	if c.headers == nil {
 		c.headers = headersOf(c.record)
 	}
