@@ -254,10 +254,12 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 	stream.SessionWindow(stream.Collect(texts), stream.Session{Gap: time.Millisecond, Delay: time.Hour}, stream.Aggregation[string, int, int]{
 		Name: "long",
 	}).Done()
-	stream.CountWindow(stream.Collect(texts), stream.Count{}, stream.Aggregation[string, int, int]{
+	count := stream.Aggregation[string, int, int]{
 		Name: "count", Initial: func() int { return 0 }, Update: func(string, int) int { return 0 }, Combine: func(int, int) int { return 0 },
 		Output: func(string, int) (int, error) { return 0, nil },
-	}).Done()
+	}
+	stream.CountWindow(stream.Collect(texts), stream.Count{}, count).Done()
+	stream.CountWindow(stream.Collect(texts), stream.Count{Size: 3, Flush: 1500 * time.Microsecond}, count).Done()
 	stream.Merge(texts, stream.From(app, "asked", stream.ConnectorSource("127.0.0.1:7100", stream.Connector{MaxCredits: 4, RefillCredits: 5},
 		stream.Value(stream.Text.Decode))), texts).Done()
 	write := func(string) (stream.Record, error) { return stream.Record{}, nil }
@@ -287,6 +289,7 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		"T207 RangeWindow: parameter window is 1s, 2s, 0s; expected whole milliseconds",
 		"T207 RangeWindow: parameter window is later; expected Drop",
 		"T207 CountWindow: parameter window is 0 messages, 5s",
+		"T207 CountWindow: parameter window is 3 messages, 1.5ms; expected at least one message and one or more whole milliseconds",
 		"T207 SessionWindow: parameter window is 0s, 1s; expected whole milliseconds with 0 < Gap and 0 <= Delay",
 		"T207 SessionWindow: parameter window is later; expected Drop",
 		"T271 3600001 windows are open at once for each key; at most 100000 can be",

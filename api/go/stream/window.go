@@ -83,7 +83,8 @@ type Session struct {
 type Count struct {
 	// Size is the number of messages in a window.
 	Size int
-	// Flush is how long a key may be without a message before an incomplete window is emitted. 0 means 5 s.
+	// Flush is how long a key may be without a message before an incomplete window is emitted, in whole milliseconds.
+	// 0 means 5 s.
 	Flush time.Duration
 }
 
@@ -154,8 +155,8 @@ func checkTimed(app *Application, function string, late Late, wholeMs, stepMs in
 	}
 }
 
-// CountWindow returns one result per key for every Size messages. Less than one message or one millisecond is reported
-// (T207).
+// CountWindow returns one result per key for every Size messages. Less than one message, and a Flush that is not whole
+// milliseconds, are reported (T207).
 //
 // Source: Wallaroo 0.6, count_windows.
 func CountWindow[In, Acc, Out any](s Stream[In], window Count, aggregation Aggregation[In, Acc, Out]) Stream[Out] {
@@ -163,9 +164,9 @@ func CountWindow[In, Acc, Out any](s Stream[In], window Count, aggregation Aggre
 		window.Flush = 5 * time.Second
 	}
 	next, step := addWindow(s, &topology.CountWindow{Count: window.Size, FlushMs: int(window.Flush.Milliseconds())}, aggregation)
-	if window.Size < 1 || window.Flush < time.Millisecond {
+	if window.Size < 1 || window.Flush < time.Millisecond || window.Flush%time.Millisecond != 0 {
 		s.application.wrong("CountWindow", "window", strconv.Itoa(window.Size)+" messages, "+window.Flush.String(),
-			"at least one message and a millisecond", step.Path, step.Place)
+			"at least one message and one or more whole milliseconds", step.Path, step.Place)
 	}
 	return next
 }
