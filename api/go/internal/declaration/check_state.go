@@ -64,6 +64,7 @@ func sameKeys(first, second []topology.DeclaredKey) bool {
 // checkMessageKeys reports steps that use the key of the message but get messages without keys.
 func (a *Application) checkMessageKeys() {
 	sources, steps := a.parts()
+	known := map[string]string{}
 	var keyless func(path string) string // returns the name of a source whose messages arrive without a key
 	keyless = func(path string) string {
 		if source := sources[path]; source != nil {
@@ -76,12 +77,15 @@ func (a *Application) checkMessageKeys() {
 		if step == nil || step.State != nil || step.Kind == KeyBy || step.Kind == Collect {
 			return ""
 		}
+		if name, visited := known[path]; visited {
+			return name
+		}
 		for _, input := range step.Inputs {
-			if name := keyless(input); name != "" {
-				return name
+			if known[path] = keyless(input); known[path] != "" {
+				break
 			}
 		}
-		return ""
+		return known[path]
 	}
 	for step := range a.Steps() {
 		if step.State != nil && step.State.ByKey {
