@@ -41,6 +41,9 @@ func Run(function string, setup Setup) int {
 		return emit(result, os.Getenv("WALLAROO_EMIT_FILE"))
 	}
 	directory := os.Getenv("WALLAROO_WORKER_DIR")
+	if directory == "" {
+		return fail(errors.New("WALLAROO_WORKER_DIR is not set"))
+	}
 	if len(result.Found) > 0 {
 		if err := write(filepath.Join(directory, "failure.json"), result); err != nil {
 			return fail(err)

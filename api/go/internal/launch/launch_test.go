@@ -160,6 +160,19 @@ func TestASetupThatFailsLeavesFailureFile(t *testing.T) {
 	}
 }
 
+// Without its directory a worker must not write into the directory in which it was started.
+func TestAWorkerWithoutADirectory(t *testing.T) {
+	for _, args := range []string{`["--wrong"]`, "[]"} {
+		command := program("new", "WALLAROO_MODE=worker", "WALLAROO_WORKER_DIR=", "WALLAROO_ARGS="+args)
+		command.Dir = t.TempDir()
+		out, _ := command.CombinedOutput()
+		files, err := os.ReadDir(command.Dir)
+		if command.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "WALLAROO_WORKER_DIR is not set") || len(files) > 0 {
+			t.Errorf("%s: status %d, files %v, %v: %s", args, command.ProcessState.ExitCode(), files, err, out)
+		}
+	}
+}
+
 // started runs a worker until the test ends and returns a connection to it.
 func started(t *testing.T) (*exec.Cmd, *grpc.ClientConn) {
 	t.Helper()

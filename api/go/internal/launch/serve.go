@@ -32,9 +32,6 @@ const (
 
 // serve serves calls on the socket in a directory until the program gets a signal to end.
 func serve(application *declaration.Application, directory string) error {
-	if directory == "" {
-		return errors.New("WALLAROO_WORKER_DIR is not set")
-	}
 	cacheBytes, err := sizeOf("WALLAROO_STATE_CACHE_BYTES", defaultCacheBytes)
 	if err != nil {
 		return err
