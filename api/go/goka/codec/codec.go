@@ -1,3 +1,4 @@
+// Package codec has Goka's codecs under this module's path.
 package codec
 
 import (

@@ -1,3 +1,4 @@
+// Package multierr has Goka's groups of goroutines and of errors under this module's path.
 package multierr
 
 import theirs "github.com/lovoo/goka/multierr"

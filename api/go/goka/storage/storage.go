@@ -1,3 +1,4 @@
+// Package storage has Goka's storages for tables under this module's path.
 package storage
 
 import theirs "github.com/lovoo/goka/storage"

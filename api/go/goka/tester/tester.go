@@ -1,3 +1,4 @@
+// Package tester has Goka's tester, which runs groups without Kafka, under this module's path.
 package tester
 
 import theirs "github.com/lovoo/goka/tester"

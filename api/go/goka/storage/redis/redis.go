@@ -1,3 +1,4 @@
+// Package redis has Goka's storage in Redis under this module's path.
 package redis
 
 import theirs "github.com/lovoo/goka/storage/redis"

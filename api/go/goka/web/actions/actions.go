@@ -1,3 +1,4 @@
+// Package actions has Goka's page of actions that a user can start, under this module's path.
 package actions
 
 import theirs "github.com/lovoo/goka/web/actions"

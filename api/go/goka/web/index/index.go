@@ -1,3 +1,4 @@
+// Package index has Goka's page of links to other pages, under this module's path.
 package index
 
 import theirs "github.com/lovoo/goka/web/index"

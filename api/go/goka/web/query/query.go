@@ -1,3 +1,4 @@
+// Package query has Goka's page for the values of views, under this module's path.
 package query
 
 import theirs "github.com/lovoo/goka/web/query"

@@ -1,3 +1,4 @@
+// Package templates has the templates of Goka's pages under this module's path.
 package templates
 
 import theirs "github.com/lovoo/goka/web/templates"
