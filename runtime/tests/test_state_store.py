@@ -17,7 +17,8 @@ from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow
 from wallaroo_runtime.spark.state_store.layout import operator_count, reason_of, state_store
 from wallaroo_runtime.spark.state_store.reader import SparkLogs
-from wallaroo_runtime.spark.state_store.rescale import Rescaling, load, rescale
+from wallaroo_runtime.spark.state_store.rescale import Moved, Rescaling, load, rescale
+from wallaroo_runtime.storage.spark_log import last_commit
 from wallaroo_runtime.topology.load import load_document
 
 pytestmark = pytest.mark.jvm
@@ -95,6 +96,19 @@ def test_states_are_the_same_whatever_the_numbers_and_the_mode(
         assert (new / "metadata").read_bytes() == (tmp_path / "spark-0" / "metadata").read_bytes()
         assert (new / "offsets" / str(batch)).read_text().splitlines()[2:] == [line]
         check(SparkLogs(spark, LocalDirectory(tmp_path), plan, new.name), states, batch)
+
+
+def test_an_application_without_state_gets_other_numbers(spark: SparkSession, tmp_path: Path) -> None:
+    draw, plan, batch = random.Random(3), plan_of("no_steps", 2, 3), 0
+    assert written(spark, plan, {}, tmp_path / "spark-0") == []
+    for number, is_realtime in enumerate((False, True, True, False)):
+        after = plan_of("no_steps", 1 if is_realtime else draw.randint(1, 3), draw.randint(1, 5))
+        old, new = tmp_path / f"spark-{number}", tmp_path / f"spark-{number + 1}"
+        batch, line = batch + draw.randint(1, 9), json.dumps({"offset": batch})
+        assert rescale(spark, Rescaling(old, new, plan, after, is_realtime, batch, (line,))) == Moved(0, 0)
+        assert (operator_count(new), last_commit(new)) == (0, batch)
+        assert (new / "offsets" / str(batch)).read_text().splitlines()[2:] == [line]
+        plan = after
 
 
 def test_a_damaged_store_is_told(spark: SparkSession) -> None:

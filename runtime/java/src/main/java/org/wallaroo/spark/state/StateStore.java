@@ -116,22 +116,28 @@ public final class StateStore {
 
     /**
      * Returns a streaming dataset whose first micro-batch writes logs into the stores of its operators. The rows of the
-     * dataset are the notes of the written rows.
+     * dataset are the notes of the written rows. Without operators it has no rows.
      *
      * @param logs of each operator, rows of {@link #moved} or {@link #table}; no rows if there are no states yet
      * @param isUpdate whether the operators' output mode is update; otherwise it is append
      */
     public static Dataset<Row> load(SparkSession session, List<Dataset<Row>> logs, boolean isUpdate) {
+        if (logs.isEmpty()) {
+            return once(session).where(lit(false)).select(lit(new byte[0]).as("note"));
+        }
         Dataset<byte[]> notes = null;
         for (Dataset<Row> log : logs) {
-            Dataset<Row> one = session.readStream().format("rate-micro-batch")
-                    .option("rowsPerBatch", 1).option("numPartitions", 1).load().select(col("value").as("once"));
-            Dataset<byte[]> rows = broadcast(one).crossJoin(log).select("row").as(Encoders.BINARY());
+            Dataset<byte[]> rows = broadcast(once(session)).crossJoin(log).select("row").as(Encoders.BINARY());
             Dataset<byte[]> loaded = rows.groupByKey((MapFunction<byte[], Integer>) LoadRow::targetOf, Encoders.INT())
                     .transformWithState(new LogLoader(), TimeMode.None(),
                             isUpdate ? OutputMode.Update() : OutputMode.Append(), Encoders.BINARY());
             notes = notes == null ? loaded : notes.union(loaded);
         }
         return notes.toDF("note");
+    }
+
+    private static Dataset<Row> once(SparkSession session) {
+        return session.readStream().format("rate-micro-batch")
+                .option("rowsPerBatch", 1).option("numPartitions", 1).load().select(col("value").as("once"));
     }
 }
