@@ -26,7 +26,7 @@ public final class Frames {
 
     static final int FRAMED = 1;
     private static final int MAGIC = 0x31524657; // WFR1
-    static final int MAX_BODY_BYTES = 67_108_824;
+    public static final int MAX_BODY_BYTES = 67_108_824;
     private static final int KNOWN_FLAGS = 31;
     private static final int CHECKED_HEADER_BYTES = 36;
 

@@ -5,7 +5,7 @@ import java.util.Collections;
 import java.util.Deque;
 import java.util.Iterator;
 import java.util.List;
-import org.wallaroo.spark.bucket.BucketStore;
+import java.util.function.IntFunction;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Settings;
@@ -16,7 +16,7 @@ import org.wallaroo.spark.state.LeftStates;
 final class EndRows implements Iterator<byte[]> {
     private final Iterator<byte[]> rows;
     private final Deque<Integer> buckets = new ArrayDeque<>(); // by number in the store; their states will follow
-    private final BucketStore store;
+    private final IntFunction<LeftStates> left;
     private final LevelOutput output;
     private Iterator<byte[]> states = Collections.emptyIterator(); // frames
     private Iterator<byte[]> current = Collections.emptyIterator();
@@ -27,10 +27,11 @@ final class EndRows implements Iterator<byte[]> {
      * @param rows of the level
      * @param stages of the level
      * @param scope buckets that run here
+     * @param left returns the states of a bucket
      */
-    EndRows(Iterator<byte[]> rows, List<Settings> stages, CallScope scope, BucketStore store, LevelOutput output) {
+    EndRows(Iterator<byte[]> rows, List<Settings> stages, CallScope scope, IntFunction<LeftStates> left, LevelOutput output) {
         this.rows = rows;
-        this.store = store;
+        this.left = left;
         this.output = output;
         for (Settings stage : stages) {
             int count = stage.opening().getStage().getBucketCount();
@@ -47,7 +48,7 @@ final class EndRows implements Iterator<byte[]> {
                 byte[] frame = states.next();
                 current = output.take(List.of(new JournalRow.Item(Frames.port(frame, 0), -1, -1, frame))).iterator();
             } else {
-                states = new LeftStates(store, buckets.remove());
+                states = left.apply(buckets.remove());
             }
         }
         return current.hasNext() || rows.hasNext();

@@ -18,6 +18,7 @@ import org.wallaroo.spark.rpc.Credentials;
 import org.wallaroo.spark.stage.CallScope;
 import org.wallaroo.spark.stage.Level;
 import org.wallaroo.spark.state.FirstLogs;
+import org.wallaroo.spark.state.LeftStates;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -86,7 +87,9 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
         WindowTime time = new WindowTime(settings);
         LevelRows made = new LevelRows(
                 settings, number, input, items -> level.leaving(time.taken(items, store, number)), output, account);
-        return Applied.of(settings).gives_states() ? new EndRows(made, settings.stages(number), scope, store, output) : made;
+        Applied applied = Applied.of(settings);
+        return !applied.gives_states() ? made : new EndRows(made, settings.stages(number), scope,
+                bucket -> new LeftStates(store, bucket, applied.states()), output);
     }
 
     private OperatorFailure twice(Integer port, byte[] key) {

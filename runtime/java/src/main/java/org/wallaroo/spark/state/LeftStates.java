@@ -1,5 +1,6 @@
 package org.wallaroo.spark.state;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.Iterator;
@@ -9,18 +10,25 @@ import java.util.stream.LongStream;
 import org.wallaroo.spark.bucket.BucketStore;
 import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.message.Columns;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.query.OperatorFailure;
 
 /** The states of a bucket at the end of a batch, as frames with several states each. */
 public final class LeftStates implements Iterator<byte[]> {
+    private static final int COLUMN_BYTES = 16; // the most around key and value in the body of a frame of one state
+
     private final Iterator<Map.Entry<StateKey, StateValue>> states;
+    private final Map<Integer, String> names;
     private Map.Entry<StateKey, StateValue> following;
 
     /**
      * Reads a bucket.
      *
      * @param number of the bucket in the store
+     * @param names of the states by port
      */
-    public LeftStates(BucketStore store, int number) {
+    public LeftStates(BucketStore store, int number, Map<Integer, String> names) {
+        this.names = names;
         LatestStates reader = new LatestStates(state -> true, size -> true);
         BucketVersion version = store.version(number);
         store.log(number, version).forEach(reader::take);
@@ -37,7 +45,15 @@ public final class LeftStates implements Iterator<byte[]> {
         return following != null;
     }
 
-    /** Returns a frame of states of one port and encoding; its keys are those of the states. */
+    private long size() {
+        return following.getKey().key().length + following.getValue().size();
+    }
+
+    /**
+     * Returns a frame of states of one port and encoding; its keys are those of the states.
+     *
+     * @throws OperatorFailure C525 if a state is larger than a frame
+     */
     @Override
     public byte[] next() {
         int port = following.getKey().port();
@@ -45,11 +61,16 @@ public final class LeftStates implements Iterator<byte[]> {
         List<byte[]> keys = new ArrayList<>();
         List<byte[]> values = new ArrayList<>();
         long bytes = 0;
+        if (size() + COLUMN_BYTES > Frames.MAX_BODY_BYTES) {
+            throw OperatorFailure.of("C525", "step", "gives_states", "what", "state \"%s\" of the key \"%.80s\"".formatted(
+                    names.get(port), new String(following.getKey().key(), StandardCharsets.UTF_8)), "size", size(),
+                    "limit", Frames.MAX_BODY_BYTES - COLUMN_BYTES, "hint", "key and state are one row");
+        }
         while (following != null && following.getKey().port() == port && following.getValue().encoding() == encoding
-                && (values.isEmpty() || bytes + following.getValue().size() <= LogWriter.ENTRY_BYTES)) {
+                && (values.isEmpty() || bytes + size() <= LogWriter.ENTRY_BYTES)) {
+            bytes += size();
             keys.add(following.getKey().key());
             values.add(following.getValue().whole());
-            bytes += following.getKey().key().length + following.getValue().size();
             advance();
         }
         return new Columns(port, encoding, 0, 0, keys, LongStream.range(0, keys.size()).toArray(), new long[0], new long[0],
