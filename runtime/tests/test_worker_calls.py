@@ -13,7 +13,11 @@ from hypothesis import strategies as some
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerServicer, add_WorkerServicer_to_server
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.worker.discovery import ServingWorker
+from wallaroo_runtime.worker.endpoint import connect
 from wallaroo_runtime.worker.generate import WorkerMaker
+from wallaroo_runtime.worker.launch import SOCKET
+from wallaroo_runtime.worker.spec import WorkerSpec
 from wallaroo_runtime.worker.split import WorkerSplitter
 
 BROKE = 'W410 worker "0/sources/0": the protocol is broken; '
@@ -120,6 +124,33 @@ def test_a_worker_without_the_capability_is_told(worker: tuple[Answering, str]) 
     service.hello = pb.InitReply(capabilities=["split_frames"])
     with pytest.raises(RunError, match='lacks the capability "generate", which a generator needs'):
         WorkerMaker(target, "0/sources/0").make(None, 0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("versions", "interface_hash", "code", "text"),
+    [
+        ((0, 0), "", "C513", "C513 mine"),
+        ((1, 1), "", "C513", "C513 mine"),
+        ((1, 1), "sha256:1", "C513", "C513 mine"),
+        ((0, 0), "", "W416", "W416 mine"),
+        ((2, 3), "sha256:1", "W416", 'W416 worker "main" speaks protocol 2 to 3; the runtime speaks 1'),
+        ((1, 1), "sha256:2", "W403", 'W403 worker "main" hosts another application; its interface hash is sha256:2'),
+    ],
+)
+def test_a_failure_may_be_all_that_a_worker_answers(
+    worker: tuple[Answering, str], versions: tuple[int, int], interface_hash: str, code: str, text: str
+) -> None:
+    service, target = worker
+    failure = pb.Failure(code=code, message="mine")
+    service.hello = pb.InitReply(
+        protocol_min=versions[0], protocol_max=versions[1], interface_hash=interface_hash, failure=failure
+    )
+    spec = WorkerSpec("Words", "main", ("none",), "/", interface_hash="sha256:1")
+    directory = Path(target.removeprefix("unix:")).parent
+    (directory / SOCKET).symlink_to(directory / "s")
+    with pytest.raises(RunError) as caught:
+        connect(ServingWorker(spec, directory, 1, 1))
+    assert str(caught.value).startswith(text)
 
 
 def test_a_worker_that_refuses_the_handshake_is_told(worker: tuple[Answering, str]) -> None:

@@ -120,6 +120,8 @@ def _init(spec: WorkerSpec, stub: WorkerStub) -> pb.InitReply:
         interface_hash=spec.interface_hash,
     )
     reply: pb.InitReply = stub.Init(request, timeout=INIT_SECONDS, wait_for_ready=True)
+    if reply.HasField("failure") and not (reply.protocol_max and reply.interface_hash):  # it is the whole answer
+        raise remote_error(spec.name, reply.failure)
     theirs = (reply.protocol_min, reply.protocol_max)
     if not common_version(PROTOCOLS, theirs):
         actual, expected = shown_versions(theirs), shown_versions(PROTOCOLS)

@@ -63,6 +63,10 @@ final class Handshake {
         if (reply == null) {
             throw brokeRules("no answer to the handshake");
         }
+        // A failure alone gives the reason. Otherwise the errors below have the name of the worker in the topology.
+        if (reply.hasFailure() && (reply.getProtocolMax() == 0 || reply.getInterfaceHash().isEmpty())) {
+            throw OperatorFailure.reported(worker, reply.getFailure());
+        }
         if (reply.getProtocolMin() > ours.getProtocolMax() || reply.getProtocolMax() < ours.getProtocolMin()) {
             throw OperatorFailure.of("W416", "worker", worker, "lack",
                     "speaks protocol " + range(reply.getProtocolMin(), reply.getProtocolMax()) + "; the runtime speaks "

@@ -71,6 +71,28 @@ class WorkerChannelTest {
         }
     }
 
+    /** Of a worker in another language it may be all that it answers. What both sides see is told by the runtime. */
+    @ParameterizedTest
+    @CsvSource({
+        "0, 0, '', C513 no model",
+        "1, 1, '', C513 no model",
+        "1, 1, sha256:1, C513 no model",
+        "0, 0, '', W416 speaks nothing",
+        "2, 3, sha256:1, W416 worker \"main\" speaks protocol 2 to 3",
+        "1, 1, sha256:2, W403 worker \"main\" hosts another application",
+    })
+    void aHandshakeReportsTheFailureOfTheWorker(int least, int most, String hash, String text) throws IOException {
+        try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
+            String own = text.contains("\"") ? text.substring(0, 4) + " mine" : text;
+            worker.answer(InitReply.newBuilder().setProtocolMin(least).setProtocolMax(most).setInterfaceHash(hash)
+                    .setFailure(Failure.newBuilder().setCode(own.substring(0, 4)).setMessage(own.substring(5))).build());
+            WorkerChannel channel = WorkerChannel.of(worker.settings(InitRequest.newBuilder()
+                    .setProtocolMin(1).setProtocolMax(1).setInterfaceHash("sha256:1").build()));
+            String said = assertThrows(OperatorFailure.class, channel::width).getMessage();
+            assertTrue(said.startsWith(text), said);
+        }
+    }
+
     /** Failures of a task count in a row; those of other tasks neither add to them nor end the row. */
     @RepeatedTest(20)
     void eachTaskCountsItsOwnFailures(RepetitionInfo repetition) throws IOException {
