@@ -106,7 +106,7 @@ public final class Numbers {
 
     private void add(String stage, long ms, long messages) {
         Map<Long, Long> counts = times.computeIfAbsent(stage, name -> new TreeMap<>());
-        if (counts.size() < MOST_TIMES) {
+        if (counts.size() < MOST_TIMES || counts.containsKey(ms)) {
             counts.merge(ms, messages, Long::sum);
         }
     }

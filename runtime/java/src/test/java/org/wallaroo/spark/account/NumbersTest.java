@@ -160,6 +160,20 @@ class NumbersTest {
     }
 
     @Test
+    void aTimeThatIsKnownCountsHoweverManyThereAre() {
+        Numbers numbers = Numbers.of("times");
+        int known = 100_000; // a later one is dropped
+        List<Arrivals.Group> groups = IntStream.range(0, known + 5)
+                .mapToObj(time -> new Arrivals.Group(time, known - time, 1)).toList();
+        for (int times = 0; times < 2; times++) {
+            numbers.time(known, new Arrivals(groups, known, System.nanoTime()), true);
+        }
+        JsonNode waits = Json.parse(numbers.take()).get("times").get("wait");
+        assertEquals(known, waits.size());
+        waits.forEach(count -> assertEquals(2, count.asInt()));
+    }
+
+    @Test
     void ofVisitsTheLatestAreKept() {
         Counters counters = new Counters();
         for (long id = 1; id <= 1500; id++) {
