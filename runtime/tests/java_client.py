@@ -90,6 +90,10 @@ class JavaClient:
         """Return which processes of workers have ended by themselves since the last call, by place, in words."""
         return dict(self.ask(op="endings")["endings"])
 
+    def log(self) -> list[str]:
+        """Return all warnings of the operators."""
+        return list(self.ask(op="log")["lines"])
+
 
 @dataclass(slots=True)
 class JavaChannel:

@@ -79,6 +79,7 @@ def test_a_killed_worker_loses_and_repeats_nothing(channel: JavaChannel) -> None
             text,
         )
         assert found, text
+        assert channel.java.log().count(text) == 1, "nobody else reports it where the application is applied"
         told.append(int(found[1]))
     assert len(set(told)) == len(told) > 1, "each is told once"
     assert killed.issuperset(told), "a process that was killed before the task had reached it is missing"

@@ -119,6 +119,7 @@ final class LevelOutput {
     }
 
     void abort() {
+        account.abort();
         if (files != null) {
             files.abort();
         }

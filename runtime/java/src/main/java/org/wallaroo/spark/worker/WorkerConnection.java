@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.logging.Logger;
 import java.util.regex.Pattern;
 import org.apache.spark.SparkEnv;
 import org.wallaroo.spark.query.OperatorFailure;
@@ -17,6 +18,7 @@ import org.wallaroo.spark.rpc.ReplyQueue;
 
 /** The connections of this virtual machine to a worker, which all tasks share; they stay open across batches. */
 final class WorkerConnection {
+    private static final Logger LOG = Logger.getLogger(WorkerConnection.class.getName()); // Spark's own log
     private static final int BROKEN_LIMIT = 30; // streams that may break in succession
     private static final Set<Status.Code> BROKEN = Set.of(Status.Code.UNAVAILABLE, Status.Code.CANCELLED,
             Status.Code.INTERNAL, Status.Code.ABORTED, Status.Code.DATA_LOSS);
@@ -24,7 +26,7 @@ final class WorkerConnection {
     private static final Pattern NO_MEMORY = Pattern.compile(
             "MemoryError|out of memory|[Cc]annot allocate memory|bad_alloc|pthread_create failed");
     private static final Map<Path, WorkerConnection> OPEN = new ConcurrentHashMap<>();
-    private static final Map<String, String> ENDINGS = new ConcurrentHashMap<>(); // by process, for the driver to report
+    static final Map<String, String> ENDINGS = new ConcurrentHashMap<>(); // by process, for the driver to report
 
     private final Settings settings;
     private final Path directory;
@@ -121,7 +123,9 @@ final class WorkerConnection {
         close();
         Supervisor.Process following = supervisor.recover(left.generation());
         if (gone.ending() != null) {
-            ENDINGS.put(place() + ", process " + left.pid(), gone.told(settings.worker(), left.pid(), following.pid()));
+            String text = gone.told(settings.worker(), left.pid(), following.pid());
+            LOG.warning(text); // nobody takes the endings of an applied application
+            ENDINGS.put(place() + ", process " + left.pid(), text);
         }
     }
 

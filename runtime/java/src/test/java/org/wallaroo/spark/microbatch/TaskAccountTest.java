@@ -8,10 +8,14 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.worker.WorkerChannel;
 
 class TaskAccountTest {
     private static final long NOW = 1_800_000_000_000L;
@@ -39,5 +43,23 @@ class TaskAccountTest {
             assertTrue(0 <= after && after <= Math.abs(NOW - exact.get(i)) / 32, exact.get(i) + " " + counted.get(i));
         }
         assertTrue(arrived.size() <= 64 * 2 * 31, "however many there are");
+    }
+
+    /** A process of a worker has ended: the account of one attempt that is not given up says so. */
+    @Test
+    void theEndOfAWorkerIsReportedOnce() {
+        WorkerChannel.takeEndings();
+        WorkerChannel.giveEndings(Map.of("driver, process 7", "it was killed"));
+        for (int attempt = 0; attempt < 3; attempt++) {
+            TaskAccount account = new TaskAccount(new Attempt("q", 5, 0, attempt), 0);
+            assertTrue(account.json().contains("\"endings\":{\"driver, process 7\":\"it was killed\"}"));
+            LevelOutput output = new LevelOutput(new Settings(
+                    "{\"levels\": [[], []], \"later_ports\": [[], []], \"targets\": [0], \"controls_precede\": false}"), 0,
+                    new Attempt("q", 5, 0, attempt), account);
+            output.abort();
+        }
+        TaskAccount last = new TaskAccount(new Attempt("q", 5, 0, 3), 0);
+        assertTrue(last.json().contains("process 7"));
+        assertTrue(new TaskAccount(new Attempt("q", 5, 1, 4), 0).json().contains("\"endings\":{}"));
     }
 }

@@ -11,6 +11,10 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.StreamHandler;
 import org.wallaroo.spark.account.Account;
 import org.wallaroo.spark.bucket.BucketStore;
 import org.wallaroo.spark.bucket.BucketVersion;
@@ -27,9 +31,18 @@ final class CallsMain {
     private static final long MANY_BYTES = 1L << 40; // of changes, after which a log is compacted
     private static final Map<String, Session> SESSIONS = new HashMap<>();
 
+    private static final List<String> LOG = new CopyOnWriteArrayList<>(); // warnings of the operators
+    private static final Logger LOGGER = Logger.getLogger("org.wallaroo.spark");
+
     private CallsMain() {}
 
     public static void main(String[] args) throws IOException {
+        LOGGER.addHandler(new StreamHandler() {
+            @Override
+            public void publish(LogRecord line) {
+                LOG.add(line.getMessage());
+            }
+        });
         var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line; (line = lines.readLine()) != null; ) {
             System.out.println(Json.write(answer(Json.parse(line))));
@@ -48,6 +61,7 @@ final class CallsMain {
                 case "receive" -> SESSIONS.get(name).receive();
                 case "bucket" -> SESSIONS.get(name).bucket(request);
                 case "close" -> SESSIONS.remove(name).close();
+                case "log" -> Map.of("lines", List.copyOf(LOG));
                 case "endings" -> Map.of("endings", WorkerChannel.takeEndings());
                 default -> throw new IllegalArgumentException("unknown: " + request.get("op"));
             };
