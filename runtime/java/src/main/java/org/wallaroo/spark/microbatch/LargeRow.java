@@ -6,7 +6,6 @@ import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.StreamReadConstraints;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 import java.util.Locale;
 import org.wallaroo.spark.message.LetterFrame;
 import org.wallaroo.spark.query.OperatorFailure;
@@ -28,9 +27,17 @@ final class LargeRow {
         DeadLetter letter = DeadLetter.newBuilder()
                 .setCode(OperatorFailure.TOO_LARGE).setPath(source.path()).setStep(source.name()).setSequence(sequence)
                 .setPort(source.port()).setTimestampMs(timeMs).setError(error + (source.rows() ? longest(value) : ""))
-                .setPreview(new String(Arrays.copyOf(value, PREVIEW_BYTES), StandardCharsets.UTF_8))
+                .setPreview(preview(value))
                 .build();
         return new LetterFrame.Letter(sequence, source.path(), letter.toByteArray());
+    }
+
+    private static String preview(byte[] value) {
+        int end = Math.min(value.length, PREVIEW_BYTES);
+        while (end < value.length && end > PREVIEW_BYTES - 3 && (value[end] & 0xc0) == 0x80) {
+            end--; // not within a character of up to four bytes
+        }
+        return new String(value, 0, end, StandardCharsets.UTF_8);
     }
 
     /** Returns a text that names the longest member of an object. */
