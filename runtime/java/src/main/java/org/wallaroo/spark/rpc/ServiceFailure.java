@@ -37,8 +37,8 @@ public final class ServiceFailure {
             return found(packed, error);
         }
         if (!Channels.isRemote(address)) {
-            return kind.equals("gateway") ? OperatorFailure.of("R617", "process", kind, "reason",
-                    "it does not tell where its journal ends: " + error.getMessage(), "log", address) : error;
+            return OperatorFailure.of("R617", "process", kind, "reason",
+                    "its stream ended: " + error.getMessage(), "log", "logs/" + kind + ".log of the checkpoint");
         }
         if (code == Status.Code.UNAUTHENTICATED) {
             return OperatorFailure.of("R641", "service", kind, "address", address);

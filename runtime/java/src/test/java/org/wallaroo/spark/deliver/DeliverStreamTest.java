@@ -91,7 +91,11 @@ class DeliverStreamTest {
             if (request.hasDeliveries()) {
                 call.close(Status.OK, new Metadata());
             }
-        }, stream -> assertEquals("OK: null", failureOf(stream).getMessage()));
+        }, stream -> {
+            String message = failureOf(stream).getMessage();
+            assertTrue(message.startsWith("R617 the egress ended unexpectedly; its stream ended: OK: null"), message);
+            assertTrue(message.contains("look into its log logs/egress.log of the checkpoint"), message);
+        });
     }
 
     @Test
