@@ -93,11 +93,20 @@ def test_by_hand_the_document_alone_is_on_stdout(tmp_path: Path) -> None:
     assert "setup ['wallaroo', 'x']" in done.stderr
 
 
-def test_a_worker_started_by_hand_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {},
+        {"WALLAROO_MODE": "emit", "WALLAROO_EMIT_FILE": ""},
+        {"WALLAROO_MODE": "worker", "WALLAROO_WORKER_DIR": ""},  # it would be the current directory
+    ],
+)
+def test_a_worker_started_by_hand_says_so(variables: dict[str, str], tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "wallaroo.worker", "app.py"], cwd=tmp_path, capture_output=True, text=True,
-        timeout=120, check=False,
+        timeout=120, check=False, env={**os.environ, **variables},
     )  # fmt: skip
+    assert [*tmp_path.iterdir()] == []
     assert done.returncode == 2
     assert done.stderr == (
         "W412 this program is a worker; it is started by the runtime\n  fix: run it with `wallaroo run app.py`\n"

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the worker; returns the exit status."""
     mode = os.environ.get("WALLAROO_MODE")
     needed = {"worker": "WALLAROO_WORKER_DIR", "emit": "WALLAROO_EMIT_FILE"}
-    if len(arguments) != 1 or mode not in needed or needed[mode] not in os.environ:
+    if len(arguments) != 1 or mode not in needed or not os.environ.get(needed[mode]):
         program = arguments[0] if arguments else "APP"
         print(Diagnostic.of("W412", program=program), file=sys.stderr)
         return USAGE_STATUS
