@@ -159,8 +159,8 @@ func (d *Decoder) Described() (size int) {
 // Types are the types of values that a frame has described so far.
 type Types struct{ streams []*decodeStream }
 
-// Exchange swaps types with the types of the decoder's current frame. So a decoder can switch between unfinished
-// frames.
+// Exchange swaps *types with the types of the decoder's current frame, so that one decoder can switch between
+// unfinished frames.
 func (d *Decoder) Exchange(types *Types) {
 	d.gob.streams, types.streams = types.streams, d.gob.streams
 }

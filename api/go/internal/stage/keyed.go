@@ -264,9 +264,9 @@ func (x *Executor) save(entry *state.Entry) {
 	}
 }
 
-// inspect checks a state after a message. If the message requested persistence, the state must be serializable.
-// Otherwise, with checks enabled, it must be unchanged. A violation is the fault of the message. Without one the state
-// is saved.
+// inspect checks a state after a message, and saves the state if it is valid. If the message requested persistence, the
+// state must be serializable. If not, and checks are enabled, the state must be unchanged. A violation is the fault of
+// the message.
 func (x *Executor) inspect(n *node, entry *state.Entry, persist bool) (fault *Failure, err error) {
 	now, notWritten := codec.NewEncoder().AppendState(nil, entry.Value)
 	if notWritten != nil {

@@ -9,8 +9,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// feedBucket processes the messages of a bucket call in the order of their sequence numbers. Ticks and messages of
-// windows wait for runWindows.
+// feedBucket processes the messages of a bucket call in the order of their sequence numbers. Ticks and
+// messages for windows are kept until runWindows.
 func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	inOrder, err := x.isInOrder(parts)
 	if err != nil {

@@ -73,7 +73,7 @@ def alive(note: Mapping[str, Any]) -> Driver | None:
 
 @contextlib.contextmanager
 def registered(checkpoint: Path, application: str) -> Iterator[None]:
-    """Let `wallaroo ps` find this process, which drives a checkpoint."""
+    """Register this driver during the `with` block, so that `wallaroo ps` lists it."""
     _register({"application": application, "checkpoint": str(checkpoint)})
     try:
         yield

@@ -383,7 +383,7 @@ class MemoryRun:
         )
 
     def _find_lookups(self) -> None:
-        """Start the workers that are other processes: each reports its lookups when it starts."""
+        """Find the lookups of workers in other processes: start these workers, since each reports its lookups then."""
         for client in self._clients.values():
             if isinstance(client, WorkerClient):
                 client.endpoints()

@@ -60,7 +60,7 @@ class IdleWatch:
         self._since = now
 
     def is_over(self, activity: Activity, now: float) -> bool:
-        """Look once, and return whether the run is idle."""
+        """Return whether the run has been idle for long enough, after one look at its activity."""
         received = activity.received + activity.records
         if received != self._received:
             if self._received >= 0:

@@ -89,7 +89,7 @@ def running_session() -> SparkSession | None:
 
 
 def _connect(java: VirtualMachine) -> None:
-    """Let PySpark use a Java virtual machine that it has not started. PySpark finds it by environment variables."""
+    """Connect PySpark to a Java virtual machine that another process has started, by environment variables."""
     port, secret = java.wait()
     os.environ |= {SUBMITTED: str(port), SECRET: secret}
     try:

@@ -210,7 +210,9 @@ def stage_span(opening: "pb.Opening", worker: str) -> Span | None:
 
 
 def task_ids(query: str, batch: int, stage: str, attempt: int) -> int:
-    """Return the id of the span of a stage in a task. The task sends it to its worker with each call.
+    """Return the id of the tracing span of one stage in one attempt of a task. Other attempts have other ids.
+
+    The task sends the id to its worker with each call.
 
     Example:
         >>> task_ids("0b9a1f60", 7, "s1", 12) == task_ids("0b9a1f60", 7, "s1", 13)

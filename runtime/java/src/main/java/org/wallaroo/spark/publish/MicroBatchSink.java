@@ -5,7 +5,10 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.wallaroo.spark.query.Attempt;
 
-/** Asks whether a micro-batch may run and is published; the option {@code questions} names {@link MicroBatches}. */
+/**
+ * A sink that asks {@link MicroBatches} in the driver whether a micro-batch may run, and whether it is published. The
+ * option {@code questions} names the instance to ask.
+ */
 public final class MicroBatchSink extends RowSink {
     @Override
     protected void begin(CaseInsensitiveStringMap options) {
