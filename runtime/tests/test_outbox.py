@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from support.delivery import frame_of
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry
+from wallaroo_runtime.storage.outbox.live_log import LiveLog
+from wallaroo_runtime.storage.outbox.live_state import AttemptWriter
 from wallaroo_runtime.storage.outbox.log import LogReader, OutboxRecord
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import SinkPosition, write_position
@@ -174,17 +178,53 @@ def test_a_publication_that_failed_half_way_is_repeated_or_forgotten(
     outbox = place.open()
     files = place.stage(0, 0, 7)
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", lambda descriptor, data: full())
+        patch.setattr(os, "pwrite", lambda *_: full())
         with pytest.raises(OSError, match="No space"):
             outbox.publish("q-1", 0, files)
     assert (place.records(), place.names()) == ([], ["q-1-0-0-7.frames"])
     assert outbox.publish("q-1", 0, files)
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", lambda descriptor, data: full())
+        patch.setattr(os, "pwrite", lambda *_: full())
         with pytest.raises(OSError, match="No space"):
             outbox.publish("q-1", 1, place.stage(1, 0, 7))
     place.open()
     assert place.names() == ["q-1-0-0-7.frames"]
+
+
+def few_at_once(patch: pytest.MonkeyPatch) -> None:
+    """Let the system write at most three bytes a call."""
+    write, pwrite = os.write, os.pwrite
+    patch.setattr(os, "write", lambda descriptor, data: write(descriptor, bytes(data)[:3]))
+    patch.setattr(os, "pwrite", lambda descriptor, data, at: pwrite(descriptor, bytes(data)[:3], at))
+
+
+def test_a_record_is_written_whole_however_little_the_system_takes_at_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few_at_once(monkeypatch)
+    outbox = place.open()
+    for batch in range(2):
+        assert outbox.publish("q-1", batch, place.stage(batch, 0, 7))
+    assert place.open().last().batch == 1
+    assert [record.batch for record in place.records()] == [0, 1]
+
+
+def test_dead_letters_are_restored_whole_however_little_the_system_takes_at_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.open()
+    live = LiveLog(place.outbox, place.root)
+    live.open(writer := AttemptWriter(1, "q", 0, 0, 1))
+    content = frame_of([(0, b"a letter")], DEAD_LETTER_PORT)
+    live.append(Entry(OUTPUT, DEAD_LETTER_PORT, -1, 0, 0, 0, 1, content))
+    live.sync()
+    live.close()
+    path = place.root / writer.letters
+    assert path.read_bytes() == content
+    path.write_bytes(b"")
+    few_at_once(monkeypatch)
+    LiveLog(place.outbox, place.root).close()
+    assert path.read_bytes() == content
 
 
 def full() -> int:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from wallaroo_runtime.durable.file import sync_directory
+from wallaroo_runtime.storage.journal.segment import write_all
 from wallaroo_runtime.storage.outbox.live import FOLDER, live_segments
 from wallaroo_runtime.storage.outbox.live_state import LiveState, Read, read_last
 
@@ -50,7 +51,7 @@ def _restore_letters(folder: Path, last: Read) -> None:
         descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             for _, entry in (each for each in last.letters if each[0] == name):
-                os.pwrite(descriptor, entry.content, entry.sequence)
+                write_all(descriptor, entry.content, entry.sequence)
             if name in sizes:
                 os.ftruncate(descriptor, sizes[name])
             os.fsync(descriptor)

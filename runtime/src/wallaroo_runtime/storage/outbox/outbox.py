@@ -11,6 +11,7 @@ from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import replace_file, sync_directory
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.journal.segment import write_all
 from wallaroo_runtime.storage.outbox.live import FOLDER, live_segments
 from wallaroo_runtime.storage.outbox.live_state import read_last, safe_live
 from wallaroo_runtime.storage.outbox.log import LOG_NAME, LogReader, OutboxFile, OutboxRecord, Published, cut_delivered
@@ -204,13 +205,11 @@ class Outbox:
         files = [{name: getattr(file, name) for name in OutboxFile.__slots__} for file in record.files]
         value = {"query": record.query, "batch": record.batch, "files": files, "offsets": record.offsets}
         line = pack_line(value | ({"live": record.live} if record.live else {}))
-        descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             start = os.fstat(descriptor).st_size
             try:
-                written = os.write(descriptor, line)
-                if written < len(line):
-                    os.write(descriptor, line[written:])
+                write_all(descriptor, line, start)
                 if self._fsync:
                     os.fsync(descriptor)
             except OSError:
