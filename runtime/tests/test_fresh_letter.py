@@ -90,6 +90,29 @@ def test_of_very_many_letters_some_are_shown_and_all_are_counted(
     receiver.close()
 
 
+def test_letters_that_no_answer_has_room_for_come_with_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fresh_letter, "MOST_BYTES", 5000)
+    receiver = Receiver()
+    with serving("egress", tmp_path) as place:
+        attach(place, receiver)
+        found = RemoteLetters(RemoteOutbox(place.service), 0)
+        found.watch = watch = Kept()
+        attempt = Attempt(place.service)
+        attempt.send(letters(random.Random(1), 0, 50), port=DEAD_LETTER_PORT)
+        attempt.settle()
+        looks = 0
+        while len(watch.found) < 50:
+            assert (looks := looks + 1) <= 50
+            found.look()
+            assert found.count == 50
+        assert looks > 1
+        assert [letter.error for _, letter in watch.found] == [f"number {at}" for at in range(50)]
+        attempt.end()
+    receiver.close()
+
+
 def test_an_egress_that_is_away_is_asked_later_and_another_driver_never(tmp_path: Path) -> None:
     receiver = Receiver()
     with serving("egress", tmp_path) as place:

@@ -30,7 +30,7 @@ class FreshLetters:
         self._count += count
 
     def after(self, known: int) -> tuple[int, list[pb.FreshLetter]]:
-        """Return the number of the last letter, and the kept letters after a known one.
+        """Return the kept letters after a known one, at most about 1 MiB, and the number to ask with the next time.
 
         Args:
             known: Number that the previous call returned; a call without an answer may be repeated.
@@ -41,10 +41,10 @@ class FreshLetters:
         while self._kept and self._kept[0][0] <= known:
             self._kept.popleft()
         letters, size = list[pb.FreshLetter](), 0
-        for _, letter in self._kept:
+        for number, letter in self._kept:
             size += letter.ByteSize() + 8
-            if size > MOST_BYTES:
-                break
+            if letters and size > MOST_BYTES:
+                return number - 1, letters
             letters.append(letter)
         return self._count, letters
 
