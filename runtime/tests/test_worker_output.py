@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -35,6 +36,21 @@ def test_each_line_is_shown_once_and_in_order(writes: list[tuple[str, str, bool,
         for name, log in logs.items():
             log.close()
             assert shown[name] == written[name].splitlines()
+
+
+LINES = st.lists(TEXT.map(lambda text: text + "\n"), min_size=3, max_size=60)
+
+
+@settings(max_examples=40)
+@given(LINES, TEXT)
+def test_a_backlog_is_shown_line_by_line_and_the_end_of_a_run_shows_all_of_it(lines: list[str], last: str) -> None:
+    written = "".join(lines) + last
+    with TemporaryDirectory() as folder, mock.patch("wallaroo_runtime.run.worker_output.LOOK_BYTES", 50):
+        whole, ending = WorkerOutput(Path(folder)), WorkerOutput(Path(folder))
+        (Path(folder) / "worker-main-0.log").write_text(written, encoding="utf-8")
+        shown = [line for _ in lines for _, line in whole.lines()]
+        assert shown == "".join(lines).splitlines()
+        assert [line for _, line in ending.lines(whole=False)] == written.splitlines()
 
 
 def test_a_flood_is_not_shown_and_the_supervisor_has_other_ways(tmp_path: Path) -> None:

@@ -43,10 +43,10 @@ class WorkerOutput:
                     skipped, at = stat.st_size - at, stat.st_size
                     yield f"[{skipped:,} bytes are only in {path}]"
                 file.seek(at)
-                data = file.read(LOOK_BYTES)
+                data = file.read(LOOK_BYTES if whole else BACKLOG_BYTES)
         except FileNotFoundError:
             return
-        if whole and len(data) < LOOK_BYTES:
+        if whole and (len(data) < LOOK_BYTES or b"\n" in data):  # a longer line is shown in parts
             data = data[: data.rfind(b"\n") + 1]
         self._at[path] = stat.st_ino, at + len(data)
         yield from (line.decode("utf-8", "replace") for line in data.splitlines() if not line.startswith(OWN))
