@@ -16,7 +16,7 @@ from wallaroo_runtime.run import worker_exit as idle_ending
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.storage.progress import Progress
 from wallaroo_runtime.system.process import process_start_time
-from wallaroo_runtime.worker import discovery
+from wallaroo_runtime.worker import discovery, supervisor
 from wallaroo_runtime.worker.directory import worker_directory
 from wallaroo_runtime.worker.log import RotatingLog
 from wallaroo_runtime.worker.owner_process import Owner
@@ -79,6 +79,16 @@ def test_death_of_the_supervisor_takes_the_worker_along(
     os.kill(supervisor_of(connection.pid), signal.SIGKILL)
     wait_until(lambda: process_start_time(connection.pid) is None, "the worker to end")
     assert discovery.recover_worker(connection, executor).generation == 1
+
+
+def test_a_supervisor_that_cannot_be_started_leaves_no_open_file(
+    plain_spec: WorkerSpec, executor: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("subprocess.Popen", Mock(side_effect=OSError("no process")))
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(OSError, match="no process"):
+        supervisor.start(tmp_path, plain_spec, executor)
+    assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
 def test_many_tasks_start_one_supervisor(plain_spec: WorkerSpec, executor: Owner) -> None:

@@ -301,17 +301,19 @@ def start(directory: Path, spec: WorkerSpec, owner: Owner) -> None:
     )
     reader, writer = os.pipe()
     try:
-        with (directory / "supervisor.log").open("ab") as output:
-            process = subprocess.Popen(
-                module_command(sys.executable, __spec__.name, str(config), str(writer)),
-                cwd=directory,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                pass_fds=(writer,),
-            )
-        os.close(writer)
+        try:
+            with (directory / "supervisor.log").open("ab") as output:
+                process = subprocess.Popen(
+                    module_command(sys.executable, __spec__.name, str(config), str(writer)),
+                    cwd=directory,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                    pass_fds=(writer,),
+                )
+        finally:
+            os.close(writer)
         _started[:] = [known for known in _started if known.poll() is None] + [process]
         if not os.read(reader, 1):
             raise OSError((directory / "supervisor.log").read_text(encoding="utf-8", errors="replace")[-4096:])
