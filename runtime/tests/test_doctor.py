@@ -153,7 +153,7 @@ def test_doctor_looks_for_classes_that_are_not_built(
 def test_doctor_looks_at_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda number: (256, 4096 if number == resource.RLIMIT_NOFILE else 300))
     monkeypatch.setattr(machine, "_threads", lambda: 5)
-    monkeypatch.setattr(machine, "_container_files", lambda: [])
+    monkeypatch.setattr(machine, "_container_limits", lambda: [])
     assert str(outcome("open files").finding) == (
         "R742 open files: the limit is 256; at least 1024 are good\n  fix: ulimit -n 1024"
     )
@@ -191,6 +191,20 @@ def test_threads_that_are_there_already_count(limit: int, used: int, most: int |
             with pytest.raises(RunError, match="R742 processes: the limit .* a run starts at least 128"):
                 machine.check_machine()
     assert machine._threads() >= len(os.listdir("/proc/self/task"))
+
+
+@pytest.mark.parametrize("unreadable", ["pids.max", "pids.current"])
+def test_a_control_group_that_cannot_be_read_is_passed_over(
+    unreadable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("pids.max", "pids.current"):
+        (tmp_path / name).mkdir() if name == unreadable else (tmp_path / name).write_text("5\n")
+    groups = tmp_path / "groups"
+    groups.write_text(f"0::/../../../{tmp_path}\n")
+    monkeypatch.setattr(machine, "_CONTAINERS", str(groups))
+    monkeypatch.setattr(machine, "_threads", lambda: 5)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (4096, 4096))
+    assert outcome("processes").state == "ok"
 
 
 def test_temporary_files_that_have_no_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

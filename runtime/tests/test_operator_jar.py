@@ -3,6 +3,7 @@
 import hashlib
 import subprocess
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.executor_watch import want_of_memory
+from wallaroo_runtime.spark.executor_watch import ExecutorWatch, want_of_memory
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import needing_java, translated
 from wallaroo_runtime.spark.machine import jar
@@ -45,6 +46,18 @@ def test_a_method_that_java_lacks_is_no_end_of_java(tmp_path: Path) -> None:
     text = "Answer from Java side is empty"
     with pytest.raises(RunError, match="R617 "), needing_java(tmp_path / "spark.log"):
         raise Py4JError(text)
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://host:7077"])
+@pytest.mark.parametrize("threads", [[], ["executor-heartbeater"], ["executor-heartbeater (ended)"]])
+def test_an_executor_that_has_ended_before_it_is_watched_is_gone(threads: list[str], master: str) -> None:
+    session = Mock()
+    session.sparkContext.master = master
+    session.sparkContext._jvm.java.lang.Thread.getAllStackTraces().keySet.return_value = [
+        Mock(getName=lambda name=name: name.partition(" ")[0], isAlive=lambda name=name: "ended" not in name)
+        for name in ["main", *threads]
+    ]
+    assert ExecutorWatch(session).is_gone() == (master == "local[2]" and threads != ["executor-heartbeater"])
 
 
 @given(before=st.integers(0, 3), size=st.sampled_from([0, 100, 300_000]), is_last=st.booleans())

@@ -26,14 +26,15 @@ class ExecutorWatch:
 
     def __init__(self, session: SparkSession) -> None:
         self._heartbeats: Any = None
-        if is_local(session.sparkContext.master):
+        self._is_watched = is_local(session.sparkContext.master)
+        if self._is_watched:
             jvm: Any = session.sparkContext._jvm
             threads = jvm.java.lang.Thread.getAllStackTraces().keySet()
-            self._heartbeats = next(thread for thread in threads if thread.getName() == HEARTBEATS)
+            self._heartbeats = next((thread for thread in threads if thread.getName() == HEARTBEATS), None)
 
     def is_gone(self) -> bool:
         """Say whether the executor has ended; raises the errors of Py4J."""
-        return self._heartbeats is not None and not self._heartbeats.isAlive()
+        return self._is_watched and (self._heartbeats is None or not self._heartbeats.isAlive())
 
 
 def want_of_memory(log: Path) -> str:

@@ -99,8 +99,7 @@ def _few_left(limit: int) -> MachineFinding | None:
     """Return the finding that user or container has too few threads left for a run; None if there are enough."""
     used = 0 if limit >= 1 << 62 or os.geteuid() == 0 else _threads()  # the limit does not bind root
     whose, fix = "", f"end some of your processes, or ulimit -u {used + LIMITS[1][2]}"
-    for path in _container_files():
-        most, now = int(path.read_text()), int(path.with_name("pids.current").read_text())
+    for most, now in _container_limits():
         if most - now < limit - used:
             limit, used, whose = most, now, " of the container"
             fix = f"give the container more, e.g. --pids-limit {now + LIMITS[1][2]}"
@@ -120,14 +119,16 @@ def _threads() -> int:
     return count
 
 
-def _container_files() -> Iterator[Path]:
-    """Yield the file of each control group that bounds the number of threads."""
+def _container_limits() -> Iterator[tuple[int, int]]:
+    """Yield the limit and the number of threads of each control group that bounds them."""
     roots = {"": "/sys/fs/cgroup", "pids": "/sys/fs/cgroup/pids"}
     with suppress(OSError):
         groups = [line.split(":", 2) for line in Path(_CONTAINERS).read_text(encoding="utf-8").splitlines()]
         mine = [(roots[kinds], own) for _, kinds, own in groups if kinds in roots]
         paths = (Path(f"{root}{own}/pids.max") for root, group in mine for own in (group, ""))
-        yield from (path for path in dict.fromkeys(paths) if path.exists() and path.read_text().strip().isdigit())
+        for path in dict.fromkeys(paths):
+            with suppress(OSError, ValueError):  # a group without a limit says "max"
+                yield int(path.read_text()), int(path.with_name("pids.current").read_text())
 
 
 def temporary_files() -> MachineFinding:
