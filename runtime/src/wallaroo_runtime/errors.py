@@ -29,10 +29,6 @@ class RunError(DiagnosticError):
         """Return the error with a code of the catalogue; for `values` see `Diagnostic.of`."""
         return cls([Diagnostic.of(code, **values)], exit_code)
 
-    def __reduce__(self) -> tuple[type["RunError"], tuple[list[Diagnostic], int]]:
-        # Exceptions pickle by their `args`. These errors may pass from one process to another.
-        return type(self), (self.diagnostics, self.exit_code)
-
 
 def other_interface(worker: str, actual: str, expected: str, **place: Any) -> Diagnostic:
     """Return the finding that a worker has another interface hash; for `place` see `Diagnostic.of`."""
