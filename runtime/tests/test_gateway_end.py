@@ -34,7 +34,7 @@ from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 DEADLINE_S = 90.0
 LARGE = 300_000  # bytes of a half message that waits for room
-ENDS = ("order", "full disk", "read-only disk", "disk error", "sync error", "other error")
+ENDS = ("order", "full disk", "read-only disk", "disk error", "sync error", "other error", "defect")
 STATES = (
     *("idle", "half message", "half-closed", "half-closed in a message"),
     *("unread", "unread end", "end unread", "blocked"),
@@ -87,7 +87,7 @@ class Running:
         sources[-1]["connector"] = {"cookie": COOKIE, "max_credits": 100, "refill_credits": 10}
         request, limits = journal_request(sources=sources, fsync="batch"), Limits(look_s=0.05, buffer_bytes=LARGE)
         self.gateway = Gateway(directory, request, mock.Mock(), mock.Mock(), limits=limits)
-        self.is_paused = threading.Event()
+        self.is_paused, self.is_defect = threading.Event(), False
         self.may_read = threading.Event()
         self.may_read.set()
         self._serve = self.gateway._serve
@@ -115,14 +115,18 @@ class Running:
             self.gateway.run()
         except RunError as error:
             self.failure = [error]
+        except LookupError:
+            self.failure = []
+            assert self.is_defect
         else:
             self.failure = []
 
     def end(self, how: str) -> RunError | None:
-        if how == "other error":
-            with mock.patch.object(
-                VisitIntake, "turn", side_effect=[RunError.of("R606", source="s", reason="1", place="p", limit=0), None]
-            ):
+        self.is_defect = how == "defect"
+        if how in ("other error", "defect"):
+            refused = RunError.of("R606", source="s", reason="1", place="p", limit=0)
+            error = LookupError("a defect") if self.is_defect else refused
+            with mock.patch.object(VisitIntake, "turn", side_effect=[error, None]):
                 self.gateway.wake()
                 self._thread.join(DEADLINE_S)
         self.gateway.stop()
@@ -231,6 +235,7 @@ class Peer:
 @example([("newline", "half-closed in a message", 1)], "order", True, False)
 @example([("u32be", "idle", 1), ("newline", "half-closed", 1)], "read-only disk", False, True)
 @example([("u32be", "idle", 1), ("connector", "idle", 0)], "order", True, True)
+@example([("u32be", "half-closed", 2)], "defect", True, False)
 def test_the_end_of_the_stream_means_safe_however_the_gateway_ends(
     senders: Sequence[Sender], end: str, waits: bool, fails_before: bool
 ) -> None:
@@ -267,7 +272,7 @@ def check_said(failure: RunError | None, end: str, lost: int) -> None:
     if end == "full disk":
         assert codes == (["R800"] if lost else []), codes
         assert failure is None or f"and {lost} messages that it had read could not be written" in str(failure)
-    elif end == "order":
+    elif end in ("order", "defect"):
         assert not codes
         assert not lost
     elif end == "other error":

@@ -44,7 +44,7 @@ class Connection:
         source: Source that the peer connected to.
         peer: Address of the peer, for people.
         tail: Received bytes of the message that is not whole.
-        wanted: Number of bytes that `tail` must have before it is cut again.
+        wanted: Size of the message that `tail` begins, header included; 0 if it is not known yet.
         pace: Measures whether the rest of this message comes fast enough.
         is_refused: Whether no more input is accepted; the peer then gets some time to read the reason.
         taken: Value of `Intake.taken` after the last message of this connection.
@@ -60,6 +60,13 @@ class Connection:
     is_refused: bool = False
     taken: int = 0
     has_ended: bool = False
+
+    def extend(self, data: memoryview, now: float) -> None:
+        """Add received bytes to `tail`."""
+        if not self.tail:
+            self.pace.begin(now)
+        self.pace.came(len(data), now)
+        self.tail += data
 
     def look(self) -> None:
         """Set `has_ended` if the peer has closed its side and no byte is unread; for a connection that is not read."""
@@ -96,7 +103,7 @@ class Connection:
 
     @property
     def size(self) -> str:
-        """Size of the message that has begun, as text; `UNKNOWN_SIZE` if its header does not say."""
+        """Size of the message that has begun, as text."""
         return f"{self.wanted} bytes" if self.wanted > len(self.tail) else UNKNOWN_SIZE
 
     def last_line(self) -> bytes:

@@ -26,7 +26,7 @@ class Cut:
     Attributes:
         count: Number of whole messages.
         end: Position after the last whole message.
-        wanted: Number of bytes from `end` on that the next cut needs, header included; 0 if that is not known.
+        wanted: Size of the message at `end`, header included; 0 if its header has not come whole or does not say.
         too_large: Known payload size of the message at `end` if it is over the limit, else 0.
     """
 
@@ -109,7 +109,7 @@ def fixed_cutter(kind: str, max_message_bytes: int) -> Cutter:
                 return Cut(count, at, end - at)
             at = end
             count += 1
-        return Cut(count, at, width if at < size else 0)
+        return Cut(count, at)
 
     return cut
 
@@ -148,7 +148,7 @@ def splitter_cut(splitter: Splitter, data: bytes, header_bytes: int, max_message
         raise ValueError(reason)
     if left >= header_bytes + max_message_bytes and not wanted:
         return Cut(len(lengths), end, too_large=left - header_bytes)
-    return Cut(len(lengths), end, max(wanted, header_bytes) if left else 0)
+    return Cut(len(lengths), end, wanted if left >= header_bytes else 0)
 
 
 def shown_lengths(lengths: list[int]) -> str:

@@ -104,8 +104,7 @@ class Gateway:
             for source in self._sources
             if source.cut is None
         }
-        # All connections are in a selector inside the outer one, so one call pauses or resumes reading, however many
-        # connections there are.
+        # All connections are in a selector inside the outer one, so that one call pauses or resumes reading of all.
         self._control = selectors.DefaultSelector()
         self._traffic = selectors.EpollSelector()
         self._control.register(self._wake_read, selectors.EVENT_READ)
@@ -162,7 +161,8 @@ class Gateway:
                     self._drop(connection, None)
         except (OSError, RunError) as error:
             failure = error
-        self._close(failure)
+        finally:
+            self._close(failure)
 
     def _tell_wait(self) -> None:
         """Write into the status at once whether a source waits, so that the driver sends the processed position."""
@@ -206,14 +206,19 @@ class Gateway:
                 self._control.register(self._traffic.fileno(), selectors.EVENT_READ)
             else:
                 self._control.unregister(self._traffic.fileno())
-            for connection in self._connections - self._waiting:
+            for connection in (key.data for key in self._traffic.get_map().values()):
                 connection.pace.go_on(time.monotonic()) if reads else connection.pace.pause(time.monotonic())
         if self._waiting:
             for connection in resumed(self._connections, self._waiting, self._buffered < self._limits.buffer_bytes):
                 self._waiting.discard(connection)
-                self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
-                connection.pace.go_on(time.monotonic())
+                self._resume(connection)
         self._accept_while(len(self._connections) < self._limit)
+
+    def _resume(self, connection: Connection) -> None:
+        """Read a connection again, as soon as the gateway reads at all."""
+        self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
+        if self._reads:
+            connection.pace.go_on(time.monotonic())
 
     def _accept_while(self, accepts: bool) -> None:
         if accepts == self._accepts:
@@ -287,8 +292,7 @@ class Gateway:
             self._take(connection, self._room, connection.source.cut(self._room, size), size)
 
     def _extend(self, connection: Connection, size: int) -> None:
-        connection.pace.came(size, time.monotonic())
-        connection.tail += memoryview(self._room)[:size]
+        connection.extend(memoryview(self._room)[:size], time.monotonic())
         self._buffered += size
         if self._buffered > self._limits.buffer_bytes and len(connection.tail) > SMALL_TAIL_BYTES:
             self._hold_back(connection)
@@ -338,8 +342,7 @@ class Gateway:
                 if isinstance(cut, Diagnostic):
                     self._drop(connection, cut)
                     continue
-                self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
-                connection.pace.go_on(time.monotonic())
+                self._resume(connection)
                 self._take(connection, connection.tail, cut)
 
     def _end(self, connection: Connection) -> None:

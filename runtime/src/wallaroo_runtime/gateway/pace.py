@@ -24,7 +24,7 @@ class Pace:
 
     def begin(self, now: float) -> None:
         """Note that a message begins."""
-        self._kept_up = now
+        self._kept_up, self._paused = now, self._paused and now
 
     def came(self, size: int, now: float) -> None:
         """Note that bytes of the message came."""
