@@ -67,6 +67,14 @@ def test_the_status_is_written_when_it_changes_and_a_full_disk_is_survived(
     status.write("listening", messages=3)
     assert capsys.readouterr().err == f"{path} cannot be written; Is a directory\n"
     assert list(tmp_path.iterdir()) == [path]
+    for number in range(3):  # each outage is reported, once
+        path.rmdir()
+        status.write("listening", messages=4 + 3 * number)
+        path.unlink()
+        path.mkdir()
+        for more in (1, 2):
+            status.write("listening", messages=4 + 3 * number + more)
+        assert capsys.readouterr().err == f"{path} cannot be written; Is a directory\n"
 
 
 def test_diagnostics_are_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

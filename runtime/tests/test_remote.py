@@ -25,8 +25,9 @@ from wallaroo_runtime.gateway.service import GatewayHost
 from wallaroo_runtime.peer.standalone import ServiceOptions, listen_of
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import ServiceClient, channel_to, close_channels
-from wallaroo_runtime.service.credential import make_token, read_token
+from wallaroo_runtime.service.credential import Listen, make_token, read_pem, read_token
 from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.service.server import serve
 from wallaroo_runtime.service.store import PROTOCOL_VERSION
 from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.writer import JournalWriter
@@ -346,6 +347,17 @@ def test_beyond_loopback_a_token_of_the_operator_is_needed(tmp_path: Path) -> No
         "R651 the egress listens at 0.0.0.0:0 without TLS; token and messages can be read on the network"
     ]
     assert code_of(lambda: listen_of("egress", ServiceOptions(tmp_path, "127.0.0.1:0", certificate=tmp_path))) == "R608"
+
+
+def test_a_bundle_of_certificates_is_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "bundle.pem").write_bytes(bundle := b"-----BEGIN CERTIFICATE-----\nMIIB\n" * 8000)
+    assert read_pem(tmp_path / "bundle.pem") == bundle
+
+
+def test_a_service_that_cannot_listen_leaves_no_socket(tmp_path: Path) -> None:
+    listen = Listen(f"unix:{tmp_path / 'socket'}", certificate=b"no PEM", key=b"no PEM")
+    assert code_of(lambda: serve("egress", listen, lambda server: None)) == "R714"
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

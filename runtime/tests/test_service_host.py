@@ -146,6 +146,37 @@ def test_a_service_that_cannot_go_on_ends(tmp_path: Path, error: Exception) -> N
     host.end()
 
 
+class LatePart(Part):
+    """Ends some time after it was stopped."""
+
+    def __init__(self, directory: Path, may_end: threading.Event) -> None:
+        super().__init__(directory)
+        self._may_end = may_end
+
+    def run(self) -> None:
+        super().run()
+        self._may_end.wait()
+
+
+def test_no_second_part_works_before_the_first_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wallaroo_runtime.service.host.STOP_S", 0.01)
+    host, may_end, late = Service(tmp_path / "service", None), threading.Event(), Reference(is_local=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(host, "make", lambda config: LatePart(host.data, may_end))
+        attach(host, late, "a", "x", False, 0, [])
+    for _ in range(2):
+        with pytest.raises(
+            RunError, match="R610 the egress at here is in use by an earlier driver, whose work has not"
+        ):
+            attach(host, late, "b", "x", False, 1, [])
+        assert not host.made
+    may_end.set()
+    monkeypatch.setattr("wallaroo_runtime.service.host.STOP_S", 60)
+    attach(host, late, "b", "x", False, 1, [])
+    assert len(host.made) == 1
+    host.end()
+
+
 def attach(
     host: Service,
     reference: Reference,

@@ -10,7 +10,7 @@ from pathlib import Path
 from wallaroo_runtime.errors import USAGE, RunError
 
 TOKEN_FILE, AUTHORITY = "spark.wallaroo.service.tokenFile", "spark.wallaroo.service.tlsCa"  # settings of `--conf`
-MAX_FILE_BYTES = 64 * 1024
+MAX_TOKEN_BYTES = 64 * 1024
 LEAST_CHARACTERS = 16
 
 
@@ -54,7 +54,7 @@ def read_token(path: Path) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             mode = os.fstat(descriptor).st_mode
-            content = file.read(MAX_FILE_BYTES) if stat.S_ISREG(mode) else b""
+            content = file.read(MAX_TOKEN_BYTES) if stat.S_ISREG(mode) else b""
     except OSError as error:
         raise _refused(path, error.strerror or str(error)) from error
     if not stat.S_ISREG(mode):
@@ -97,7 +97,7 @@ def read_pem(path: Path) -> bytes:
         RunError: R616 if the file cannot be read, or is no PEM file.
     """
     try:
-        content = path.read_bytes()[:MAX_FILE_BYTES] if path.is_file() else b""
+        content = path.read_bytes() if path.is_file() else b""
     except OSError as error:
         raise RunError.of("R616", USAGE, path=path, done="read", reason=error.strerror or str(error)) from error
     if b"-----BEGIN " not in content:

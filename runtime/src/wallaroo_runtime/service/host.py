@@ -118,7 +118,8 @@ class Host(ABC):
             before = self.store.attachment
             attachment, is_cleared = self.store.admit(driver, self.id(), config)
             if is_cleared or before.config != config or self._part is None:
-                self._stop()
+                if not self._stop():
+                    raise self.store.busy()
                 if is_cleared:
                     self.clear()
                 self._replace(wanted, {} if is_cleared else before.config)
@@ -161,11 +162,14 @@ class Host(ABC):
             self.ended.set()
             raise  # the thread writes the traceback into the log of the service
 
-    def _stop(self) -> None:
-        if self._part is not None and self._thread is not None:
+    def _stop(self) -> bool:
+        """Stop the part and wait for its end; returns whether it has ended. A second call waits again."""
+        if self._part is not None:
             self._part.stop()
+        self._part = None
+        if self._thread is not None:
             self._thread.join(STOP_S)
-        self._part = self._thread = None
+        return self._thread is None or not self._thread.is_alive()
 
     def release(self) -> None:
         """End the calls that last as long as their callers like, before the server stops."""

@@ -104,6 +104,7 @@ def _refusal(address: str) -> str:
         if host == "unix":
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.bind(port)
+            os.unlink(port)
         else:
             family = socket.AF_INET6 if "]" in host else socket.AF_INET
             socket.create_server((host.strip("[]"), int(port)), family=family).close()

@@ -60,7 +60,7 @@ class StatusFile:
         self.text = content.decode()
         try:
             replace_file(self._path, content)
-            self._written = content
+            self._written, self._complained = content, False
         except OSError as error:
             # A full disk must not end the process; the next write tries again. Without the file, drivers call `Status`.
             with contextlib.suppress(OSError):

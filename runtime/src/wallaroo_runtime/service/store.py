@@ -89,6 +89,11 @@ class AttachmentStore:
         """Return the R648 for an impossible request of a driver."""
         return self._error("R648", reason=reason)
 
+    def busy(self) -> RunError:
+        """Return the R610 for a driver that comes while the work for an earlier driver has not ended."""
+        holder = "an earlier driver, whose work has not ended yet"
+        return RunError.of("R610", what=f"the {self.kind} at {self.address}", holder=holder, own=f"a {self.kind}")
+
     def _error(self, code: str, **values: Any) -> RunError:
         return RunError.of(code, service=self.kind, address=self.address, **values)
 
