@@ -11,11 +11,14 @@ from contextlib import ExitStack
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wallaroo import WallarooParameterError
-from wallaroo_connectors import program
+from wallaroo_connectors import kinesis_source, program
 
 FOLDER = Path(program.__file__).parent
 SECONDS = 90
@@ -85,6 +88,32 @@ def test_help_shows_the_command_line(name: str) -> None:
     code, text = said(name, "--help")
     assert code == 0
     assert f"    {name} --application-module" in text
+
+
+@given(st.lists(st.booleans(), min_size=5, max_size=40))
+def test_a_shard_is_read_at_most_five_times_a_second_however_busy_it_is(has_records: list[bool]) -> None:
+    """The clock of this test moves only while the program waits."""
+    now, reads = 0.0, list[float]()
+    stop, connector, sdk = mock.Mock(is_set=lambda: False), mock.Mock(), mock.Mock()
+
+    def wait(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def read(ShardIterator: int) -> dict[str, Any]:  # noqa: N803
+        reads.append(now)
+        records = [{"Data": b"record"}] * has_records[ShardIterator - 1]
+        return {"Records": records} | ({"NextShardIterator": ShardIterator - 1} if ShardIterator > 1 else {})
+
+    stop.wait = wait
+    sdk.client.return_value = mock.Mock(
+        get_records=read, get_shard_iterator=lambda **_: {"ShardIterator": len(has_records)}
+    )
+    with mock.patch.object(kinesis_source, "library", lambda *_: sdk), mock.patch.object(kinesis_source, "connect"):
+        kinesis_source.serve(connector, stop)
+    assert connector.write.call_count == sum(has_records)
+    assert len(reads) == len(has_records)
+    assert all(later - first > 0.99 for first, later in zip(reads, reads[5:], strict=False))
 
 
 @pytest.mark.slow

@@ -26,9 +26,7 @@ def serve(connector: SourceConnector, stop: Event) -> None:
         for record in answer["Records"]:
             connector.write(record["Data"])
         iterator = answer.get("NextShardIterator")
-        if not answer["Records"]:
-            # Kinesis allows five reads of a shard per second.
-            stop.wait(LOOK_S)
+        stop.wait(LOOK_S)  # Kinesis allows five reads of a shard per second
 
 
 def main() -> int:
