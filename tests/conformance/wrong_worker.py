@@ -27,14 +27,13 @@ def nothing(original: Any) -> Any:
 
 
 def another_name(original: Any) -> Any:
-    def emit_to_file(app: str, file: str) -> int:
-        status: int = original(app, file)
+    def emit_to_file(app: str, file: str) -> None:
+        original(app, file)
         path = Path(file)
         result = json.loads(path.read_text(encoding="utf-8"))
         if "topology" in result:
             result["topology"]["name"] += " "
             path.write_text(json.dumps(result), encoding="utf-8")
-        return status
 
     return emit_to_file
 

@@ -190,3 +190,11 @@ def test_a_codec_that_the_worker_does_not_have(maths: Any) -> None:
     stage.nodes[2].codec = "xml"
     with pytest.raises(FrameError, match='has codec xml; expected one of "bytes", "string"'):
         Stage(maths.application, stage)
+
+
+@pytest.mark.parametrize("value", [3, str.upper, wallaroo.key_extractor(lambda data: data)])
+def test_a_wrong_offer_names_the_function_that_the_program_called(value: Any) -> None:
+    with pytest.raises(wallaroo.WallarooParameterError) as caught:
+        wallaroo.offer(value)
+    (finding,) = caught.value.diagnostics
+    assert (finding.code, finding.message.partition(":")[0]) == ("T207", "offer")

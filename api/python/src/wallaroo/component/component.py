@@ -138,7 +138,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod
         article = "an" if component.kind == "encoder" else "a"
         place.wrong("computation", f"{article} {component.kind}", expected, fix=fix)
         return None
-    if has_state and getattr(component, "state_class", None) is not None and place.method != "to":
+    if has_state and getattr(component, "state_class", None) is not None and place.method not in ("to", "offer"):
         fix = f'leave `state` out: @wallaroo.{component.kind}("{component.name()}"), and return (output, True)'
         other_generation(place, "computation", component, SOURCE, BUILDER, fix=fix)
         return None

@@ -159,7 +159,6 @@ def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Map
     for parameter, codec in (("input", input), ("output", output), *named.items()):
         _check_codec(place, parameter, codec)
     state_class = getattr(value, "state_class", None)
-    place.method = "to"
     call = component.computation(place, value, has_state=state_class is not None)
     if call is not None:
         _check_outputs(place, call, named)

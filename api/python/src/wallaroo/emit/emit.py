@@ -57,14 +57,13 @@ def write_result(file: str, result: dict[str, Any]) -> None:
     os.replace(temporary, file)
 
 
-def emit_to_file(app: str, file: str, default_args: Sequence[str] = ()) -> int:
-    """Run a program's setup, write the topology or the diagnostics to a file, and return the exit status 0."""
+def emit_to_file(app: str, file: str, default_args: Sequence[str] = ()) -> None:
+    """Run a program's setup, and write the topology or the diagnostics to a file."""
     try:
         result = result_of(app, application_args(default_args))
     except DiagnosticError as err:
         result = {"diagnostics": [finding.to_json() for finding in err.diagnostics]}
     write_result(file, result)
-    return 0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -75,7 +74,8 @@ def main(arguments: Sequence[str]) -> int:
     app, *args = arguments
     file = os.environ.get("WALLAROO_EMIT_FILE")
     if file:
-        return emit_to_file(app, file, args)
+        emit_to_file(app, file, args)
+        return 0
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:

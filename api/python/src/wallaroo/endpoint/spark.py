@@ -63,7 +63,7 @@ class SparkSourceConfig(SourceConfig):
         """The decoder."""
         return self.decoder
 
-    def declare(self, place: Place, path: str, name: str, addresses: Any) -> Source | None:
+    def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
         """Return the source; None after a finding."""
         fields: dict[str, Any] = {"format": _text(place, "format", self.format)}
         fields["options"] = option_texts(place, self.options)
@@ -72,7 +72,7 @@ class SparkSourceConfig(SourceConfig):
             if text is not None:
                 fields[parameter] = _text(place, parameter, text)
         fields["max_message_bytes"] = MAX_MESSAGE_BYTES
-        decode = decode_of(place, addresses)
+        decode = decode_of(place, decoder)
         keys, times = self.key is not None, self.timestamp is not None
         return decode and Source(path, name, "spark", fields, decode, gives_keys=keys, gives_time=times)
 

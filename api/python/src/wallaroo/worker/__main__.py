@@ -47,7 +47,8 @@ def main(arguments: Sequence[str]) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(line_buffering=True)
     if mode == "emit":
-        return emit_to_file(arguments[0], os.environ["WALLAROO_EMIT_FILE"])
+        emit_to_file(arguments[0], os.environ["WALLAROO_EMIT_FILE"])
+        return 0
     directory = Path(os.environ["WALLAROO_WORKER_DIR"])
     try:
         return serve(arguments[0], directory)
