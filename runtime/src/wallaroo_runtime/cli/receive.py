@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         output = open(file, "wb") if file else sys.stdout.buffer  # noqa: SIM115
     except OSError as error:
-        raise RunError.of("R616", USAGE, path=file, done="read", reason=error.strerror or str(error)) from error
+        raise RunError.of("R616", USAGE, path=file, done="written", reason=error.strerror or str(error)) from error
     receiver = ReceivedWriter(output, arguments.framed)
     host, port = listener.getsockname()[:2]
     print(f"listening at {host}:{port}", file=sys.stderr, flush=True)

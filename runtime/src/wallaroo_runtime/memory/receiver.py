@@ -66,15 +66,14 @@ class Receiver:
     async def _send(self, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
-                await self._wake.wait()
-                self._wake.clear()
+                while not self.pending:
+                    self._wake.clear()
+                    await self._wake.wait()
                 data, messages = bytes(self.pending), self.waiting
                 writer.write(data)
                 await writer.drain()
                 del self.pending[: len(data)]
                 self.waiting -= messages
                 self.sent_at = time.monotonic()
-                if self.pending:
-                    self._wake.set()
         finally:
             writer.close()
