@@ -144,11 +144,15 @@ def test_a_file_system_that_cannot_be_used(site: Site) -> None:
     gone, unknown = f"hdfs://{LOOPBACK}:9/c", "hdfs://no-such-host/c"
     for place, reason, fix in (
         (gone, f"{LOOPBACK}:9: Connection refused", "start it, or correct the address"),
-        (unknown, "a host cannot be reached: no-such-host", "start what listens there, or correct the address"),
+        (
+            unknown,
+            "a host cannot be reached: no-such-host",
+            "start the server that listens there, or correct the address",
+        ),
         (
             "s3a://bucket/c",
             "Spark's jars do not have a class",
-            "give the jars that have it, e.g. --conf spark.jars.packages=",
+            "add the jars that contain it, e.g. --conf spark.jars.packages=",
         ),
     ):
         options = ("--checkpoint", place, "--master", "local[2]", "--in", site.source, "--out", "127.0.0.1:9")
@@ -177,7 +181,7 @@ def test_name_node_killed(hadoop: Hadoop, site: Site) -> None:
             assert finding["code"] == "R611"
             assert "a host cannot be reached: " in finding["message"]
             assert finding["message"].endswith("Connection refused")
-            assert finding["fix"].startswith("start what listens there, or correct the address; run again")
+            assert finding["fix"].startswith("start the server that listens there, or correct the address; run again")
         hadoop.start_name_node()
         with site.run(app, receiver, checkpoint=place) as second:
             second.send(payload(PARTS[3]))

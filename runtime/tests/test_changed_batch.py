@@ -117,8 +117,11 @@ def test_another_program_says_which_batch_it_runs_again(
 ) -> None:
     assert diff(killed, change) == 0
     said = capsys.readouterr().err
-    assert said.startswith(f"R754 {KILLED} committed it: they stay, this program runs its messages again, and what")
-    assert "goes to states alone" in said and "do not replay dead letters whose ids begin with 1-: their" in said
+    assert said.startswith(f"R754 {KILLED} committed it: these results stay; this program processes the messages of")
+    assert (
+        "which changes its states but sends no results" in said
+        and "do not replay dead letters whose ids begin with 1-: their" in said
+    )
     assert diff(killed, change, "--json") == 0
     assert [finding["code"] for finding in json.loads(capsys.readouterr().err)] == ["R754"]
     assert not read_manifest(killed).rerun_batches, "it changes nothing"
@@ -168,7 +171,7 @@ def test_what_only_sinks_of_spark_have_got_is_told(tmp_path: Path, capsys: pytes
     run_until(path, "plan")
     RecordCount.open(LocalDirectory(path)).write("query-1", 1)
     assert diff(path, CODE) == 0
-    assert "committed it: sinks that Spark writes keep them; states and other sinks get" in capsys.readouterr().err
+    assert "committed it: sinks that Spark writes keep these results; this program processes" in capsys.readouterr().err
     checkpoint = opened(path, CODE)
     assert (len(told(checkpoint).warnings), checkpoint.manifest.rerun_batches) == (1, ()), (
         "its letters are those of the new one"

@@ -27,9 +27,8 @@ from wallaroo_runtime.topology.load import load_document
 
 Change = Callable[[Any], object]
 SAYS = (
-    "R790 the program is not that of the last run, which has left something: it ended before Spark committed all of "
-    "its "
-    "input; results of messages at positions 0 to 2 have left\n"
+    "R790 the program is not that of the last run, which has left something: it ended before Spark had committed "
+    "all its input, but after results were sent: those of the messages at positions 0 to 2\n"
 )
 
 

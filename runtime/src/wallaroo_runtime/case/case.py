@@ -1,26 +1,33 @@
 """Case folders: the input as messages, the expected output of an application, and allowed differences.
 
-`case.toml` describes a folder; every line of it may be left out:
+The file `case.toml` describes a folder. Every setting may be left out; an empty file is enough.
 
-    app = "../app.py"         # none: app.py or the .go files of the folder, else of the nearest above,
-                              # up to DIR or, if that is above DIR, the working directory
-    order = "key"             # "key": rising within a key, the first word of a line, of a record its topic and key;
-                              # "any": as lines, in any order
-    dead_letters = 2          # how many there are; none: 0
-    output = "lines"          # "lines"; "hex": frames of u32 length, shown as hex digits
-    args = []                 # the application's arguments; none: --in and --out
+    app = "../app.py"      # Path of the application. By default it is app.py or the .go files of the folder, or of
+                           # the nearest folder above it. The search ends at DIR, or at the working directory if
+                           # that is above DIR.
+    order = "key"          # "key": lines with one key come in the expected order. The key is the first word of a
+                           # line; for a record it is topic and key. "any" (default): the order does not matter.
+    dead_letters = 2       # Expected number of dead letters; 0 by default.
+    output = "lines"       # "lines" (default): the output is text. "hex": each message follows its length (u32be),
+                           # and the expected lines have the messages in hexadecimal digits.
+    args = []              # Arguments of the application. By default --in has an address for each input, and --out
+                           # has one.
 
-    [[input]]                 # for each source, in the order of its number; sent one after the other, none: no --in
+    [[input]]              # Input of the first source; the next [[input]] is that of the next source. One input is
+                           # sent after the other.
     file = "input.txt"
-    kind = "lines"            # a message for each line: "lines", "hex"
+    kind = "lines"         # "lines": each line is a message. "hex": each line is a message in hexadecimal digits.
+                           # "records": each line is a record of a topic.
 
-Groups of Goka have topics: an input of kind "records" has a record for each line, `TOPIC KEY VALUE`, with
-`HEADER=VALUE` at the end where there are headers, and `-` for no value; an empty line ends a micro-batch, `visit NAME
-METADATA` runs visitors. The expected lines are records of the same form:
+A group of Goka gets records of topics. A line of an input of kind "records" is `TOPIC KEY VALUE`, and `HEADER=VALUE`
+may follow for each header. The value `-` means that the record has no value. An empty line ends a micro-batch. The line
+`visit NAME METADATA` runs the visitor NAME for every key with a state. The expected lines are records, too:
 
-    topics = ["my-group-table"]  # whose; none: all that the application writes, topic by topic
+    topics = ["my-table"]  # Topics whose records are compared. By default they are all topics that the application
+                           # writes.
 
-The expected lines are in `expected.txt`, or in `expected.python.txt` and `expected.go.txt` where languages differ.
+The expected lines are in `expected.txt`. If they differ between languages, they are in `expected.python.txt` and
+`expected.go.txt`.
 """
 
 import sys

@@ -17,20 +17,26 @@ from wallaroo_runtime.topology.model import Topology
 
 Found = tuple[Diagnostic | None, str]
 ELSEWHERE = "its gateway or egress is remote: after a kill a run"
-PUBLISHED = "they stay, this program runs its messages again, and what it makes of them goes to states alone"
-WRITTEN = "sinks that Spark writes keep them; states and other sinks get what this program makes of its messages"
-
-
-SENT = "it ended before Spark committed all of its input; results of messages at positions"
+PUBLISHED = (
+    "these results stay; this program processes the messages of the micro-batch again, which changes its states but "
+    "sends no results"
+)
+WRITTEN = (
+    "sinks that Spark writes keep these results; this program processes the messages of the micro-batch again, for its "
+    "states and the other sinks"
+)
+SENT = (
+    "it ended before Spark had committed all its input, but after results were sent: those of the messages at positions"
+)
 ACCEPT = (
-    "; or give --accept-changed: this program runs these messages again, so that sinks may get results of theirs twice "
-    "or not at all; do not replay their dead letters then"
+    "; or give --accept-changed: this program then processes these messages again, so that sinks may get their results "
+    "twice or not at all; if you do so, do not replay the dead letters of these messages"
 )
 
 
 def refused(messages: range) -> RunError:
     """Return the R790 that results of these messages were sent, and a changed program would give other results."""
-    return RunError.of("R790", left=f"{SENT} {messages.start} to {messages.stop - 1} have left", other=ACCEPT)
+    return RunError.of("R790", left=f"{SENT} {messages.start} to {messages.stop - 1}", other=ACCEPT)
 
 
 def repeated_batch(batch: int, *, is_published: bool) -> Diagnostic:

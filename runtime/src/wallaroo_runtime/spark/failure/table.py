@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from wallaroo_runtime.spark.failure.cause import Cause, significant
 
-JARS = "give the jars that have it, e.g. --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:{hadoop}"
+JARS = "add the jars that contain it, e.g. --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:{hadoop}"
 
 
 class Outcome(Enum):
@@ -56,9 +56,9 @@ class FailureRow(NamedTuple):
 
 
 LOSS = FailureRow(
-    "Kafka no longer has records that are to be read",
-    "let the topic keep records for longer than a run may be away; `--topic-reset start` goes on with what there "
-    "is and keeps states",
+    "Kafka no longer has records that this run must read",
+    "let the topic keep its records for longer than the application may pause; `--topic-reset start` continues with "
+    "the records that are left, and keeps the states",
     kinds=r"org\.apache\.kafka\..*\.(OffsetOutOfRange|NoOffsetForPartition)Exception",
     conditions="KAFKA_DATA_LOSS|RESOLVED_START_OFFSET_GREATER|LOST_TOPIC_PARTITIONS|KAFKA_START_OFFSET",
 )
@@ -73,26 +73,26 @@ TABLE: tuple[FailureRow, ...] = (
     FailureRow("too many files are open", "raise the limit of open files (`ulimit -n`)", message="Too many open files"),
     FailureRow(
         "no further thread can be started",
-        "raise the limit of processes (`ulimit -u`), or of the container (pids)",
+        "raise the limit of processes (`ulimit -u`), or the limit of the container (pids)",
         kinds=r"java\.lang\.OutOfMemoryError",
         message="(?i)native thread|process/resource limits",
     ),
     FailureRow(
         "Spark has no memory left",
-        "give it more, e.g. --conf spark.driver.memory=4g (executors: spark.executor.memory)",
+        "give Spark more memory, e.g. --conf spark.driver.memory=4g (for executors: spark.executor.memory)",
         kinds=r"java\.lang\.OutOfMemoryError|.*\.SparkOutOfMemoryError",
         conditions=r"\w*OUT_OF_MEMORY|UNABLE_TO_ACQUIRE_MEMORY|CANNOT_LOAD_STATE_STORE\.\w+_OUT_OF_MEMORY"
         "|INVALID_(DRIVER|EXECUTOR)_MEMORY",
     ),
     FailureRow(
         "an executor has ended",
-        "look for its reason in the executors' logs; where it had no memory left, raise spark.executor.memory or "
-        "spark.executor.memoryOverhead",
+        "look for the reason in the logs of the executors; if the executor had no memory left, raise "
+        "spark.executor.memory or spark.executor.memoryOverhead",
         message="ExecutorLostFailure|exit code 137|exceeding (?:physical |virtual )?memory limits",
     ),
     FailureRow(
-        "the calls of a program go too deep for Java's stack",
-        "give --conf spark.driver.extraJavaOptions=-Xss16m (executors: spark.executor.extraJavaOptions)",
+        "a program nests its calls too deeply for Java's stack",
+        "give --conf spark.driver.extraJavaOptions=-Xss16m (for executors: spark.executor.extraJavaOptions)",
         kinds=r"java\.lang\.StackOverflowError",
     ),
     FailureRow(
@@ -128,7 +128,7 @@ TABLE: tuple[FailureRow, ...] = (
     ),
     FailureRow(
         "another query writes the same checkpoint",
-        "let only one run have it: stop the other one",
+        "stop the other run, because a checkpoint is for one run at a time",
         kinds=r".*\.ConcurrentModificationException",
         conditions="CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY",
     ),
@@ -143,22 +143,22 @@ TABLE: tuple[FailureRow, ...] = (
     # Java, its libraries and classes.
     FailureRow(
         "Java cannot load a native library",
-        "let {temporary} be on a disk from which programs may be executed (no `noexec`), or set TMPDIR to such a one",
+        "mount the disk of {temporary} without `noexec`, or set TMPDIR to a directory from which programs may run",
         kinds=r"java\.lang\.UnsatisfiedLinkError",
     ),
     FailureRow("Java is too old", "install Java 17 or newer", kinds=r"java\.lang\.UnsupportedClassVersionError"),
     FailureRow(
-        "this is no source or sink of Spark's here",
-        "take Kafka's own source or sink, whose jars are fetched (docs/kafka.md)",
+        "Spark's format kafka cannot be used here",
+        "use a Kafka source or sink of Wallaroo, for which the jars are fetched (docs/kafka.md)",
         conditions=r"KAFKA_DATA_SOURCE_NOT_ENABLED",
     ),
     FailureRow(
         "Spark does not have this format",
-        f"correct the format's name, or {JARS}",
+        f"correct the name of the format, or {JARS}",
         conditions=r"DATA_SOURCE_NOT_(FOUND|EXIST)",
     ),
     FailureRow(
-        "Spark's jars do not have a class, or have it of another version",
+        "Spark's jars do not have a class, or have another version of it",
         JARS,
         kinds=r"(java\.lang\.)?(ClassNotFoundException|NoClassDefFoundError|NoSuchMethodError|NoSuchFieldError"
         r"|AbstractMethodError|IncompatibleClassChangeError|ExceptionInInitializerError|LinkageError)"
@@ -172,33 +172,33 @@ TABLE: tuple[FailureRow, ...] = (
     ),
     FailureRow(
         "driver and executors run different versions of a class",
-        "let all machines have the same PySpark, Java and jars",
+        "install the same versions of PySpark, Java and jars on all machines",
         kinds=r"java\.io\.(InvalidClassException|NotSerializableException|StreamCorruptedException)"
         r"|java\.lang\.ClassCastException",
     ),
     # Kafka.
     LOSS,
     FailureRow(
-        "Kafka does not let this client in, or not do this",
-        "correct user, password, certificate or mechanism in the options, or have the broker allow it (its ACLs)",
+        "Kafka refuses access",
+        "correct user, password, certificate or mechanism in the options, or permit the access with the broker's ACLs",
         kinds=r"org\.apache\.kafka\..*(Authorization|Authentication|Sasl)\w*Exception|.*\.LoginException",
     ),
     FailureRow(
         "Kafka has no such topic or partition",
-        "create it, e.g. with `wallaroo topics create`, or correct its name",
+        "create the topic, e.g. with `wallaroo topics create`, or correct its name",
         kinds=r"org\.apache\.kafka\..*(UnknownTopic\w*|InvalidTopic)Exception",
         conditions="KAFKA_NULL_TOPIC",
     ),
     FailureRow(
-        "Kafka does not take a record",
-        "raise max.message.bytes of the topic and kafka.max.request.size of the sink for one that is too large; "
-        "correct the encoder for another one",
+        "Kafka refuses a record",
+        "if the record is too large, raise max.message.bytes of the topic and kafka.max.request.size of the sink; "
+        "otherwise correct the encoder",
         kinds=r"org\.apache\.kafka\..*\.(RecordTooLarge|RecordBatchTooLarge|InvalidRecord|InvalidTimestamp"
         r"|CorruptRecord|UnsupportedForMessageFormat)Exception",
         conditions="KAFKA_MALFORMED_RECORD",
     ),
     FailureRow(
-        "Kafka's client does not know a setting",
+        "Kafka's client does not accept a setting",
         "correct the options of the source or sink",
         kinds=r"org\.apache\.kafka\.common\.config\.ConfigException",
     ),
@@ -210,78 +210,86 @@ TABLE: tuple[FailureRow, ...] = (
     ),
     FailureRow("Kafka gave no answer", "start the brokers", message="Cannot fetch record for offset"),
     FailureRow(
-        "Kafka refuses it",
-        "correct what it names: in the options, the topic's settings or the brokers'",
+        "Kafka refuses a request",
+        "correct what the message names, in the options or in the settings of topic or brokers",
         kinds=r"org\.apache\.kafka\..*",
         conditions=r"KAFKA_|\w*_TRIGGER_AVAILABLENOW",
     ),
     # Files and networks.
     FailureRow(
-        "a file cannot be read or written for want of permission",
-        "let the user that runs the application have it (`ls -l`, ACLs of the file system)",
+        "this user has no permission to read or write a file",
+        "give the permission to the user that runs the application (`ls -l`, ACLs of the file system)",
         kinds=r"(.*\.)?(AccessDenied|AccessControl)Exception|PermissionError|.*\.AuthorizationException",
     ),
     FailureRow(
-        "a file cannot be read or written for want of permission",
-        "let the user that runs the application have it (`ls -l`, ACLs of the file system)",
+        "this user has no permission to read or write a file",
+        "give the permission to the user that runs the application (`ls -l`, ACLs of the file system)",
         message="Permission denied|Operation not permitted",
     ),
-    FailureRow("a disk is read-only", "mount it for writing, or use another one", message="Read-only file system"),
-    FailureRow("a disk fails", "look at the machine's log (`dmesg`) and replace it", message="Input/output error"),
     FailureRow(
-        "a network disk was unmounted or changed", "mount it again", message="Stale file handle|not connected: file"
+        "a disk is read-only", "mount the disk for writing, or use another disk", message="Read-only file system"
     ),
     FailureRow(
-        "the name of a file has a colon, which Hadoop takes for the end of a scheme",
-        "rename the file, or take it out of the directory, e.g. with - for :",
+        "a disk fails", "look into the machine's log (`dmesg`), and replace the disk", message="Input/output error"
+    ),
+    FailureRow(
+        "a network disk was unmounted or changed",
+        "mount the disk again",
+        message="Stale file handle|not connected: file",
+    ),
+    FailureRow(
+        "the name of a file has a colon, which Hadoop reads as the end of a URI's scheme",
+        "rename the file, e.g. with - in place of the colon, or remove it from the directory",
         message="Relative path in absolute URI",
     ),
     FailureRow(
         "HDFS is in safe mode or in standby",
-        "wait until it has left that (`hdfs dfsadmin -safemode get`)",
+        "wait until HDFS is active; `hdfs dfsadmin -safemode get` shows whether it is in safe mode",
         kinds=r".*\.(SafeMode|Standby|RetriableHdfs|ObserverRetryOnActive)Exception",
     ),
     FailureRow(
-        "no credentials are accepted",
-        "give those of this file system or cluster, e.g. kinit, AWS_ACCESS_KEY_ID, or --conf spark.hadoop.fs.s3a.*",
+        "credentials are missing or not accepted",
+        "give the credentials of the file system or cluster: kinit, AWS_ACCESS_KEY_ID, --conf spark.hadoop.fs.s3a.*",
         kinds=r".*\.(NoAuthWithAWSException|NoAwsCredentialsException|CredentialInitializationException"
         r"|KerberosAuthException|SecretManager\$InvalidToken|AuthenticationException|GSSException)"
         r"|java\.security\..*",
     ),
     FailureRow(
         "a certificate is not accepted",
-        "correct certificates and the host's name in them",
+        "correct the certificates, or the name of the host in them",
         kinds=r"javax\.net\.ssl\..*|java\.security\.cert\..*",
     ),
     FailureRow(
         "a host cannot be reached",
-        "start what listens there, or correct the address",
+        "start the server that listens there, or correct the address",
         kinds=r"(java\.net\.|.*\.net\.)(Connect|UnknownHost|NoRouteToHost|ConnectTimeout|SocketTimeout|Socket|Bind"
         r"|PortUnreachable|HttpConnectTimeout)Exception|.*\.(AnnotatedConnect|ClosedChannel|UnresolvedAddress)\w*"
         r"|java\.nio\.channels\.Unresolved\w+|ConnectionRefusedError|.*\.RpcTimeoutException|.*\.HttpHostConnectException",
     ),
     FailureRow(
-        "a host cannot be reached", "start what listens there, or correct the address", message="Connection refused"
+        "a host cannot be reached",
+        "start the server that listens there, or correct the address",
+        message="Connection refused",
     ),
     FailureRow(
         "a compressed file is damaged",
-        "take it out of the directory, or write it again whole",
+        "remove the file from the directory, or write it again completely",
         kinds=r"java\.util\.zip\..*",
     ),
     FailureRow(
-        "a file is cut, or not of the format of its name",
-        "take it out of the directory, or write it again whole",
+        "a file is incomplete, or its name has a wrong extension",
+        "remove the file from the directory, or write it again completely",
         kinds=r"(java\.io\.)?EOFException",
     ),
     FailureRow(
-        "a file is not there, or no longer",
-        "put it back or correct the path; where files are removed after some time, let them stay for longer",
+        "a file does not exist, or no longer exists",
+        "restore the file or correct the path; if files are removed after some time, keep them for longer",
         kinds=r".*\.(FileNotFound|NoSuchFile|NotDirectory)Exception|FileNotFoundError",
         conditions=r"PATH_NOT_FOUND|FAILED_READ_FILE\.FILE_NOT_EXIST|RENAME_SRC_PATH_NOT_FOUND",
     ),
     FailureRow(
         "a file of a source cannot be read",
-        "take it out of the directory or write it again; the format's options say how such files are passed over",
+        "remove the file from the directory, or write it again; options of the format may skip such files",
         kinds=r".*\.(Parquet\w*|Orc\w*|Avro\w*|MalformedInput|UnmappableCharacter|Charset|BadRecord)\w*Exception",
         conditions=r"FAILED_READ_FILE|MALFORMED_RECORD|MALFORMED_CSV|UNABLE_TO_INFER|CONFLICTING_(DIRECTORY|PARTITION)"
         "|INVALID_BUCKET_FILE|UNSUPPORTED_FILE",
@@ -289,31 +297,31 @@ TABLE: tuple[FailureRow, ...] = (
     # SQL, and Spark's own limits.
     FailureRow(
         "Spark does not accept the SQL, the schema or an option of a source or sink",
-        "correct it in the program",
+        "correct the SQL, the schema or the option in the program",
         kinds=r".*\.(Analysis|ExtendedAnalysis|Parse|SparkUnsupportedOperation|SparkIllegalArgument)Exception",
         conditions=r"UNRESOLVED_|PARSE_|DATATYPE_MISMATCH|INVALID_OPTIONS|STREAMING_OUTPUT_MODE|UNSUPPORTED_|PATH_ALREADY",
     ),
     FailureRow(
         "Spark does not accept an option of a source or sink",
-        "correct it in the program",
+        "correct the option in the program",
         kinds=r"java\.lang\.IllegalArgumentException",
         message=r"Invalid value '.*' for option|[Oo]ption '?[\w.]+'? (must|is|should)",
     ),
     FailureRow(
         "the SQL of a source or sink fails on a value",
-        "correct it for such values, e.g. with try_cast or try_divide",
+        "write SQL that accepts such values, e.g. with try_cast or try_divide",
         kinds=r".*\.Spark(NumberFormat|Arithmetic|DateTime|ArrayIndexOutOfBounds|NoSuchElement)Exception",
         conditions=r"CAST_|DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|NUMERIC_VALUE_OUT|CANNOT_PARSE|INVALID_ARRAY_INDEX"
         "|USER_RAISED_EXCEPTION",
     ),
     FailureRow(
-        "Spark did not do in time what it has to do",
-        "give it more processors, or look for what holds it up in {log}",
+        "Spark did not finish an operation in time",
+        "give Spark more processors, or look for the cause of the delay in {log}",
         kinds=r"java\.util\.concurrent\.TimeoutException|TimeoutError",
     ),
     FailureRow(
         "a thread of Spark was interrupted",
-        "run it again",
+        "nothing has to be corrected",
         kinds=r"java\.lang\.InterruptedException|.*\.(ClosedByInterrupt|InterruptedIO)Exception",
     ),
 )

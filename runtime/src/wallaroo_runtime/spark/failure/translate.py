@@ -94,7 +94,7 @@ def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = N
 
     Example:
         >>> described(causes_of("java.nio.file.AccessDeniedException: /in/a.txt")).reason
-        'a file cannot be read or written for want of permission: /in/a.txt'
+        'this user has no permission to read or write a file: /in/a.txt'
     """
     if match := row_of(chain, checkpoint):
         row, cause = match
