@@ -91,16 +91,36 @@ class Memory:
 def _published(application: Application, found: dict[str, Any]) -> Published:
     lines = {number: [item_of(line) for line in given] for number, given in enumerate(found["Lines"])}
     letters = Counter((letter["Step"], letter["Message"]) for letter in found["Letters"])
-    names = {f"sink{number}": sink_name(application, number) for number in lines}
     errors = [str(letter) for letter in found["Letters"]]
-    return Published(lines, letters, errors, names, counts_ticks=False)
+    return Published(lines, letters, errors, sink_names(application), counts_ticks=False)
 
 
-def sink_name(application: Application, number: int) -> str:
-    """Return a sink's name: that of its pipeline, which in an application of streams is the only one."""
+def sink_names(application: Application) -> dict[str, str]:
+    """Return the names of the sinks: those of their pipelines, with a number from the second sink of a pipeline on."""
+    names: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for pipeline, number in _sinks(application):
+        counts[pipeline] += 1
+        names[f"sink{number}"] = pipeline if counts[pipeline] == 1 else f"{pipeline}-{counts[pipeline]}"
+    return names
+
+
+def _sinks(application: Application) -> Iterator[tuple[str, int]]:
+    """Yield the pipeline and the number of each sink, in the order in which programs declare the sinks."""
     if application.api == "graph":
-        return "drawn"
-    at = application.sinks[number]["inputs"][0]
-    while at >= len(application.sources):
-        (at,) = application.steps[at - len(application.sources)]["inputs"]
-    return f"in{at}"
+        yield from (("drawn", number) for number in range(len(application.sinks)))
+        return
+    for number in range(len(application.sources)):
+        yield from ((f"in{number}", sink) for sink in _branch(application, number))
+
+
+def _branch(application: Application, end: int) -> list[int]:
+    """Return the sinks after a source or an output, and the sinks of the branches that begin there: first in Go."""
+    branches: list[int] = []
+    for at, step in enumerate(application.steps, len(application.sources)):
+        if list(step["inputs"]) == [end] and step["op"] == "output":
+            branches += _branch(application, at)
+        elif list(step["inputs"]) == [end]:
+            end = at
+    sinks = [number for number, sink in enumerate(application.sinks) if list(sink["inputs"]) == [end]]
+    return branches + sinks if application.main == GO else sinks + branches

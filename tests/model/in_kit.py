@@ -5,7 +5,7 @@ from pathlib import Path
 
 from model.application import PYTHON, Application
 from model.compute import item_of
-from model.in_go import START_MS, moves, sink_name
+from model.in_go import START_MS, moves, sink_names
 from model.outcome import Published
 from wallaroo import testing
 from wallaroo_runtime.memory.run import FIRST_MS
@@ -24,5 +24,4 @@ def run_in_kit(application: Application, _: Path) -> Published:
         lines = {at: [item_of(line.decode()) for line in app.output(str(at))] for at in range(len(application.sinks))}
         letters = Counter((letter.step, letter.sequence) for letter in app.dead_letters)
         errors = list(map(str, app.dead_letters))
-    names = {f"sink{number}": sink_name(application, number) for number in lines}
-    return Published(lines, letters, errors, names, counts_ticks=False)
+    return Published(lines, letters, errors, sink_names(application), counts_ticks=False)

@@ -26,7 +26,7 @@ class Published:
         lines: For each sink its items, in the order in which they are sent.
         letters: The dead letters.
         errors: What the dead letters say, for people.
-        names: What the dead letters call a sink that has its name with others.
+        names: The names of sinks in dead letters.
         counts_ticks: Whether the dead letters' numbers count ticks, too.
     """
 
