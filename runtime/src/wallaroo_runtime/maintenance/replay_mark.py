@@ -32,9 +32,10 @@ def replace_marks(checkpoint: Path, ids: Iterable[str]) -> None:
 def mark(checkpoint: Path, ids: Sequence[str]) -> None:
     """Mark letters as replayed; the marks survive a loss of power."""
     path = checkpoint / FOLDER / MARKS
-    torn = path.exists() and not path.read_bytes().endswith(b"\n")
-    with open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.write((("\n" if torn else "") + "".join(f"{each}\n" for each in ids)).encode("ascii"))
+    with open(path, "ab+", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)  # a loss of power may have cut the last line: it marks nothing
+        file.write("".join(f"{each}\n" for each in ids).encode("ascii"))
     sync_file(path)
 
 
