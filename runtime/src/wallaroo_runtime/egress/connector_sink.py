@@ -25,7 +25,7 @@ PROGRAM = "wallaroo"
 
 
 class Refused(ConnectionError):
-    """The sink takes no output now; the text has the reason."""
+    """The sink takes no output now; the text of the error has the reason."""
 
 
 class SinkConnection:
@@ -57,7 +57,7 @@ class SinkConnection:
         self._socket.sendall(data)
 
     def answer(self, tag: int) -> ReceivedFrame:
-        """Wait for a frame with a tag; acknowledgements are ignored, since transactions decide the safe position.
+        """Wait for a frame with a tag; acknowledgements are ignored, since only transactions move the position.
 
         Raises:
             Refused: The sink refuses, sends another frame, or does not answer in time.
@@ -112,7 +112,7 @@ class SinkConnection:
                 raise Refused(str(error)) from error
 
     def check(self) -> None:
-        """Check the frames that the sink has sent without being asked.
+        """Check the frames that the sink has sent on its own initiative.
 
         Raises:
             Refused: The sink wants no more of this connection.
@@ -139,8 +139,8 @@ class SinkConnection:
 class CommittingSink(Sink):
     """Delivers the outbox's messages for one port in transactions: each message is in the sink exactly once.
 
-    The recorded position decides a transaction that the sink has prepared: it is committed if it ends at or before this
-    position. Parameters and attributes are those of `Sink`; `position` is the end of the last prepared transaction.
+    A transaction that the sink has prepared is committed if it ends at or before the recorded position, else aborted.
+    Parameters and attributes are those of `Sink`; `position` is the end of the last prepared transaction.
     """
 
     def _keep_connected(self) -> None:
@@ -156,7 +156,7 @@ class CommittingSink(Sink):
         return self.position != before
 
     def _use(self, stream: SinkConnection) -> bool:  # type: ignore[override]
-        """Deliver until the connection breaks (returns False) or nothing more is to do (returns True)."""
+        """Deliver over a connection; returns False if the connection breaks, and True if nothing more is to do."""
         try:
             self._greet(stream)
             self._deliver_all(stream)
@@ -176,7 +176,7 @@ class CommittingSink(Sink):
         return self._abandoned
 
     def _greet(self, stream: SinkConnection) -> None:
-        """Send the hello, decide the sink's prepared transactions, and agree on the position to go on from."""
+        """Send the hello, commit or abort the sink's prepared transactions, and agree on the next position."""
         stream.send(protocol.hello(PROTOCOL_VERSION, self.config.cookie, PROGRAM, self.position.sender))
         stream.answer(protocol.OK)
         stream.send(transaction.framed(Order(transaction.LIST_UNCOMMITTED, number=1)))
@@ -213,7 +213,7 @@ class CommittingSink(Sink):
             feed.close()
 
     def _send(self, stream: SinkConnection, feed: Feed) -> list[Piece]:
-        """Send the pieces that are ready, up to the size of a transaction."""
+        """Send the waiting pieces, up to the size of a transaction, and return them."""
         pieces: list[Piece] = []
         size = 0
         while size < TRANSACTION_BYTES and (piece := feed.next()) is not None:
@@ -231,7 +231,7 @@ class CommittingSink(Sink):
             at += length
 
     def _commit(self, stream: SinkConnection, pieces: list[Piece]) -> None:
-        """Let the sink prepare the sent pieces, record that, and let it commit.
+        """Let the sink prepare the sent pieces, record the position, and let the sink commit.
 
         Raises:
             Refused: The sink did not prepare the pieces.

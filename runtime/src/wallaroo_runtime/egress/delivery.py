@@ -17,7 +17,7 @@ from wallaroo_runtime.storage.outbox.position import begin_position
 
 
 class Deliveries:
-    """Decides which streams may deliver, and which of their messages are new.
+    """Decides which attempts may deliver, and which of their messages are new.
 
     Args:
         ports: Returns the ports of the sinks that take output of running micro-batches.
@@ -56,7 +56,7 @@ class Deliveries:
             self.live.close()
 
     def check(self, stream: "Delivering") -> None:
-        """Refuse a stream that is not the latest of its partition; the caller holds the lock.
+        """Refuse a stream that is not the latest stream of its partition; the caller holds the lock.
 
         Raises:
             RunError: R644 if the driver is not the latest; R750 if the partition has a later attempt.
@@ -66,7 +66,7 @@ class Deliveries:
             raise self.superseded(stream.writer)
 
     def superseded(self, writer: AttemptWriter) -> RunError:
-        """Return the R750 for an attempt whose partition has a later attempt."""
+        """Return the error for an attempt whose partition has a later attempt (R750)."""
         latest = self.live.state.writers[writer.partition]
         return RunError.of(
             "R750",
@@ -112,15 +112,15 @@ class Delivering:
         self.taken = self._number = self._committed = 0
         self._run, self._joiner = StreamRun(), ChunkJoiner()
         self._place: Place = (-1, -1)
-        self._ends: dict[int, int] = {}  # by port with new output since the last `arrive`, its number of messages
+        self._ends: dict[int, int] = {}  # number of messages by port, of ports with new output since `arrive`
         self._published_ms = 0  # time of the last new output; 0 if there is none
 
     def take(self, delivery: pb.Delivery) -> None:
-        """Take the next delivery: append its new messages.
+        """Take the next delivery: append its new messages to the live log.
 
         Raises:
-            RunError: R644 or R750 if another attempt delivers; R648 if this one breaks the protocol; R751 if its output
-                is out of order.
+            RunError: R644 or R750 if another attempt delivers; R648 if this attempt breaks the protocol; R751 if its
+                output is out of order.
             OSError: The disk failed.
         """
         self._check(delivery)
@@ -152,7 +152,7 @@ class Delivering:
         self._place = place
 
     def arrive(self, arrived: Iterable[pb.Arrived]) -> None:
-        """Note the messages whose output ends with the last delivery; repeated messages were counted before."""
+        """Note when messages whose output is complete have arrived; repeated messages do not count again."""
         if self._published_ms:
             times = {each.time_ms: each.messages for each in arrived}
             self._deliveries.outstanding.publish(self._ends, times, self._published_ms)

@@ -1,4 +1,4 @@
-"""A stream of deliveries: one thread takes them, another thread makes them safe and acknowledges them in groups."""
+"""A stream of deliveries: one thread takes deliveries, another thread makes them safe and acknowledges groups."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ PACE_S = 0.01
 
 
 class DeliveryStream:
-    """Takes deliveries as fast as they come, and reports which are safe.
+    """Takes deliveries as fast as they come, and reports which deliveries are safe.
 
     Sinks send deliveries at once, safe or not. The first delivery after a pause is made safe and acknowledged at once.
     Deliveries that follow it within 10 ms share one sync and one reply.
@@ -32,7 +32,7 @@ class DeliveryStream:
         self._error: Exception | None = None
 
     def numbers(self, requests: Iterator[pb.DeliverRequest]) -> Iterator[int]:
-        """Yield the number of the last safe delivery, whenever it has risen, until no more deliveries come.
+        """Yield the number of the last safe delivery whenever that number has risen, until no more deliveries come.
 
         Raises:
             RunError: As `Delivering.take`; earlier deliveries are safe.
@@ -57,7 +57,7 @@ class DeliveryStream:
             self._over.set()
 
     def _wait_for_room(self) -> None:
-        """Wait while too much output waits for sinks; look less often if that lasts, e.g. if a receiver is away."""
+        """Wait while too much output waits for sinks. A long wait, e.g. if a receiver is away, checks less often."""
         look = Backoff(FULL_S, LAST_FULL_S)
         while self._is_full() and not self._over.wait(look.next()):
             continue

@@ -1,4 +1,4 @@
-"""The pieces that one sink has to deliver, in order, from a position on."""
+"""Reads the output that one sink has to deliver, in order, from a position on."""
 
 import math
 from bisect import bisect_right
@@ -16,12 +16,12 @@ from wallaroo_runtime.storage.outbox.position import SinkPosition
 
 @dataclass(slots=True)
 class Piece:
-    """The values of one frame, or an empty step past a part of the outbox that has nothing for this sink.
+    """The values of one frame; or a piece without data that only moves the position, past output of other sinks.
 
     Attributes:
         lengths: Lengths of the messages in `data`.
         before: Position in front of the piece.
-        finished: File that ends with this piece, if a file does.
+        finished: File of which this is the last piece; None if it is not the last piece of a file.
         frame: Frame that the messages come from.
         ends: Ends of the messages in `data`; empty until `position` needs them.
         is_live: Whether the messages come from the live log.
@@ -121,7 +121,7 @@ class Feed:
         for entry in self._live.entries(end):
             if entry.kind == OUTPUT and entry.port == self._port:
                 yield self._live_piece(entry)
-        if self._live.offset > self._at.live:  # past entries of other ports
+        if self._live.offset > self._at.live:  # a piece without data, past entries of other ports
             before, self._at = self._at, replace(self._at, live=self._live.offset, live_byte=0)
             yield Piece(b"", (), before, self._at)
 
@@ -140,7 +140,7 @@ class Feed:
 
     def _record(self, record: OutboxRecord) -> Iterator[Piece]:
         if record.number != self._at.record:
-            # Records in between were cut from the log: they had nothing undelivered for this sink.
+            # Records in between were cut from the log, since they had nothing undelivered for this sink.
             self._at = replace(self._at, record=record.number, file=0, byte=0)
         for index, file in enumerate(record.files):
             if file.port == self._port and index >= self._at.file:
@@ -167,7 +167,7 @@ class Feed:
             yield Piece(b"", (), before, self._at, file)
 
     def _frames(self, file: OutboxFile) -> Iterator[tuple[Frame, bool]]:
-        """Yield the frames of a file, and whether each is the last one."""
+        """Yield each frame of a file, and whether it is the last frame."""
         at = 0
         try:
             with (self._directory / file.name).open("rb") as opened:
@@ -183,7 +183,7 @@ class Feed:
 
 
 def _without(data: bytes, lengths: Sequence[int], skip: int) -> tuple[bytes, Sequence[int]]:
-    """Remove the messages of the first `skip` bytes, and the empty messages right after them."""
+    """Return data and lengths without the messages in the first `skip` bytes, and empty messages right after them."""
     if not skip:
         return data, lengths
     count = bisect_right(list(accumulate(lengths)), skip)

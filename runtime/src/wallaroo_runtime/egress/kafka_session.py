@@ -1,4 +1,4 @@
-"""A producer of Kafka, and the meaning of its errors for records."""
+"""A producer of Kafka, and the errors that records can have."""
 
 import re
 import time
@@ -17,7 +17,7 @@ from wallaroo_runtime.storage.outbox.position import SinkPosition
 from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
 
 ANSWER_S, POLL_S = 15.0, 0.05
-LOOK_S = 0.5  # between two looks for an outage during a call
+LOOK_S = 0.5  # seconds between two checks for an outage during a call
 POLL_RECORDS = 500
 RECORD_BYTES = 100  # more than the size of a record without key and value
 LARGE = "a record of"  # the reason begins with this if a record is too large
@@ -27,14 +27,14 @@ PREFIX = "kafka."
 DEFAULTS: dict[str, Any] = {
     "partitioner": "murmur2_random",
     "linger.ms": 5,
-    "topic.metadata.propagation.max.ms": 3000,  # until it is reported that there is no topic; 30,000 by default
+    "topic.metadata.propagation.max.ms": 3000,  # milliseconds until a missing topic is reported; 30,000 by default
 }
 # Settings that only this program may make: the name of a sink's transactions, the brokers, and callbacks.
 OWN = re.compile(r"transactional\.id|bootstrap\.servers|delivery\.report\.only\.error|logger|.*_cb|on_delivery")
 # Settings by their names in Kafka's Java client, which Spark's sink uses, with their names in this client.
 LIMIT = "message.max.bytes"
 RENAMED = {"max.request.size": LIMIT}
-# Errors that a retry does not mend.
+# Errors that stay after a retry.
 OF_RECORD = (
     *("MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "INVALID_TIMESTAMP", "_UNKNOWN_PARTITION"),
     *("UNSUPPORTED_FOR_MESSAGE_FORMAT", "_INVALID_ARG"),
@@ -53,7 +53,7 @@ NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
 
 
 class Unavailable(OSError):
-    """Kafka does not take records now, and may have some of the last records.
+    """Kafka cannot be used now; it may have written some of the last records.
 
     Attributes:
         has_topic: False if the brokers do not have the topic.
@@ -65,7 +65,7 @@ class Unavailable(OSError):
 
 
 class Lasting(Exception):
-    """Kafka does not take these records, however often they are sent.
+    """Kafka refuses these records, however often they are sent.
 
     Attributes:
         is_fenced: Whether the reason is another session of the same name.
@@ -111,7 +111,7 @@ class ProducerSession:
             self._room = max(1, int(self._settings.get("queue.buffering.max.messages", self._room)))
         self.position: SinkPosition | None = None
         self._partitions = 0  # number of partitions of the topic; 0 until a record needs it
-        self._plain = set[int]()  # numbers of the first records of plain parts
+        self._plain = set[int]()  # number of the first record of each plain part
         try:
             self._open()
         except (client.KafkaException, TypeError, ValueError) as error:
@@ -171,7 +171,7 @@ class ProducerSession:
             self._check_answer()
 
     def write(self, records: Iterable[SinkRecord], end: SinkPosition, without: Collection[int] = ()) -> None:
-        """Write records; returns when Kafka has them.
+        """Write records, and return when Kafka has them.
 
         Args:
             records: All records up to `end`.
@@ -179,7 +179,7 @@ class ProducerSession:
             without: Numbers of records to leave out.
 
         Raises:
-            Unavailable: Kafka takes no records now; it is not known whether Kafka has these.
+            Unavailable: Kafka takes no records now; it may have some of these records.
             Lasting: Kafka refuses some of the records.
         """
         all_records = list(records)
@@ -197,7 +197,7 @@ class ProducerSession:
                 return
 
     def _check(self, records: Sequence[SinkRecord], without: Collection[int]) -> None:
-        """Look for records that the topic never takes, as far as that is known before any record is written.
+        """Find records that the topic will never take, as far as that is known before they are written.
 
         Raises:
             Lasting: There are such records.
@@ -230,9 +230,9 @@ class ProducerSession:
         self._producer.flush(ANSWER_S)
 
     def _produce_all(self, records: Sequence[SinkRecord], without: Collection[int] | None) -> None:
-        """Produce the records one by one, except those in `without`; if it is None, one call produces each plain part.
+        """Produce the records one by one, except the numbers in `without`; None produces each plain part by one call.
 
-        If such a call fails, it is not known for which record.
+        If a call for a plain part fails, the refused record is not known.
         """
         is_able = without is None and hasattr(self._producer, "produce_batch")
         for begin, part in self._parts(records):
@@ -245,7 +245,7 @@ class ProducerSession:
                     self._produce(record, number)
 
     def _parts(self, records: Sequence[SinkRecord]) -> Iterator[tuple[int, Sequence[SinkRecord]]]:
-        """Yield parts of the records, each with the number of its first one; the client is polled between parts."""
+        """Yield parts of the records, each with the number of its first record; polls the client between parts."""
         size = min(POLL_RECORDS, self._room)
         yield from ((begin, records[begin : begin + size]) for begin in range(0, len(records), size))
 
@@ -292,7 +292,7 @@ class ProducerSession:
                 raise self._client.KafkaException(self._failed[0][1])
 
     def _refusal(self, record: SinkRecord) -> str:
-        """Return the reason why the topic never takes a record; empty if it may. Brokers would refuse a whole batch."""
+        """Return why the topic never takes a record; empty if it may. Such a record would make brokers refuse its batch."""
         if size := too_large(self._limit, record.key, record.value, record.headers):
             return f"{LARGE} {size} bytes; {self._limit} bytes are possible, with key, headers and batch"
         if record.partition is not None and record.partition >= self._partitions:
@@ -306,7 +306,7 @@ class ProducerSession:
         return ""
 
     def _count_partitions(self) -> int:
-        """Return the number of partitions of the topic; if it is unknown, any number, since brokers check, too."""
+        """Return the number of partitions of the topic; if unknown, a high number, and brokers check the partition."""
         with suppress(self._client.KafkaException):
             metadata = self._producer.list_topics(self._topic, ANSWER_S).topics.get(self._topic)
             if metadata is not None and metadata.error is None and metadata.partitions:
@@ -336,7 +336,7 @@ class ProducerSession:
         return failed
 
     def close(self) -> None:
-        """Drop the records that are not written, and the producer."""
+        """Close the producer, and drop the records that are not written."""
         with suppress(self._client.KafkaException):  # the reason for closing, which has been reported
             self._producer.purge()
             self._producer.poll(0)
@@ -367,7 +367,7 @@ def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
 
 
 def keeps_order(settings: Mapping[str, Any]) -> bool:
-    """Return whether settings let the client number its records, so that a retry neither repeats nor reorders them.
+    """Return whether the client may number its records, so that a retry neither repeats nor reorders records.
 
     Example:
         >>> keeps_order({"acks": "all"}), keeps_order({"acks": "1"}), keeps_order({"retries": "0"})
@@ -378,6 +378,6 @@ def keeps_order(settings: Mapping[str, Any]) -> bool:
 
 
 def reader_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with which a consumer reaches the same brokers."""
+    """Return the settings for a consumer of the same brokers."""
     kinds = ("bootstrap.", "log_level", "security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
     return {name: value for name, value in settings.items() if name.startswith(kinds)}

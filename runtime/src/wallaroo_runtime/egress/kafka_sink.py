@@ -1,4 +1,4 @@
-"""Delivery to a topic of Kafka: no record is lost, and some records are written again after a kill."""
+"""Delivery to a topic of Kafka without transactions: no record is lost, but a kill may repeat some records."""
 
 import os
 import select
@@ -55,7 +55,7 @@ class KafkaSink(Sink):
             self._record(durable=True)
 
     def _begin(self) -> None:
-        """Forget transactions of an earlier version; a later version must not continue at their committed position."""
+        """Forget transactions of an earlier version: a later version must not continue at their old position."""
         if self.position.sender:
             self.position = replace(self.position, sender="")
             self._record(durable=True)
@@ -91,7 +91,7 @@ class KafkaSink(Sink):
         return RunError.of("R674", sink=self.config.name, place=topic, reason=reason, fix=fix)
 
     def _tell_connected(self) -> None:
-        """Keep a reported outage: a broker that answers may still take no record, e.g. if there is no topic."""
+        """Leave the outage as it is: a broker that answers may still take no record, e.g. if there is no topic."""
         if not self._told:
             super()._tell_connected()
 
@@ -114,7 +114,7 @@ class KafkaSink(Sink):
         return self.position != before
 
     def _use(self, session: ProducerSession) -> bool:  # type: ignore[override]
-        """Deliver until Kafka takes no more records (returns False) or nothing more is to do (returns True).
+        """Deliver by a session; returns False if Kafka takes no more records, and True if nothing more is to do.
 
         Raises:
             RunError: R674 if Kafka will never take a record; R732 if another egress uses the same name.
@@ -151,10 +151,10 @@ class KafkaSink(Sink):
         self._take(pieces, end, durable=self._is_due(pieces))
 
     def _prepare(self, end: SinkPosition) -> None:
-        """Prepare the write of records up to a position; without transactions nothing is needed."""
+        """Prepare a write of records up to a position. Sinks without transactions need no preparation."""
 
     def _write(self, session: ProducerSession, pieces: list[Piece], end: SinkPosition) -> SinkPosition:
-        """Write the records of pieces, and the position after them. Refused records become dead letters, if so set.
+        """Write the records of pieces, and the position after them; a sink may turn refused records into dead letters.
 
         Returns:
             The position, which counts the refused records.
@@ -178,7 +178,7 @@ class KafkaSink(Sink):
                 return after
 
     def _set_aside(self, pieces: list[Piece], numbers: Mapping[int, str]) -> None:
-        """Make dead letters of records, by number with the reason, before the position after them is committed."""
+        """Write dead letters for refused records, before the position after them is committed."""
         sink, topic, before = self.config.name, self._target.topic, pieces[0].before.messages
         path, letters = self._target.sets_aside, {}
         for number, (record, sequence) in enumerate(
@@ -190,7 +190,7 @@ class KafkaSink(Sink):
         self._say(set_aside(self._directory.parent / FOLDER, self.config.port, letters))
 
     def _is_due(self, pieces: list[Piece]) -> bool:
-        """Return whether to record the position durably now: with live output, which comes in drops, once a second.
+        """Return whether to record the position durably now. For small live output, once a second is enough.
 
         Kafka has the records, so files are only removed later; without transactions a loss of power may repeat records.
         """
@@ -212,7 +212,7 @@ def _sequences(pieces: list[Piece]) -> Iterator[int]:
 
 
 def written(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:
-    """Yield the records to write for pieces; `are_whole` means that each value is a whole record."""
+    """Yield the records of pieces; `are_whole` means that the bytes of each message are a whole record."""
     for piece in pieces:
         if not piece.lengths:
             continue

@@ -20,7 +20,7 @@ GRACE_S = 5.0
 
 
 def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Callable[[], None] = lambda: None) -> None:
-    """Call a function of the client whose last parameter is a timeout, and wait only a little longer than that.
+    """Call a function of the client with a timeout as last argument, and wait only a little longer than the timeout.
 
     `look` is called repeatedly during the wait. An exception that it raises ends the wait.
 
@@ -57,7 +57,7 @@ def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Call
 
 
 class TransactionalSession(ProducerSession):
-    """A producer in transactions that fences off other producers of its name, and a reader of its position.
+    """A producer that writes in transactions and fences off other producers of its name, and a reader of its position.
 
     Args:
         name: Transactional id and consumer group.
@@ -96,7 +96,7 @@ class TransactionalSession(ProducerSession):
             within(ANSWER_S, self._producer.abort_transaction)
 
     def close(self) -> None:
-        """Close producer and reader; the next session aborts uncommitted records."""
+        """Close the producer and the reader; the next session aborts uncommitted records."""
         super().close()
         with suppress(self._client.KafkaException):
             self._reader.close()

@@ -1,7 +1,7 @@
 """Delivery to a topic of Kafka in transactions: readers of committed records see each record exactly once.
 
-A transaction has records of the outbox and, as an offset of a consumer group, the position after them. Kafka commits
-both or neither. So a new egress asks Kafka for the position and continues there, however the last egress ended.
+A transaction has records of the outbox, and the position after these records as the offset of a consumer group. Kafka
+commits both or neither. So a new egress asks Kafka for the position and continues there, however the last egress ended.
 """
 
 import secrets
@@ -41,7 +41,7 @@ class TransactionalSink(KafkaSink):
 
     def _begin(self) -> None:
         if not self.position.sender:
-            self._open.unlink(missing_ok=True)  # left by an earlier name, before a version without transactions
+            self._open.unlink(missing_ok=True)  # of an earlier name, from before a version without transactions
         self._name_output(f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}")
 
     def _session(self) -> ProducerSession:
@@ -50,7 +50,7 @@ class TransactionalSink(KafkaSink):
     def _agree(self, session: ProducerSession) -> None:
         """Continue at the position that Kafka has committed.
 
-        Kafka gets a position before the first record is written. If it has none later, it has forgotten the position.
+        Kafka gets a position before the first record is written. If Kafka has no position later, it has forgotten it.
 
         Raises:
             RunError: R731 if Kafka has forgotten the position, or the position does not fit the outbox.
@@ -72,7 +72,7 @@ class TransactionalSink(KafkaSink):
         return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, path=self._open)
 
     def _pieces_until(self, end: SinkPosition) -> list[Piece]:
-        """Return the pieces that Kafka has past the recorded position: the last egress died before it recorded them."""
+        """Return the pieces from the recorded position to `end`. Kafka has them, but no egress has recorded that."""
         feed = Feed(self._directory, self.config.port, self.position)
         pieces: list[Piece] = []
         try:
@@ -95,6 +95,6 @@ class TransactionalSink(KafkaSink):
 
 
 def _is_same(position: SinkPosition, end: SinkPosition) -> bool:
-    """Return whether two positions are after the same messages; other sinks' output may lie between the positions."""
+    """Return whether two positions follow the same messages; other sinks' output may be between the positions."""
     counts = (position.messages, position.total_bytes, position.live_messages)
     return counts == (end.messages, end.total_bytes, end.live_messages)

@@ -1,4 +1,4 @@
-"""Latencies of messages until sinks have taken their output: from the gateway on, and from the outbox on."""
+"""Measures how long messages take until sinks have their output: from the gateway on, and from the outbox on."""
 
 import threading
 import time
@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from wallaroo_runtime.service.histogram import Histogram
 
 MOST_GROUPS = 10_000
-COARSE_MS = 100  # resolution of the times of messages that join a group; coarser if the group waits for hours
-MOST_TIMES = 4096  # different times in one group
+COARSE_MS = 100  # resolution of times in a group; coarser if the group waits for hours
+MOST_TIMES = 4096  # limit for different times in one group
 
 
 def now_ms() -> int:
@@ -24,7 +24,7 @@ class _Group:
         arrived: Number of messages by the time of their arrival, in milliseconds since 1970.
         published: Number of messages by the time at which their output was in the outbox.
         sinks: Number of sinks that have not taken the output.
-        coarse_ms: The times of messages that have joined the group are multiples of this.
+        coarse_ms: Resolution of the times of messages that have joined the group.
     """
 
     __slots__ = ("arrived", "coarse_ms", "published", "sinks")
@@ -52,7 +52,7 @@ def _coarse(counts: Mapping[int, int], step_ms: int) -> Counter[int]:
 
 
 class Outstanding:
-    """Latencies of the messages of running micro-batches; a message ends when all sinks have taken its output.
+    """Measures latencies of messages of running micro-batches, until all sinks have taken their output.
 
     Any thread may call it. If 10,000 groups wait for a sink, e.g. because its receiver is away, further messages join
     the latest of these groups and end with it.
@@ -81,7 +81,7 @@ class Outstanding:
         """Note messages whose output is in the outbox.
 
         Args:
-            ends: Number of messages in the outbox up to the end of that output, by port.
+            ends: Number of messages in the outbox up to the end of the new output, by port.
             arrived: Number of messages by the time of their arrival, in milliseconds since 1970.
             published_ms: Time at which the output came into the outbox.
         """
@@ -104,7 +104,7 @@ class Outstanding:
                     waiting[-1] = end, latest
 
     def take(self, port: int, messages: int) -> None:
-        """Note the number of messages that a sink has taken so far."""
+        """Note how many messages a sink has taken so far, in total."""
         with self._lock:
             self._taken[port] = messages
             waiting = self._waiting[port]
@@ -122,6 +122,6 @@ class Outstanding:
             self._deliver.add(now - time_ms, count)
 
     def to_json(self) -> dict[str, dict[int, int]]:
-        """Return, for each stage, the number of messages by latency in milliseconds, since the process began."""
+        """Return for `deliver` and `end_to_end` the number of messages by latency in ms, since the process began."""
         with self._lock:
             return {"deliver": self._deliver.to_counts(), "end_to_end": self._end_to_end.to_counts()}

@@ -9,11 +9,11 @@ from wallaroo_runtime.storage.outbox.letter_tail import Found, LetterTail
 
 MOST_LETTERS = 1000
 MOST_BYTES = 1024 * 1024
-MOST_CHARACTERS = 2000  # of each text
+MOST_CHARACTERS = 2000  # limit for each text of a letter
 
 
 class FreshLetters:
-    """Finds dead letters, and keeps some of the latest ones until a driver has got them.
+    """Finds new dead letters, and keeps some of the latest until a driver has got them.
 
     Args:
         folder: Folder with the files of dead letters.
@@ -30,7 +30,7 @@ class FreshLetters:
         self._count += count
 
     def after(self, known: int) -> tuple[int, list[pb.FreshLetter]]:
-        """Return the kept letters after a known one, at most about 1 MiB, and the number to ask with the next time.
+        """Return the number for the next call, and the kept letters after `known`, about 1 MiB at most.
 
         Args:
             known: Number that the previous call returned; a call without an answer may be repeated.
@@ -50,7 +50,7 @@ class FreshLetters:
 
 
 def _shown(letter: worker.DeadLetter) -> worker.DeadLetter:
-    """Return the part of a letter that is shown: its input may be as large as a frame."""
+    """Return a short copy of a letter, without its input, which may be as large as a frame."""
     shown = worker.DeadLetter()
     shown.CopyFrom(letter)
     for name in ("key", "input"):

@@ -1,4 +1,4 @@
-"""The sender: empties the outbox into the sinks."""
+"""The sender: delivers the outbox to the sinks."""
 
 import threading
 import time
@@ -64,7 +64,7 @@ class Sender:
         self._news.set()
 
     def _remove_delivered(self) -> None:
-        """Remove files that were delivered but not removed before the process ended; count the others."""
+        """Remove files that were delivered before the last process ended, and count the files that stay."""
         sinks = {sink.config.port: sink for sink in self._sinks}
         for record in self._log.records():
             for index, file in enumerate(record.files):
@@ -140,7 +140,7 @@ class Sender:
                 self._news.wait(QUIET_S)
             elif self.is_woken:
                 self._stop.wait(STATUS_S)
-            else:  # until the driver writes a record
+            else:  # until the driver publishes
                 watch.wait(STATUS_S)
 
     def _take_records(self) -> None:
@@ -190,7 +190,7 @@ class Sender:
         return self.status.write(state, records=self._log.base.number, sinks=sinks, **live)
 
     def _live_status(self, live: LiveLog) -> dict[str, object]:
-        writers, messages = tuple(live.state.writers.values()), live.state.messages.copy()  # tasks change both
+        writers, messages = tuple(live.state.writers.values()), live.state.messages.copy()  # tasks change both values
         return {
             "bytes": live.end,
             "waiting_bytes": self.waiting_bytes(),

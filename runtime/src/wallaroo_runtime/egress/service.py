@@ -40,9 +40,9 @@ _FOLDERS = ("outbox", "dead-letters", "staging")
 
 
 class EgressHost(Host):
-    """Runs an egress, which keeps an outbox and delivers it for the latest driver that has attached.
+    """Runs an egress, which keeps an outbox and delivers its output, for the driver that attached last.
 
-    Staged files are in a directory of their epoch, so files that tasks of an earlier driver still write do no harm.
+    Each epoch has a directory for its staged files, so files that tasks of an earlier driver still write do no harm.
     A driver on the same machine writes the files itself, and the egress only delivers them.
 
     Args:
@@ -79,7 +79,7 @@ class EgressHost(Host):
         return self._outbox
 
     def deliveries(self) -> Deliveries:
-        """Return the receiver of output of running micro-batches; its log is created if there is none.
+        """Return the receiver of output of running micro-batches; creates the live log if there is none.
 
         Raises:
             RunError: R698 if the log is damaged.
@@ -102,7 +102,7 @@ class EgressHost(Host):
         return deliveries
 
     def _live_ports(self) -> set[int]:
-        """Return the ports of sinks, which take output of running micro-batches."""
+        """Return the ports of the sinks; these take output of running micro-batches."""
         return {sink["port"] for sink in self.store.attachment.config.get("sinks", ())}
 
     def _wake(self, port: int) -> None:
@@ -119,7 +119,7 @@ class EgressHost(Host):
         return bool(limit) and self.waiting_bytes() >= limit
 
     def published(self) -> Counter[int]:
-        """Return the number of messages that were ever published, by port; port 65535 is that of dead letters."""
+        """Return the number of messages that were ever published, by port; dead letters have port 65535."""
         live = Counter[int]() if self._deliveries is None else self._deliveries.live.state.messages
         return self.outbox.recorded() + live
 
@@ -151,7 +151,7 @@ class EgressHost(Host):
         return self.data / "staging" / str(epoch)
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:
-        """Return the answer to a driver that is served from now on; removes staged files of earlier drivers."""
+        """Return the answer to a driver that has attached; removes staged files of earlier drivers."""
         if self._deliveries is not None:
             with self._deliveries.lock:
                 pass  # wait for a delivery in progress; later deliveries of an earlier driver's tasks are refused
@@ -187,7 +187,7 @@ class EgressHost(Host):
         add_OutboxServiceServicer_to_server(OutboxServicer(self), server)
 
     def make(self, config: pb.AttachOutboxRequest) -> Sender:
-        """Make the sender for a configuration."""
+        """Make the sender for the sinks of a configuration."""
         sender = Sender(self.data, config)
         if self._deliveries is not None:
             sender.use(self._deliveries.live, self._deliveries.outstanding)
@@ -202,14 +202,14 @@ class EgressHost(Host):
 
 
 class OutboxServicer(OutboxServiceServicer):
-    """Answers the calls of the service for a host."""
+    """Implements the gRPC methods of the egress."""
 
     def __init__(self, host: EgressHost) -> None:
         self._host, self._refused = host, host.store.refused
 
     @answering
     def Attach(self, request: pb.AttachOutboxRequest, context: grpc.ServicerContext) -> pb.AttachReply:  # noqa: N802
-        """Serve a driver."""
+        """Attach a driver."""
         is_possible = all(sink.host and 0 < sink.tcp_port <= 65535 for sink in request.sinks)
         if max(len(request.sinks), len(request.sources)) > MAX_SINKS or not is_possible:
             raise self._refused(reason="sinks that cannot be")
@@ -219,7 +219,7 @@ class OutboxServicer(OutboxServiceServicer):
     def Stage(  # noqa: N802
         self, request_iterator: Iterator[pb.StageRequest], context: grpc.ServicerContext
     ) -> pb.StageReply:
-        """Stage the output of an attempt; if the stream breaks, no file is left."""
+        """Stage the output of an attempt; if the stream breaks, its files are removed."""
         attempt = next(request_iterator, pb.StageRequest()).attempt
         self._host.store.check(attempt.epoch)
         if not _QUERY.fullmatch(attempt.query):
@@ -317,7 +317,7 @@ class OutboxServicer(OutboxServiceServicer):
         """Return the status and counts."""
         with self._host.lock:
             self._host.store.check_look(request.epoch)
-            if self._host.is_local:  # the driver reads files, and asks if the disk takes no status
+            if self._host.is_local:  # the driver reads the files, and calls only without a status file
                 return pb.StatusReply(document=self._host.status())
             size = self._host.outbox.size() + self._host.waiting_bytes()
             waiting = undelivered(self._host.outbox.directory, set(request.ports)) if request.ports else 0
@@ -335,7 +335,7 @@ class OutboxServicer(OutboxServiceServicer):
 
     @answering
     def Letters(self, request: pb.LettersRequest, context: grpc.ServicerContext) -> pb.LettersReply:  # noqa: N802
-        """Show the latest dead letters."""
+        """Return the latest dead letters."""
         with self._host.lock:
             self._host.store.check(request.epoch)
             last, letters = self._host.fresh_letters.after(request.known)

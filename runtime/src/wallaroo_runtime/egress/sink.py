@@ -1,4 +1,4 @@
-"""Delivery to one sink, in a thread of its own."""
+"""Delivers the output for one sink, in a thread."""
 
 import os
 import random
@@ -41,7 +41,7 @@ class Sink:
     Attributes:
         position: Position up to which the peer's TCP has acknowledged.
         state: connecting, connected, half_closed, unreachable, failed or stopped.
-        finished_bytes: Bytes of the files that were delivered wholly since the start.
+        finished_bytes: Total size of the files that were delivered completely since the start.
         outage: Last finding that the peer cannot be reached; only valid while `state` is unreachable.
         error: Error that ended the thread.
         live: The live log; None if nothing is delivered from it.
@@ -124,7 +124,7 @@ class Sink:
                 return
 
     def _name_output(self, name: str) -> None:
-        """Give the output a name, by which a sink with transactions knows it, unless it has a name already."""
+        """Give the output a permanent name, unless it has one; sinks with transactions know the output by its name."""
         if not self.position.sender:
             self.position = replace(self.position, sender=name, base=self.position.total_bytes)
             self._record(durable=True)
@@ -147,11 +147,11 @@ class Sink:
         self._say(self.outage)
 
     def _is_lasting(self, before: SinkPosition) -> bool:
-        """Return whether to reconnect soon after a connection broke that began at position `before`."""
+        """Return whether to reconnect soon after a connection that began at position `before` has broken."""
         return True
 
     def _use(self, stream: SinkStream) -> bool:
-        """Deliver until the connection breaks (returns False) or nothing more is to do (returns True)."""
+        """Deliver over a connection; returns False if the connection breaks, and True if nothing more is to do."""
         feed = Feed(self._directory, self.config.port, self.position)
         name = f"record-{self.config.port}"
         self._recorder = recorder = Recorder(self._try_record, self.wake, name)
@@ -211,7 +211,7 @@ class Sink:
     def _acknowledge(self, stream: SinkStream) -> None:
         for piece in stream.acknowledged():
             if piece.after.is_after(self.position):
-                self._finish_file(piece)  # first: recording a position removes the noted files in front of it
+                self._finish_file(piece)  # first, since `_advance` lets noted files be removed
                 self._advance(piece.after)
         now = time.monotonic()
         if now >= self._looked_at + RECORD_S:
@@ -225,7 +225,7 @@ class Sink:
             self.finished_bytes += piece.finished.bytes
 
     def _take(self, pieces: list[Piece], end: SinkPosition, *, durable: bool = True) -> None:
-        """Record the position after a transaction; if the sink has only prepared it, this decides to commit it."""
+        """Record the position after a transaction; if the transaction is only prepared, this decides to commit it."""
         for piece in pieces:
             self._finish_file(piece)
         self._advance(end)
@@ -269,7 +269,7 @@ class Sink:
         self._recorded, self._has_no_room = position, False
         if durable:
             self._durable = position
-            # Only now: until then, delivery after a loss of power would need these files again.
+            # Not earlier, because delivery after a loss of power would need these files again.
             self._remove(position)
 
     def _remove(self, position: SinkPosition) -> None:
@@ -278,18 +278,18 @@ class Sink:
             (self._directory / self._delivered.popleft()[1].name).unlink(missing_ok=True)
 
     def _recordable(self, *, durable: bool) -> SinkPosition:
-        """Return the latest position to record: output that a loss of power may remove must not count as delivered."""
+        """Return the latest position that may be recorded: all live output before it must be safe."""
         position, live = self.position, self.live
         if live is None or position.live_needed <= live.safe:
             return position
         if durable:
             live.sync()
             return position
-        before, self._unsafe = self._unsafe, position  # the position of the last call may be safe by now
+        before, self._unsafe = self._unsafe, position  # output before the former position may be safe by now
         return before if before.is_after(self._recorded) and before.live_needed <= live.safe else self._recorded
 
     def is_done_with(self, record: int, index: int) -> bool:
-        """Return whether the file at `index` of a record has been delivered wholly."""
+        """Return whether this sink no longer needs the file at `index` of a record."""
         return (record, index) < (self._durable.record, self._durable.file)
 
     @property

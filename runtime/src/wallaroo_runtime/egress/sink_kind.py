@@ -10,7 +10,7 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 
 
 def sink_of(config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> Sink:
-    """Return the sink for a configuration, by its kind."""
+    """Return a sink of the kind that a configuration names."""
     if config.HasField("kafka"):
         # Imported late: Kafka's client takes long to import, and need not be installed.
         from wallaroo_runtime.egress.kafka_sink import KafkaSink

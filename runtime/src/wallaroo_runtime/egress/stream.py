@@ -17,14 +17,14 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
 
 _SIOCOUTQ = 0x5411
-_ABORT, _WAIT = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # SO_LINGER: `close` drops sent bytes, or not
+_ABORT, _WAIT = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)  # SO_LINGER: `close` drops sent bytes, or keeps them
 CONNECT_S = 5.0
 UNSENT_BYTES = 128 * 1024  # limit for unsent bytes in the system: at the end the peer must take them soon
 FLIGHT_S = 1.0
 
 
 class SinkStream:
-    """Sends pieces in order, and remembers those that the peer's TCP has not acknowledged.
+    """Sends pieces in order, and keeps the pieces that the peer's TCP has not acknowledged.
 
     Args:
         wake: A descriptor that becomes readable when waiting must end.
@@ -86,7 +86,7 @@ class SinkStream:
             self._rest = self._rest[count:]
 
     def acknowledged(self) -> Iterator[Piece]:
-        """Yield the pieces that have been acknowledged wholly since the last call, also after `close`."""
+        """Yield the pieces whose last byte was acknowledged since the last call; allowed after `close`, too."""
         if self._socket.fileno() >= 0:
             self._acknowledged = self._sent - self._outstanding()
         while self._pieces:
@@ -104,13 +104,13 @@ class SinkStream:
         return piece.position(max(0, self._acknowledged - start))
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until more can be sent, the peer does something, or `wake` is readable; returns True for the last.
+        """Wait until more can be sent, the peer does something, or `wake` is readable; returns whether `wake` is.
 
         Raises:
             OSError: The connection broke.
         """
         poll = select.poll()
-        if self.peer_is_open or not self._has_finished:  # otherwise `poll` returns at once: both sides are closed
+        if self.peer_is_open or not self._has_finished:  # both sides are closed, so `poll` would return at once
             events = (select.POLLIN if self.peer_is_open else 0) | (select.POLLOUT if self._rest else 0)
             poll.register(self._socket, events)
         poll.register(self._wake, select.POLLIN)
@@ -138,14 +138,15 @@ class SinkStream:
         return self._outstanding() == 0
 
     def _outstanding(self) -> int:
-        """Return the number of bytes that are unsent or not acknowledged; the end sent by `finish` counts as one."""
+        """Return the number of bytes that are unsent or not acknowledged; the end of the stream counts as one byte."""
         (count,) = struct.unpack("i", fcntl.ioctl(self._socket, _SIOCOUTQ, b"\0\0\0\0"))
         return int(count)
 
     def settle(self, timeout_s: float) -> None:
         """Wait until the peer has acknowledged all bytes that were sent.
 
-        After `timeout_s` it returns as soon as nothing is in flight: the peer then has acknowledged all that it has.
+        After `timeout_s` the call returns as soon as nothing is in flight: the peer has acknowledged all bytes that it
+        has.
         """
         end = time.monotonic() + timeout_s
         while self._outstanding():
@@ -155,7 +156,7 @@ class SinkStream:
             time.sleep(0.001)
 
     def _in_flight(self) -> int:
-        """Return the number of segments that the peer may have got and not acknowledged: `tcpi_unacked` of Linux."""
+        """Return the number of TCP segments that were sent and not acknowledged (`tcpi_unacked` of Linux)."""
         tcp_info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 28)
         return int.from_bytes(tcp_info[24:28], sys.byteorder)
 
@@ -164,5 +165,5 @@ class SinkStream:
         if self._outstanding() <= self._has_finished:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _WAIT)
         outstanding = self._outstanding()
-        self._socket.close()  # at once: bytes that the peer takes in between are sent again
+        self._socket.close()  # soon after `settle`, because bytes that the peer takes in between are sent again
         self._acknowledged = self._sent - outstanding

@@ -1,4 +1,4 @@
-"""The part of the gateway's configuration that no driver sends."""
+"""The limits of a gateway that are not part of the configuration by the driver."""
 
 from dataclasses import dataclass
 
@@ -9,10 +9,10 @@ FSYNC_POLICIES = ("batch", "interval", "never")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits that no driver changes.
+    """The limits of a gateway that do not depend on the driver.
 
     Attributes:
-        buffer_bytes: Limit for the total size of all messages that have not arrived whole.
+        buffer_bytes: Limit for the total size of all partly received messages.
         max_connections: Limit for open connections; further connections wait in the kernel.
         segment_bytes: Size of a journal segment.
         stall_s: Seconds by which a large, partly received message may be late; see `stall`.

@@ -1,4 +1,4 @@
-"""One connection of the gateway, and the socket that accepts them."""
+"""The connections of the gateway, and the sockets that accept connections."""
 
 import contextlib
 import resource
@@ -23,7 +23,7 @@ _QUEUE = 1024
 
 @dataclass(slots=True)
 class Source:
-    """A source that listens at `address`; `cut` is None if only a worker can cut its bytes into messages."""
+    """A source and its listening socket; `cut` is None if only a worker can cut the bytes into messages."""
 
     config: pb.Source
     listener: socket.socket
@@ -38,17 +38,17 @@ class Source:
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """A connection, and the bytes of its last message if that message has not arrived whole.
+    """A connection, with the bytes of its last message if that was received only partly.
 
     Attributes:
         source: Source that the peer connected to.
         peer: Address of the peer, for people.
-        tail: Received bytes of the message that is not whole.
+        tail: Received bytes of the partly received message.
         wanted: Size of the message that `tail` begins, header included; 0 if it is not known yet.
-        pace: Measures whether the rest of this message comes fast enough.
+        pace: Measures whether the rest of the partly received message comes fast enough.
         is_refused: Whether no more input is accepted; the peer then gets some time to read the reason.
         taken: Value of `Intake.taken` after the last message of this connection.
-        has_ended: Whether the peer has closed its side, and everything it sent was read.
+        has_ended: Whether the peer has closed its side and all its bytes were read.
     """
 
     source: Source
@@ -69,18 +69,18 @@ class Connection:
         self.tail += data
 
     def look(self) -> None:
-        """Set `has_ended` if the peer has closed its side and no byte is unread; for a connection that is not read."""
+        """Set `has_ended` on a paused connection, if the peer has closed its side and no byte is unread."""
         with contextlib.suppress(OSError):
             self.has_ended = self.has_ended or not self.socket.recv(1, socket.MSG_PEEK)
 
     def close(self, is_safe: Callable[[int], bool]) -> None:
         """Close, with EOF if the peer has closed its side and all its messages are safe, else with a reset.
 
-        A refused connector gets EOF, too, because its protocol has acknowledgements of its own. A peer that may still
-        send gets a reset: after EOF it would regard a message in flight as safe.
+        A peer takes EOF for the statement that all its messages are safe. So a peer that may still send gets a reset. A
+        refused connector gets EOF, too, because only the acknowledgements of its protocol count for it.
 
         Args:
-            is_safe: Returns whether everything up to a value of `taken` is safe (`Intake.is_safe`).
+            is_safe: `Intake.is_safe`.
 
         """
         if self.is_refused or (self.has_ended and not self.tail and is_safe(self.taken)):
@@ -89,7 +89,7 @@ class Connection:
         self.socket.close()
 
     def cut_message(self) -> Diagnostic | None:
-        """Return the finding that the peer closed the connection within a message; None if it did not."""
+        """Return the finding that the peer closed the connection within a message; None if no message is incomplete."""
         if not self.tail or self.is_refused:
             return None
         return Diagnostic.of(
@@ -103,17 +103,17 @@ class Connection:
 
     @property
     def size(self) -> str:
-        """Size of the message that has begun, as text."""
+        """Size of the partly received message, as text."""
         return f"{self.wanted} bytes" if self.wanted > len(self.tail) else UNKNOWN_SIZE
 
     def last_line(self) -> bytes:
-        """Return the last line if only the end of the connection ends it, with a line break added; else nothing."""
+        """Return the last line of a closed connection, with the missing line break added; empty if none is missing."""
         if not self.tail or self.is_refused or self.source.config.framing != NEWLINE:
             return b""
         return bytes(self.tail) + b"\n"
 
     def message_too_large(self, size: int) -> Diagnostic:
-        """Return the finding that a header announces too many bytes, or that a line is too long."""
+        """Return the finding that a message is too large."""
         config = self.source.config
         details: dict[str, Any] = {
             "source": config.name,
@@ -205,7 +205,7 @@ def accept(source: Source) -> Connection | None:
 
 
 def descriptor_limit() -> int:
-    """Raise this process's limit of descriptors as far as the system allows; returns the limit."""
+    """Raise the limit of open files of this process as far as the system allows, and return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

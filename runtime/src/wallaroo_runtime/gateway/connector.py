@@ -1,4 +1,4 @@
-"""Connector sources: their connectors repeat each message until it is acknowledged as processed."""
+"""Connector sources: a connector keeps each message until the gateway acknowledges that it is processed."""
 
 import hmac
 import time
@@ -33,7 +33,7 @@ class Streams:
     Attributes:
         points: Id of the last message that was taken, by stream.
         owners: Connector that sends the stream, by stream.
-        duplicates: Number of messages that were dropped because they had been taken before.
+        duplicates: Number of dropped messages, which the gateway had taken before.
     """
 
     config: pb.Source
@@ -44,7 +44,7 @@ class Streams:
 
 @dataclass(slots=True)
 class ConnectorBatch:
-    """Messages of one connection that become one frame."""
+    """Messages of one connection that are gathered for one frame."""
 
     values: list[bytes] = field(default_factory=list)
     keys: dict[bytes, int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class ConnectorBatch:
         self.size += cost(message)
 
     def put(self, intake: Intake, port: int) -> dict[int, int]:
-        """Put the messages into the journal; returns the new point of each stream."""
+        """Put the messages into the journal, and return the new point of each stream."""
         earliest = min(self.times)
         flags, parts = encode_body(
             self.values,
@@ -84,7 +84,7 @@ class Connectors:
     """The connectors of a gateway.
 
     Args:
-        intake: Takes the messages, and knows which of them are safe and processed.
+        intake: Takes the messages, and knows which messages are safe and which are processed.
         hello_s: Seconds within which a connector must send HELLO.
     """
 
@@ -126,7 +126,7 @@ class Connectors:
         session.deliveries.clear()
 
     def take(self, connection: Connection, data: bytes) -> None:
-        """Take whole frames. A wrong frame refuses the connector; the frames before it stay taken."""
+        """Take whole frames. A wrong frame makes the gateway refuse the connector, but earlier frames stay taken."""
         session = self._sessions[connection]
         finding = None
         try:
@@ -143,7 +143,7 @@ class Connectors:
             self.refuse(connection, finding)
 
     def check(self, connection: Connection, cut: Cut) -> None:
-        """Refuse a frame that is too large before it is received whole; the limit is lower before HELLO."""
+        """Refuse a connector if a frame's header announces too many bytes; the limit is lower before HELLO."""
         session = self._sessions[connection]
         if connection.is_refused:
             return
@@ -250,13 +250,13 @@ class Connectors:
         is_known = stream in streams.points
         streams.owners[stream] = session
         point = streams.points.setdefault(stream, notify.point)
-        # The connector never sends acknowledged messages again, so they must be safe before the stream opens.
+        # A connector never repeats messages up to the point of an opened stream, so these must be safe before.
         session.asked.append((self._intake.taken, stream))
         if is_known:
             session.deliver(self._intake.taken, {stream: point})
 
     def refuse(self, connection: Connection, finding: Diagnostic) -> None:
-        """Send a connector the reason why it is refused, and take no more input; `turn` closes it after `LINGER_S`."""
+        """Send a connector the reason for a refusal, and take no more input; `turn` disconnects it after `LINGER_S`."""
         self._say(finding)
         session = self._sessions[connection]
         self._release(session)
@@ -308,7 +308,7 @@ class Connectors:
             session.send(protocol.ack(credits, points))
 
     def status(self) -> list[dict[str, Any]]:
-        """Return the numbers of streams and of dropped messages of each source, for the status file."""
+        """Return the number of streams and of dropped messages for each source, for the status file."""
         return [
             {
                 "name": streams.config.name,

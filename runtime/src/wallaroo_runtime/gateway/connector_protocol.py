@@ -15,7 +15,7 @@ MESSAGE_FIELDS_BYTES = 1 + _MESSAGE.size + MOST_KEY_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The identity of a connector."""
+    """The frame HELLO: the identity of a connector."""
 
     version: str
     cookie: str
@@ -34,7 +34,7 @@ class Notify:
 
 @dataclass(frozen=True, slots=True)
 class StreamMessage:
-    """A message of a stream; `event_time_ns` is 0 if the message has no time."""
+    """A message of a stream; `event_time_ns` is 0 if the message has no event time."""
 
     stream: int
     id: int

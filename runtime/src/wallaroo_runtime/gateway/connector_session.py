@@ -1,4 +1,4 @@
-"""State of one connector's connection: its credits and streams, and the frames that wait to be sent to it."""
+"""State of one connector's connection: its credits, its streams, and the unsent frames."""
 
 import contextlib
 from collections import deque
@@ -14,7 +14,7 @@ LINGER_S = 5.0
 
 @dataclass(slots=True)
 class Delivery:
-    """Messages that were taken and are not yet acknowledged.
+    """Messages of a connector that the gateway has taken and not yet acknowledged.
 
     Attributes:
         taken: Value of `Intake.taken` after these messages.
@@ -34,9 +34,10 @@ class ConnectorSession:
     Attributes:
         name: Program and instance; None until HELLO is accepted.
         credits: Number of messages that the connector may still send.
-        asked: Requested streams. Each opens when everything up to its value of `Intake.taken` is safe.
+        asked: Requested streams, each with a value of `Intake.taken`. When all messages up to this value are safe, the
+            stream opens.
         deliveries: Messages to acknowledge, in the order of the journal.
-        greets_by: Time by which HELLO must have come.
+        greets_by: Time by which the connector must have sent HELLO.
         leaves_at: Time at which a refused connector is disconnected; None if it is not refused.
     """
 
@@ -52,12 +53,12 @@ class ConnectorSession:
 
     @property
     def has_unsent(self) -> bool:
-        """True if frames wait, since the connector does not read them."""
+        """True if frames are unsent because the connector does not read."""
         return bool(self._unsent)
 
     @property
     def is_deaf(self) -> bool:
-        """True if more than `MOST_UNSENT_BYTES` wait for the connector."""
+        """True if more than `MOST_UNSENT_BYTES` bytes are unsent."""
         return len(self._unsent) > MOST_UNSENT_BYTES
 
     def send(self, frame: bytes) -> None:
@@ -73,7 +74,7 @@ class ConnectorSession:
                 del self._unsent[:sent]
 
     def deliver(self, taken: int, points: Mapping[int, int]) -> None:
-        """Note points of streams, to acknowledge when everything up to a value of `Intake.taken` is processed."""
+        """Note points to acknowledge when all messages up to a value of `Intake.taken` are processed."""
         if len(self.deliveries) >= MOST_DELIVERIES:
             last = self.deliveries[-1]
             last.taken, last.offset = taken, None
@@ -82,7 +83,7 @@ class ConnectorSession:
             self.deliveries.append(Delivery(taken, dict(points)))
 
     def processed(self, end_messages: int, end_offset: int, committed: int) -> dict[int, int]:
-        """Return the points of streams that are now processed and were not returned before."""
+        """Return the points of streams that were processed since the last call."""
         for delivery in self._written(end_messages):
             delivery.offset = end_offset
         points: dict[int, int] = {}
@@ -91,7 +92,7 @@ class ConnectorSession:
         return points
 
     def _written(self, end_messages: int) -> Iterable[Delivery]:
-        """Yield the deliveries that were written since the last call, the latest first."""
+        """Yield the deliveries that were written to the journal since the last call, the latest first."""
         for delivery in reversed(self.deliveries):
             if delivery.offset is not None:
                 return

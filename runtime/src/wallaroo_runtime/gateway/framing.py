@@ -21,12 +21,12 @@ KINDS = (*LENGTH_KINDS, NEWLINE)
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The messages that a cutter found at the start of some bytes.
+    """The whole messages that a cutter found at the beginning of a buffer.
 
     Attributes:
         count: Number of whole messages.
         end: Position after the last whole message.
-        wanted: Size of the message at `end`, header included; 0 if its header has not come whole or does not say.
+        wanted: Size of the message at `end`, header included; 0 if that size is not known yet.
         too_large: Known payload size of the message at `end` if it is over the limit, else 0.
     """
 
@@ -40,7 +40,7 @@ Cutter = Callable[[bytes | bytearray, int], Cut]
 
 
 class Splitter(Protocol):
-    """Cuts a stream whose framing only the user's decoder knows. One thread calls it, and a call may block."""
+    """Cuts a stream whose framing only the user's decoder knows. Only one thread calls a splitter; a call may block."""
 
     def split(self, data: bytes) -> tuple[list[int], int]:
         """Cut bytes that begin at a message boundary.
@@ -56,7 +56,7 @@ def length_packer(kind: str) -> struct.Struct:
 
 
 def framer(kind: str) -> Callable[[bytes], bytes]:
-    r"""Return a function that turns a payload into wire bytes, from which a cutter gets the payload back.
+    r"""Return a function that adds the framing to a payload: the result has the bytes that a sender would send.
 
     Args:
         kind: One of `KINDS`.
@@ -72,16 +72,16 @@ def framer(kind: str) -> Callable[[bytes], bytes]:
 
 
 def misfit(kind: str, payload: bytes) -> str:
-    """Return the reason why a framing cannot carry a payload; empty if it can."""
+    """Return the reason why a framing cannot carry a payload; empty if the framing can."""
     if kind == NEWLINE:
         return "a line has no line break in it" if b"\n" in payload else ""
     return f"its {len(payload)} bytes do not fit framing {kind}" if len(payload) >> (8 * _LENGTHS[kind].size) else ""
 
 
 def fixed_cutter(kind: str, max_message_bytes: int) -> Cutter:
-    r"""Return the cutter of a framing with a length as header, or with lines.
+    r"""Return the cutter for a framing whose messages begin with their length, or are lines.
 
-    The cutter takes a buffer that begins at a message boundary, and the number of bytes to use of it.
+    The cutter takes a buffer that begins at a message boundary, and the number of its bytes to use.
 
     Args:
         kind: One of `KINDS`.
@@ -142,7 +142,7 @@ def splitter_cut(splitter: Splitter, data: bytes, header_bytes: int, max_message
     if wanted > header_bytes + max_message_bytes:
         return Cut(len(lengths), end, too_large=wanted - header_bytes)
     left = len(data) - end
-    # This splitter does not take a message that is whole, so it would get the same question for ever.
+    # The message is whole, but the splitter does not return it. It would get the same bytes again and again.
     if left >= header_bytes and 0 < wanted <= left:
         reason = f"a message of {wanted} bytes was not taken out of {left} bytes"
         raise ValueError(reason)
@@ -152,5 +152,5 @@ def splitter_cut(splitter: Splitter, data: bytes, header_bytes: int, max_message
 
 
 def shown_lengths(lengths: list[int]) -> str:
-    """Return the first few of some lengths, for a message."""
+    """Return the first few lengths as text, for an error message."""
     return ", ".join(map(str, lengths[:5])) + (", ..." if len(lengths) > 5 else "")

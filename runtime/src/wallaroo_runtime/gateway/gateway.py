@@ -36,7 +36,7 @@ LIMITS = Limits()
 
 
 class Gateway:
-    """One event loop over listeners and connections. Only writing to the journal blocks it.
+    """Runs one event loop over listeners and connections. Only writes to the journal block the loop.
 
     Args:
         directory: Directory of the journal and the status file.
@@ -104,7 +104,7 @@ class Gateway:
             for source in self._sources
             if source.cut is None
         }
-        # All connections are in a selector inside the outer one, so that one call pauses or resumes reading of all.
+        # All connections are in an inner selector, so that one call pauses or resumes reading of all connections.
         self._control = selectors.DefaultSelector()
         self._traffic = selectors.EpollSelector()
         self._control.register(self._wake_read, selectors.EVENT_READ)
@@ -165,7 +165,7 @@ class Gateway:
             self._close(failure)
 
     def _tell_wait(self) -> None:
-        """Write into the status at once whether a source waits, so that the driver sends the processed position."""
+        """Write the status when a source begins or ends to wait, so that the driver sends the processed position."""
         waits = self._generators.wait or self._connectors.wait or self.visits.open > 0
         if waits != self._intake.is_awaited:
             self._intake.is_awaited = waits
@@ -215,7 +215,7 @@ class Gateway:
         self._accept_while(len(self._connections) < self._limit)
 
     def _resume(self, connection: Connection) -> None:
-        """Read a connection again, as soon as the gateway reads at all."""
+        """Read a connection again, as soon as the gateway reads connections."""
         self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
         if self._reads:
             connection.pace.go_on(time.monotonic())
@@ -279,7 +279,7 @@ class Gateway:
             self._end(connection)
             return
         if connection.is_refused:
-            return  # the peer still has time to read why
+            return  # the peer still gets time to read the reason
         if connection.source.cut is None:
             self._extend(connection, size)
             self._split(connection)
@@ -298,7 +298,7 @@ class Gateway:
             self._hold_back(connection)
 
     def _hold_back(self, connection: Connection) -> None:
-        """Stop reading a connection with a large partial message; only the largest one goes on, until it is whole."""
+        """Stop reading a connection with a large partial message, unless it has the largest of all partial messages."""
         largest = max(self._connections, key=lambda other: len(other.tail))
         if connection is not largest and connection not in self._waiting:
             self._waiting.add(connection)
@@ -306,7 +306,7 @@ class Gateway:
             self._traffic.unregister(connection.socket)
 
     def _take(self, connection: Connection, data: bytearray, cut: Cut, size: int | None = None) -> None:
-        """Take the whole messages of `data`: the connection's tail, or a buffer with `size` bytes that just came."""
+        """Take the whole messages in `data`: the connection's tail, or the first `size` bytes of a buffer."""
         view = memoryview(data)
         size = len(data) if size is None else size
         if cut.count:
@@ -346,7 +346,7 @@ class Gateway:
                 self._take(connection, connection.tail, cut)
 
     def _end(self, connection: Connection) -> None:
-        """Handle that the peer has closed its side: it gets EOF as soon as its messages are safe."""
+        """Handle that the peer has closed its side. The peer gets EOF as soon as its messages are safe."""
         if line := connection.last_line():
             self._take(connection, bytearray(line), Cut(1, len(line)))
         if connection.tail or connection.source.is_connector:
@@ -363,7 +363,7 @@ class Gateway:
             connection.close(self._intake.is_safe)
 
     def _drop(self, connection: Connection, diagnostic: Diagnostic | None) -> None:
-        """Close a connection that cannot go on; its earlier messages stay taken."""
+        """Close a connection that cannot go on; messages that were taken from it stay taken."""
         if diagnostic is not None:
             self.status.say(diagnostic)
         with contextlib.suppress(KeyError):

@@ -1,4 +1,4 @@
-"""Generator sources: a worker makes their messages, at most a few MiB ahead of the processed messages."""
+"""Generator sources: a worker makes messages, at most a few MiB more than are processed."""
 
 import queue
 import threading
@@ -34,7 +34,8 @@ class Maker(Protocol):
             max_bytes: The answer ends with the message that reaches this size.
 
         Returns:
-            The messages, their encoding, whether the generator has ended, and why it cannot go on (empty if it can).
+            The messages, their encoding, whether the generator has ended, and the reason why it cannot go on (empty if
+            it can).
 
         Raises:
             DiagnosticError: The worker does not answer.
@@ -43,7 +44,7 @@ class Maker(Protocol):
 
 @dataclass(slots=True)
 class Made:
-    """One answer of a maker."""
+    """One answer of `Maker.make`."""
 
     values: list[bytes]
     encoding: int = 0
@@ -55,7 +56,7 @@ class Made:
 class MessageGenerator:
     """One generator source: asks its maker in a thread, one question at a time.
 
-    A slow generator is asked for few messages at once, so that each message is taken soon after it is made.
+    A call requests few messages from a slow generator, so that the gateway takes each message soon after it is made.
     """
 
     config: pb.Generator
@@ -76,7 +77,7 @@ class MessageGenerator:
         threading.Thread(target=self._run, name=f"generate-{self.config.port}", daemon=True).start()
 
     def ask(self) -> None:
-        """Ask for more; the answer is in `made` later."""
+        """Request the next messages; `made` has the answer later."""
         self.is_asked = True
         self._questions.put(True)
 
@@ -121,11 +122,11 @@ class Generators:
 
     @property
     def wait(self) -> bool:
-        """True if a generator is so far ahead that it waits until its messages are processed."""
+        """True if a generator waits until more of its messages are processed."""
         return any(generator.waits for generator in self._generators)
 
     def turn(self) -> None:
-        """Take generated messages, and ask for more if there is room; called in every turn of the event loop."""
+        """Take the generated messages, and request more if there is room; called in every turn of the event loop."""
         for generator in self._generators:
             while generator.made:
                 generator.is_asked = False

@@ -1,4 +1,4 @@
-"""Gathers messages into frames of the journal, and decides when frames are written and made safe."""
+"""Gathers messages into frames of the journal, and decides when to write and to sync these frames."""
 
 import math
 import threading
@@ -69,7 +69,7 @@ class SyncThread:
 
 @dataclass(slots=True)
 class Gathered:
-    """Messages of one source that become one frame."""
+    """Messages of one source that are gathered for one frame."""
 
     port: int
     timestamp_ms: int
@@ -82,7 +82,7 @@ class Gathered:
 
 
 class SyncPace:
-    """Chooses the time between syncs: at high rates a short wait is cheaper than the work after more frequent syncs.
+    """Chooses the time between syncs. At high rates a short wait costs less than more frequent syncs.
 
     Attributes:
         interval_s: Least time between the starts of two syncs.
@@ -111,12 +111,12 @@ class Intake:
         policy: When to sync: batch, interval or never.
         interval_s: Least time between the starts of two syncs, for the policy interval.
         backlog_bytes: Limit for the bytes that are journaled and not committed.
-        past: Facts that sources need from earlier frames of the journal.
+        past: Facts from earlier frames of the journal, for sources that continue where they ended.
         wake: Makes the event loop call `turn`; any thread may call it.
 
     Attributes:
         now_ms: Function that returns the time of arrival for a message that arrives now.
-        is_awaited: Whether a source waits until something is processed; the committed offset is then read often.
+        is_awaited: Whether a source waits until its messages are processed; the committed offset is then read often.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Intake:
         self._gathered: Gathered | None = None
         self._waiting: deque[Gathered] = deque()
         self.now_ms = Clock().now_ms
-        self._sync_began = -math.inf  # the first sync comes at once, however long the machine has run
+        self._sync_began = -math.inf  # so the first sync comes at once
         self._retry_at = 0.0
         self._committed_at = 0.0
         self.committed = read_committed(writer.directory)
@@ -172,11 +172,11 @@ class Intake:
 
     @property
     def taken(self) -> int:
-        """Number of messages that the journal has or will have; `is_safe` of this number says whether all are safe."""
+        """Number of messages that are in the journal or gathered for it; `is_safe` takes this number."""
         return self.writer.end.messages + sum(gathered.count for gathered in self._all())
 
     def is_safe(self, taken: int) -> bool:
-        """Return whether all messages up to an earlier value of `taken` are safe."""
+        """Return whether all messages are safe that `taken` counted when it had this value."""
         return self.writer.safe.messages >= taken
 
     def has_safe(self, frame: Gathered) -> bool:
@@ -184,7 +184,7 @@ class Intake:
         return 0 <= frame.end <= self.writer.safe.offset
 
     def take(self, port: int, count: int, data: bytes) -> None:
-        """Take `count` whole messages of a source. They are kept if the disk is full, and counted even if it fails."""
+        """Take `count` whole messages of a source; while the disk is full, they wait in memory."""
         gathered = self._gathered
         if gathered is None or port != gathered.port or gathered.size + len(data) > FRAME_BODY_BYTES:
             self._seal()
@@ -197,12 +197,12 @@ class Intake:
         self._write()
 
     def take_values(self, port: int, values: Sequence[bytes], encoding: int) -> None:
-        """Take messages without wire framing as a frame of their own; they are kept even if the disk is full."""
+        """Take messages without wire framing, for one frame; if the disk is full, they wait in memory."""
         parts = [column(list(map(len, values))), *values]
         self._take_whole(Gathered(port, self.now_ms(), len(values), sum(map(len, parts)), parts, 0, encoding))
 
     def take_columns(self, port: int, count: int, flags: int, parts: list[bytes], *, timestamp_ms: int) -> Gathered:
-        """Take messages as columns, in a frame of their own; they are kept even if the disk is full."""
+        """Take messages as columns, for one frame; if the disk is full, they wait in memory."""
         frame = Gathered(port, timestamp_ms, count, sum(map(len, parts)), parts, flags, PLAIN)
         self._take_whole(frame)
         return frame
@@ -215,13 +215,13 @@ class Intake:
         self.flush()
 
     def tick(self) -> None:
-        """Write a tick after the messages that were taken before it."""
+        """Write a tick after the messages that were taken so far."""
         self.flush()
         self._gathered = Gathered(TICK_PORT, self.now_ms())
         self.flush()
 
     def visit(self, value: bytes) -> Gathered:
-        """Write a visit after the messages that were taken before it."""
+        """Write a visit after the messages that were taken so far."""
         self.flush()
         self._gathered = frame = Gathered(
             VISIT_PORT, self.now_ms(), parts=[column([len(value)]), value], encoding=PLAIN
@@ -307,7 +307,7 @@ class Intake:
             self._sync.request()
 
     def timeout(self, now: float) -> float | None:
-        """Return the seconds until `turn` must be called; None if nothing is due without new input."""
+        """Return the seconds until `turn` must be called; None if no call is needed before new input comes."""
         if self.disk_is_full:
             return max(0.0, self._retry_at - now)
         if self._is_full:
@@ -318,14 +318,14 @@ class Intake:
         return max(0.0, self._sync_due - now)
 
     def close(self, failure: OSError | RunError | None = None) -> list[Diagnostic]:
-        """Write and make safe everything that was taken, as far as the disk has room.
+        """Write all taken messages and make them safe, as far as the disk has room.
 
         Args:
             failure: Error that ended journaling; None if the gateway was stopped.
 
         Returns:
             Findings to report: the error, and the number of senders' messages that could not be written (R800).
-            Messages of other sources do not count: these sources have positions, and make or read them again.
+            Only senders cannot repeat their messages. All other sources have positions and continue there.
         """
         if not isinstance(failure, OSError):
             try:

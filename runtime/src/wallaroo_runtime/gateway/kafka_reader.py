@@ -1,4 +1,4 @@
-"""Reads one topic of Kafka in a thread of its own, and makes frames of its records for the journal."""
+"""Reads one topic of Kafka in a thread, and turns the records into frames for the journal."""
 
 import contextlib
 import threading
@@ -29,7 +29,7 @@ _NAME = POINT_HEADER.decode()
 
 @dataclass(frozen=True, slots=True)
 class ReadFrame:
-    """Messages that become one frame.
+    """The content of one frame, before the journal has it.
 
     Attributes:
         points: Offset after the last message of each partition in the frame. A run is messages of one partition with
@@ -45,7 +45,7 @@ class ReadFrame:
 
 
 class FrameRecords:
-    """Records that become one frame."""
+    """Collects records until they fill one frame."""
 
     def __init__(self, config: pb.KafkaSource) -> None:
         self._config = config
@@ -66,7 +66,7 @@ class FrameRecords:
         """Add a record.
 
         Raises:
-            RunError: R606 if the record is longer than the topology allows; it is not added then.
+            RunError: R606 if the record is longer than the topology allows. The record is not added.
         """
         partition, offset, key = record.partition(), record.offset(), record.key()
         value, time_ms, headers = record.value(), record.timestamp()[1], record.headers() or ()
@@ -75,7 +75,7 @@ class FrameRecords:
             value = whole_value(
                 self._config.topic, partition, offset, key=key, value=value, timestamp_ms=time_ms, headers=headers
             )
-        elif headers:  # a user's header of this name would be taken for the runtime's
+        elif headers:  # the runtime uses a header of this name itself
             encoded = encode_headers(pair for pair in headers if pair[0] != _NAME)
         size, limit = len(value or b""), self._config.max_message_bytes
         if size > limit:
@@ -96,7 +96,7 @@ class FrameRecords:
             self._runs.append((self._partition, (len(self._values) - 1, self._next)))
 
     def frame(self) -> ReadFrame | None:
-        """Return a frame of the added records, None if there are none. Nothing can be added after this call."""
+        """Return a frame with the added records; None if none was added. After this call nothing can be added."""
         count = len(self._values)
         if not count:
             return None
@@ -110,18 +110,18 @@ class FrameRecords:
 
 
 class KafkaReader:
-    """Reads a topic from the offsets that the journal has reached.
+    """Reads a topic, from the offsets up to which the journal has its records.
 
     Args:
         config: The topic.
         points: Next offset of each known partition; `BEGINNING` means its first record.
-        wake: Called in the thread when something was read.
+        wake: Called in the reading thread when a frame was read.
 
     Attributes:
         frames: Frames that were read, for the event loop.
         findings: Findings that the event loop must report.
-        has_caught_up: Whether each partition was read to its end once since the start; its last records may still be in
-            `frames`. If the configuration has ends of partitions, reading stops then.
+        has_caught_up: Whether each partition was read to its end once since the start. The last records may still be in
+            `frames`. If the configuration has ends of partitions, the reader stops there.
         error: Exception that ended the thread.
     """
 
@@ -137,7 +137,7 @@ class KafkaReader:
         self._rows = FrameRecords(config)
         self._room, self._stopping = threading.Event(), threading.Event()
         self._lost: list[str] = []
-        self._is_missing = False  # whether the last look did not find the topic
+        self._is_missing = False  # whether the last search did not find the topic
         self._ended: set[int] = set()
         self._ends = dict(config.ends)
         self._gone: set[int] = set()  # partitions whose next records no longer exist
@@ -154,12 +154,12 @@ class KafkaReader:
         self._thread.start()
 
     def took(self, frame: ReadFrame) -> None:
-        """Note that the journal has taken a frame."""
+        """Note that the journal has a frame of this reader."""
         self._taken_bytes += frame.size
         self._room.set()
 
     def close(self) -> None:
-        """End the thread; the next start reads the records again that the journal has not taken."""
+        """End the thread; the next start reads all records again that the journal does not have."""
         self._stopping.set()
         self._room.set()
         if self._thread is not None:
@@ -204,7 +204,7 @@ class KafkaReader:
                 self._begin_again(consumer)
 
     def _begin_again(self, consumer: Any) -> None:
-        """Continue the partitions whose next records no longer exist at their current beginning or end."""
+        """Move partitions whose next records no longer exist to their current beginning or end."""
         from confluent_kafka import TopicPartition
 
         places = [TopicPartition(self.config.topic, number) for number in sorted(self._gone)]
@@ -222,7 +222,7 @@ class KafkaReader:
         consumer.incremental_assign([TopicPartition(topic, number, point) for number, point in points.items()])
 
     def _look(self, consumer: Any) -> None:
-        """Look for brokers that were lost, for a topic that is gone, and for new partitions."""
+        """Look for lost brokers, a missing topic, and new partitions."""
         if self._lost or self.outage:
             self._lost.clear()  # brokers also close connections that were idle for long
             errors = connection_errors(self.config.brokers)
@@ -239,7 +239,7 @@ class KafkaReader:
             self._assign(consumer, new)
 
     def _partitions(self, consumer: Any) -> list[int]:
-        """Return the partitions of the topic if they are known. A topic that is missing twice in a row is an outage."""
+        """Return the partitions of the topic; empty if the topic is missing, which is an outage at the second time."""
         from confluent_kafka import KafkaException
 
         try:

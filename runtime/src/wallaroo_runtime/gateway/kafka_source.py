@@ -11,10 +11,11 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 
 
 def points_of(config: pb.KafkaSource, past: Past) -> dict[int, int]:
-    """Return the next offset of each partition: from the journal, else the configured start.
+    """Return the next offset to read of each partition: from the journal, else the configured start.
 
     A partition that was added later begins at its first record, unless the source names its partitions. If the source
-    resets and its topic was created again, the journal's offsets are dropped, once: the new topic's id is kept.
+    resets and its topic was created again, the journal's offsets are dropped. That happens once per topic, because the
+    id of the new topic is kept.
     """
     known = past.points[config.port]
     if config.topic_id:
@@ -56,7 +57,7 @@ class KafkaSources:
 
     @property
     def hold(self) -> bool:
-        """True if other sources wait, since a table is not yet read to its end."""
+        """True if other sources must wait because a table is not yet read to its end."""
         return any(reader.config.table and not _is_at_end(reader) for reader in self._readers)
 
     def _start(self) -> None:
@@ -112,5 +113,5 @@ class KafkaSources:
 
 
 def _is_at_end(reader: KafkaReader) -> bool:
-    """Return whether the intake has taken everything that the topic had at the start."""
+    """Return whether the intake has taken all records that the topic had at the start."""
     return reader.has_caught_up and not reader.frames

@@ -1,13 +1,13 @@
-"""Measures whether the bytes of a message that is not whole yet come fast enough."""
+"""Measures whether the rest of a partly received message comes fast enough."""
 
 LEAST_BYTES_PER_S = 64 * 1024
 
 
 class Pace:
-    """Measures by how many seconds a message that is not whole yet is late.
+    """Measures by how many seconds a partly received message is late.
 
-    It keeps a time that moves forward with each byte, as far as the least rate allows and never past now. A peer that
-    pauses or sends slowly falls back.
+    A message must come at `LEAST_BYTES_PER_S` or faster. Each byte moves a time forward by the duration that a byte has
+    at this rate, but never past now. The distance from that time to now is the delay.
 
     Example:
         >>> pace = Pace()
@@ -31,7 +31,7 @@ class Pace:
         self._kept_up = min(now, self._kept_up + size / LEAST_BYTES_PER_S)
 
     def pause(self, now: float) -> None:
-        """Note that the connection is not read from now on, so that the peer does not become late."""
+        """Note that the gateway stops reading the connection; the peer does not become late in the meantime."""
         self._paused = self._paused or now
 
     def go_on(self, now: float) -> None:

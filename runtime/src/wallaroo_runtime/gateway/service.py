@@ -32,7 +32,7 @@ MAX_PARTS = 100_000
 
 
 class GatewayHost(Host):
-    """Runs a gateway, which journals for the latest driver that has attached.
+    """Runs a gateway for the driver that attached last.
 
     Args:
         directory: Directory of the service; the journal is `journal` in the directory of the data.
@@ -64,7 +64,7 @@ class GatewayHost(Host):
         JournalWriter(self.journal).close()
 
     def fault(self, config: pb.AttachJournalRequest) -> RunError | None:
-        """Return an error (R647) if a source of the driver needs a worker and has no address of it."""
+        """Return R647 if a source needs a worker, but the driver sent no address of a worker."""
         asking = (*(source for source in config.sources if source.framing == WORKER), *config.generators)
         name = next((part.name for part in asking if not part.target), None)
         return None if name is None else RunError.of("R647", source=name)
@@ -74,13 +74,13 @@ class GatewayHost(Host):
         add_JournalServiceServicer_to_server(JournalServicer(self), server)
 
     def make(self, config: pb.AttachJournalRequest) -> Gateway:
-        """Make the gateway, which listens at once."""
+        """Make the gateway, which begins to listen at once."""
         return Gateway(
             self.data, config, worker_splitter, worker_maker, has_driver=self.has_driver, moved=self.heads.move
         )
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:
-        """Return the answer to a driver that is served from now on; wakes calls of `follow` for an earlier driver."""
+        """Return the answer to a driver that has attached; calls of `follow` for an earlier driver then end."""
         self.heads.wake()
         return super().reply(attachment)
 
@@ -90,7 +90,7 @@ class GatewayHost(Host):
         self.heads.wake()
 
     def follow(self, epoch: int, reader: JournalReader, is_open: Callable[[], bool]) -> Iterator[Position]:
-        """Yield the end of the journal, at once and whenever it has grown, until the caller has gone.
+        """Yield the end of the journal at once, and again whenever the journal has grown, until the caller has gone.
 
         Raises:
             RunError: R644 if another driver has attached; R698 if the journal is damaged.
@@ -118,14 +118,14 @@ class GatewayHost(Host):
 
 
 class JournalServicer(JournalServiceServicer):
-    """Answers the calls of the service for a host."""
+    """Implements the gRPC methods of the gateway."""
 
     def __init__(self, host: GatewayHost) -> None:
         self._host, self._refused = host, host.store.refused
 
     @answering
     def Attach(self, request: pb.AttachJournalRequest, context: grpc.ServicerContext) -> pb.AttachReply:  # noqa: N802
-        """Serve a driver."""
+        """Attach a driver."""
         for source in request.sources:
             is_connector = source.framing == CONNECTOR and source.HasField("connector")
             is_possible = is_connector or source.framing in (*KINDS, WORKER)
@@ -153,7 +153,7 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Follow(self, request: pb.FollowRequest, context: grpc.ServicerContext) -> Iterator[pb.Position]:  # noqa: N802
-        """Send the position up to which the journal may be read, whenever that changes."""
+        """Send the position up to which the journal may be read, and send it again whenever it changes."""
         reader = self._open(request)
         context.add_callback(self._host.heads.wake)
         yield from map(position_message, self._host.follow(request.epoch, reader, context.is_active))
@@ -172,7 +172,7 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Limit(self, request: pb.LimitRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
-        """Return the position at which a micro-batch ends."""
+        """Return the position at which a micro-batch of limited size ends."""
         reader = self._open(request)
         end = reader.end()
         self._check_range(request.start, end.offset, reader)
@@ -198,7 +198,7 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Commit(self, request: pb.CommitRequest, context: grpc.ServicerContext) -> pb.CommitReply:  # noqa: N802
-        """Note that the input before a position is processed."""
+        """Commit the journal up to a position."""
         reader = self._open(request)
         self._check_range(0, request.offset, reader)
         reader.commit(request.offset)

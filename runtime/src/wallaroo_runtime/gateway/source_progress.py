@@ -2,8 +2,8 @@
 
 The streams of a Kafka source are the partitions of its topic, and their points are the next offsets.
 
-These facts are read from the frames themselves, so that they never disagree with the journal. Before a segment is
-removed, the facts of its frames are kept in a small file.
+The gateway reads these facts from the frames, so that they never disagree with the journal. Before a segment is
+removed, a small file gets the facts of its frames.
 """
 
 import struct
@@ -26,11 +26,11 @@ _POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack
 
 
 def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> list[bytes]:
-    """Return the headers of a frame of messages in streams: a header is a stream's position after that message.
+    """Return the headers for a frame of streams' messages; a header has the position of a stream after the message.
 
     Args:
         count: Number of messages.
-        points: Streams, each with the index of the last message of the stream or of a run, and the position after it.
+        points: Streams, each with the index of a message and the position of the stream after that message.
     """
     headers = [b""] * count
     for stream, (index, point) in points:
@@ -44,7 +44,7 @@ def _has_point(headers: bytes) -> bool:
 
 
 class HasEnd(Protocol):
-    """A frame with its end offset in the journal; -1 until the frame is written."""
+    """A frame, with the offset at which it ends in the journal; -1 until the frame is written."""
 
     end: int
 
@@ -62,7 +62,7 @@ class Last:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The facts from the frames before an offset, for the file; the attributes are those of `Past`."""
+    """The content of the small file: the facts from the frames before an offset, as in `Past`."""
 
     offset: int
     values: Mapping[int, Last]
@@ -71,7 +71,7 @@ class _Kept:
 
 
 class Past:
-    """The facts about generators, connectors and topics in a journal's frames, up to the offset that was read.
+    """The facts about generators, connectors and topics that were read from a journal's frames.
 
     Args:
         directory: The journal; its writer must exist already.
@@ -81,7 +81,7 @@ class Past:
 
     Attributes:
         values: Last message of each generator, by port.
-        points: Last points of reference of a source's streams, by port of the source.
+        points: Last position of each stream, by port of the source.
         topics: Id of a Kafka source's topic, by port, if the brokers gave an id.
 
     Raises:
@@ -112,7 +112,7 @@ class Past:
         return bool(self._generators or self._streams)
 
     def advance(self, end: int) -> None:
-        """Read the facts of all frames up to an offset, which is a frame boundary."""
+        """Read the facts from all frames up to a frame boundary."""
         segments = list_segments(self._directory)
         start = max(self._offset, segments[0].base if segments else 0)
         for data in JournalReader(self._directory).read(start, end):
@@ -121,11 +121,11 @@ class Past:
         self._offset = max(self._offset, end)
 
     def note(self, frame: HasEnd, port: int, points: Mapping[int, int]) -> None:
-        """Note the points of a topic's frame, so that `move` need not read the frame."""
+        """Note the offsets in a Kafka source's frame, so that `move` need not read the frame."""
         self._noted.append((frame, port, points))
 
     def move(self, offset: int) -> None:
-        """Update the facts up to a safe offset; only generators and connectors make it read frames, as in `advance`."""
+        """Update the facts up to a safe offset; frames are read only if there are generators or connectors."""
         if self._generators or self._connectors:
             self.advance(offset)
         while self._noted and 0 <= self._noted[0][0].end <= offset:
@@ -134,7 +134,7 @@ class Past:
         self._offset = max(self._offset, offset)
 
     def pass_over(self, offset: int) -> None:
-        """Note that no source needs the facts before an offset."""
+        """Note that no source will ever read frames before an offset."""
         self._offset = max(self._offset, offset)
 
     def _fold(self, header: FrameHeader, data: bytes, at: int) -> None:
@@ -148,7 +148,7 @@ class Past:
                 self.points[header.port][stream] = point
 
     def save(self) -> None:
-        """Make the known facts survive a loss of power."""
+        """Write the known facts to the file, so that they survive a loss of power."""
         write_record(self._path, _Kept(self._offset, self.values, self.points, self.topics))
 
     def _load(self) -> None:

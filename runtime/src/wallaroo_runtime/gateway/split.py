@@ -12,10 +12,10 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 
 
 class SplitThread:
-    """Asks a splitter about the connections of one source, one after the other.
+    """Calls the splitter of one source in a thread, for one connection after another.
 
     Args:
-        wake: Called in the thread when there is an answer.
+        wake: Called in that thread when there is an answer.
     """
 
     def __init__(self, splitter: Splitter, config: pb.Source, wake: Callable[[], None]) -> None:
@@ -25,11 +25,11 @@ class SplitThread:
         threading.Thread(target=self._run, name=f"split-{config.port}", daemon=True).start()
 
     def ask(self, connection: Connection, data: bytes) -> None:
-        """Ask for a cut; `answers` yields the answer later."""
+        """Request a cut of a connection's bytes; `answers` yields the result later."""
         self._questions.put((connection, data))
 
     def answers(self) -> Iterator[tuple[Connection, Cut | Diagnostic]]:
-        """Yield the answers so far; an answer is a diagnostic if the splitter failed."""
+        """Yield each connection that has an answer: a cut, or a diagnostic if the splitter failed."""
         while self._answers:
             yield self._answers.popleft()
 

@@ -1,4 +1,4 @@
-"""Limits the time for which a large partial message may occupy memory of the gateway."""
+"""Limits the time that the gateway keeps a large partial message in memory."""
 
 from collections.abc import Iterable
 
@@ -12,10 +12,10 @@ SMALL_TAIL_BYTES = 64 * 1024  # partial messages up to this size have no time li
 def stalled(
     connections: Iterable[Connection], now: float, limit_s: float, is_pressed: bool
 ) -> list[tuple[Connection, Diagnostic]]:
-    """Return the connections to close since their partial messages are too late, each with its finding (R607).
+    """Return the connections whose partial messages are too late, each with its finding (R607).
 
     Args:
-        limit_s: Seconds by which a peer may be late.
+        limit_s: Seconds by which a message may be late.
         is_pressed: Whether other connections wait for room.
     """
     limit = limit_s / PRESSED if is_pressed else limit_s
@@ -27,9 +27,11 @@ def stalled(
 
 
 def resumed(connections: set[Connection], waiting: set[Connection], has_room: bool) -> list[Connection]:
-    """Return the waiting connections to read again: all if there is room, else one, if no other large message is read.
+    """Return the waiting connections that the gateway reads again.
 
-    A partial message that is not read is never late, so without the second rule all could wait for each other.
+    If there is room, these are all. If not, it is the connection with the largest partial message, unless the gateway
+    reads another large message already. Without this rule all could wait for ever, since a message that is not read is
+    never late.
 
     Args:
         waiting: Connections whose partial messages wait for room; at least one.

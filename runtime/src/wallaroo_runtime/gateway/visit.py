@@ -12,7 +12,7 @@ from wallaroo_runtime.gateway.intake import Gathered, Intake
 from wallaroo_runtime.storage.journal.visit import read_visited, read_visits, write_visits
 
 PATIENCE_S, LOOK_S = 30.0, 0.1
-MAX_METADATA_BYTES = 1 << 20  # each bucket gets the metadata
+MAX_METADATA_BYTES = 1 << 20  # limited, since each bucket gets the metadata
 LOST = "ask again once it runs"
 
 
@@ -47,7 +47,7 @@ class VisitIntake:
 
     @property
     def open(self) -> int:
-        """Number of visits that are journaled and not done."""
+        """Number of journaled visits that are not done."""
         done = max(self._intake.committed, self._done)
         unsafe = sum(asked.frame is None or asked.frame.end < 0 for asked in self._written)
         return unsafe + sum(end > done for end in self._known.values())
@@ -108,7 +108,7 @@ class VisitIntake:
         return True
 
     def close(self) -> None:
-        """Answer the visits that are safe, and refuse the others; called after the journal is closed."""
+        """Answer the callers of safe visits, and refuse all other callers; called after the journal is closed."""
         self._is_closed = True
         self.turn()
         for asked in (*self._asked, *self._written):

@@ -1,4 +1,4 @@
-"""Calls of workers for sources whose messages only a worker can cut or make."""
+"""Calls workers for sources whose messages only a worker can cut or make."""
 
 import pkgutil
 
