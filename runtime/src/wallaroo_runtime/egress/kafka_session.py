@@ -292,7 +292,7 @@ class ProducerSession:
                 raise self._client.KafkaException(self._failed[0][1])
 
     def _refusal(self, record: SinkRecord) -> str:
-        """Return why the topic never takes a record; empty if it may. Such a record would make brokers refuse its batch."""
+        """Return why the topic never takes a record; empty if it may. Brokers would refuse the whole batch."""
         if size := too_large(self._limit, record.key, record.value, record.headers):
             return f"{LARGE} {size} bytes; {self._limit} bytes are possible, with key, headers and batch"
         if record.partition is not None and record.partition >= self._partitions:
