@@ -1,1 +1,1 @@
-"""Journal, staging and outbox where tasks find them: in files, or at a service."""
+"""Journal, staging and outbox, in files or at a service."""

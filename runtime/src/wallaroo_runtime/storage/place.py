@@ -1,4 +1,4 @@
-"""The places of a run's journal and output: directories, or services."""
+"""The places of a run's journal and output: each is a directory or a service."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 
 class DriverOutput(Protocol):
-    """The place where the driver publishes; `Outbox` documents each method."""
+    """The output as the driver uses it; `Outbox` documents the methods."""
 
     @property
     def name(self) -> str:
@@ -77,12 +77,12 @@ class OutputPlace:
 
     @staticmethod
     def remove(files: Iterable[StagedFile]) -> None:
-        """Remove staged files that are no longer needed; `open` removes the files that other attempts have left."""
+        """Remove staged files that are no longer needed. `open` removes the files of other attempts."""
         for file in files:
             Path(file.path).unlink(missing_ok=True)
 
     def open(self, ports: Collection[int] | None = None) -> DriverOutput:
-        """Return the output of the driver; leftovers of earlier runs are removed from staging.
+        """Return the output for the driver, and remove staged files of earlier runs.
 
         Args:
             ports: Ports of the existing sinks; output that is kept for other ports is removed. None removes nothing.

@@ -12,7 +12,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.storage.spark_log import last_batch, last_commit
 
-Topics = Mapping[str, Mapping[int, int]]  # by topic, an offset of each partition
+Topics = Mapping[str, Mapping[int, int]]  # offset of each partition, by topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Progress:
 
 
 def committed_progress(checkpoint: Path) -> Progress:
-    """Return the progress of a checkpoint's last run, without Spark; all zero if the checkpoint is new.
+    """Return the progress that a checkpoint has recorded, without Spark; all zero if the checkpoint is new.
 
     Args:
         checkpoint: Directory of Spark's own checkpoint.
@@ -85,7 +85,7 @@ def unread_records(sources: Iterable[Mapping[str, Any]], planned: Topics = Mappi
     """Return the number of records that a micro-batch has left unread in Kafka's topics, from Spark's report of it.
 
     Args:
-        planned: End of the micro-batch that began last; its records are not processed before it is reported.
+        planned: End of the micro-batch that began last; its records count as unread until Spark reports it.
 
     Example:
         >>> report = [{"endOffset": '{"t": {"0": 5}}', "latestOffset": '{"t": {"0": 9, "1": 2}}'}]
@@ -123,7 +123,7 @@ def _topics(offsets: Iterable[Any]) -> Topics:
 
 
 def plan_elsewhere(files: Directory, topics: Topics) -> None:
-    """Plan that the next micro-batch ends at other offsets of topics, so that the following one begins there.
+    """Plan a micro-batch that ends at other offsets of topics, so that the micro-batch after it begins there.
 
     If sources go on where records are gone, Spark passes over the records before the offset at which the last
     micro-batch ended. A planned micro-batch keeps the offsets of all other sources, since it may have been published.

@@ -13,7 +13,7 @@ NAME = "records.json"
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The record.
+    """The content of `records.json`.
 
     Attributes:
         query: Id of Spark's query; empty before its first micro-batch.
@@ -69,14 +69,14 @@ class RecordCount:
         self._store(replace(self._of(query), written=batch))
 
     def add(self, query: str, batch: int, received: int, sent: int) -> None:
-        """Count a published micro-batch; must be called before Spark commits it."""
+        """Count a published micro-batch; must be called before Spark commits the micro-batch."""
         known = self._of(query)
         if batch <= known.batch or not (received or sent):
             return
         self._store(replace(known, batch=batch, received=known.received + received, sent=known.sent + sent))
 
     def _of(self, query: str) -> Counted:
-        """Return the record for a query; each query numbers its micro-batches from 0."""
+        """Return the counts for a query. For another query than before, the numbers of micro-batches begin again."""
         return self.now if self.now.query == query else replace(self.now, query=query, written=-1, batch=-1)
 
     def _store(self, counted: Counted) -> None:

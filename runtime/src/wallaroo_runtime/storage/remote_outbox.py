@@ -14,7 +14,7 @@ LOOK_S = 3.0
 
 
 class RemoteOutbox:
-    """Publishes at an egress.
+    """The outbox of a remote egress: publishes by calls of the egress.
 
     Args:
         service: The egress, to which the driver has attached.
@@ -89,7 +89,7 @@ def staged_message(file: StagedFile) -> pb.StagedFile:
 
 
 def joined(chunks: Iterable[pb.Chunk], client: ServiceClient) -> Iterator[bytes]:
-    """Yield the data of chunks; a chunk and the chunks that continue it are joined.
+    """Yield the data of chunks, with each continued chunk and its continuations joined.
 
     Raises:
         RunError: R648 if joined data is longer than any frame, or its end is missing.

@@ -1,4 +1,4 @@
-"""Reads and writes the log of a bucket's states, without the code that made them."""
+"""Reads and writes the log of a bucket's states, without the user's code."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,7 +44,7 @@ def _whole(entries: Iterable[bytes]) -> Iterator[Frame]:
 
 
 def entries_of(states: Mapping[StateKey, StateValue]) -> Iterator[bytes]:
-    """Yield the entries of a log with these states, one for each port and encoding; all must fit into one frame."""
+    """Yield log entries with these states, one entry for each port and encoding; all states must fit into one frame."""
     groups: dict[tuple[int, int], list[tuple[bytes, bytes]]] = defaultdict(list)
     for (port, key), (encoding, value) in states.items():
         groups[port, encoding].append((key, value))

@@ -37,7 +37,7 @@ def pack_head(position: Position) -> bytes:
 
 
 def read_head(directory: Path) -> Position | None:
-    """Read the file `head`; None if there is no such file, or it is not whole."""
+    """Return the content of the file `head`; None if the file is missing or not whole."""
     try:
         descriptor = os.open(directory / "head", os.O_RDONLY)
     except FileNotFoundError:
@@ -55,7 +55,7 @@ def read_head(directory: Path) -> Position | None:
 
 
 def read_committed(directory: Path) -> int:
-    """Return the offset below which nothing is still needed; 0 if nothing was committed yet.
+    """Return the offset up to which the journal is processed; 0 if nothing was committed yet.
 
     Raises:
         RunError: R698 if the file does not fit its checksum.
@@ -66,7 +66,7 @@ def read_committed(directory: Path) -> int:
     except FileNotFoundError:
         return 0
     offset, *checksum = text.split() or [b""]
-    # After a loss of power the file may be empty. A smaller offset only keeps bytes for longer.
+    # After a loss of power the file may be empty. An offset that is too small only keeps bytes for longer.
     if not text.strip(b"\0\n"):
         return 0
     if not offset.isdigit() or checksum != [_checksum(offset)]:

@@ -1,4 +1,4 @@
-"""The reading side of a journal; any process may use it."""
+"""Reads a journal; any process may do so."""
 
 import os
 from bisect import bisect_right
@@ -34,7 +34,7 @@ class Range:
 class JournalReader:
     r"""Reads the bytes that the writer of a journal has made safe; they never change.
 
-    It holds no file open between calls and can be pickled.
+    A reader holds no file open between calls, and can be pickled.
 
     Args:
         directory: The journal.
@@ -81,7 +81,7 @@ class JournalReader:
         return None
 
     def limit(self, start: Position, max_bytes: int) -> Position:
-        """Return the last frame boundary at most `max_bytes` after `start`, but at least one frame after it.
+        """Return the last frame boundary within `max_bytes` after `start`, but at least the end of the first frame.
 
         If no frame follows `start`, return the end of the journal.
 
@@ -142,7 +142,7 @@ class JournalReader:
                 sequence = yield from _verified(segment, descriptor, (first, stop), chunk_bytes, sequence)
 
     def commit(self, offset: int) -> None:
-        """Release everything below `offset`; a smaller offset than before changes nothing."""
+        """Record that the journal is processed up to `offset`; a smaller offset than before changes nothing."""
         try:
             write_committed(self.directory, offset)
         except OSError as error:
@@ -156,7 +156,7 @@ class JournalReader:
                 yield from frame_boundaries(descriptor, segment, first, stop)
 
     def _pieces(self, start: int, end: int) -> Iterator[tuple[Segment, int, int]]:
-        """Yield the segments that hold [start, end), each with the part of the range that it holds."""
+        """Yield each segment that has a part of [start, end), with the bounds of that part."""
         if start >= end:
             return
         segments = list_segments(self.directory)

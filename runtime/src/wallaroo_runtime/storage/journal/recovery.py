@@ -25,7 +25,7 @@ _CHUNK_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The good part of a segment, and the reason why it ends there."""
+    """The undamaged part of a segment, and the reason why that part ends."""
 
     end: int
     sequence: int
@@ -36,10 +36,10 @@ class Scan:
 def recover(directory: Path) -> tuple[list[Segment], int, Position, int]:
     """Open the journal in `directory`, or make a new one.
 
-    Whole frames after the head are kept. The first frame that is not whole is cut off, with everything after it.
+    Whole frames after the head are kept. The first partial frame is cut off, with everything after it.
 
     Returns:
-        The segments, a descriptor of the last segment, the end, and the sequence that comes next.
+        The segments, a descriptor of the last segment, the end, and the sequence of the next frame.
 
     Raises:
         RunError: R698 if bytes below the head are lost or changed, or head and segments are of two journals.
@@ -78,7 +78,7 @@ def whole_end(directory: Path) -> int:
 
 
 def _look(directory: Path, head: Position | None, segments: list[Segment]) -> tuple[int, int, Scan]:
-    """Return the head's offset, the index of the last good segment, and its good part."""
+    """Return the head's offset, the index of the last segment to keep, and the undamaged part of that segment."""
     safe = segments[-1].base if head is None else head.offset
     first = _first_to_verify(directory, segments, safe)
     return safe, *_verify(segments, first, safe)
@@ -118,7 +118,7 @@ def _first_to_verify(directory: Path, segments: list[Segment], safe: int) -> int
 
 
 def _verify(segments: list[Segment], first: int, safe: int) -> tuple[int, Scan]:
-    """Verify the segments from `first` on; returns the index of the last good segment, and its good part."""
+    """Verify the segments from `first` on; returns the index of the last segment to keep, and its undamaged part."""
     kept, good = first, _scan(segments[first], None)
     if good.journal_id is None:
         raise damaged(segments[first].path, segments[first].base, good.fault)

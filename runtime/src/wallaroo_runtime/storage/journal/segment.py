@@ -39,7 +39,7 @@ class SegmentHeader:
 
 
 def list_segments(directory: Path) -> list[Segment]:
-    """Return the segments of a journal in order; empty if there is none."""
+    """Return the segments of a journal in order; empty if the journal has no segments."""
     try:
         names = os.listdir(directory)
     except FileNotFoundError:
@@ -49,7 +49,7 @@ def list_segments(directory: Path) -> list[Segment]:
 
 
 def create_segment(directory: Path, header: SegmentHeader) -> tuple[Segment, int]:
-    """Make an empty segment; returns it with an open descriptor.
+    """Make an empty segment, and return it with an open descriptor.
 
     The file gets its final name after its header is written, so that no segment is ever without a header.
     """
@@ -90,11 +90,11 @@ def write_all(descriptor: int, content: bytes, at: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GoodFrames:
-    """The good part of a run of frames.
+    """The undamaged frames at the beginning of some bytes.
 
     Attributes:
         end: Position after the last good frame.
-        sequence: Sequence number of the next frame; None if there was no frame and no number was given.
+        sequence: Sequence number of the next frame; None if it is not known, because there is no good frame.
         wanted: Known size of the frame at `end` if it is not whole; at least the size of a header.
         fault: Reason why the frame at `end` is wrong; empty if it is only not whole.
     """
@@ -106,11 +106,11 @@ class GoodFrames:
 
 
 def verify_frames(data: bytes, sequence: int | None = None) -> GoodFrames:
-    """Walk over the frames at the start of `data`, and verify layout, checksum and sequence numbers.
+    """Verify layout, checksums and sequence numbers of the frames at the start of `data`.
 
     Args:
         data: Bytes that begin at a frame boundary.
-        sequence: Sequence number with which the first frame must begin; None accepts any.
+        sequence: Sequence number that the first frame must have; None accepts any number.
     """
     at, size, view, unpack, crc = 0, len(data), memoryview(data), HEADER.unpack_from, zlib.crc32
     while size - at >= HEADER_BYTES:
@@ -130,7 +130,7 @@ def verify_frames(data: bytes, sequence: int | None = None) -> GoodFrames:
 
 
 def frame_boundaries(descriptor: int, segment: Segment, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the end and the number of messages of each frame of [start, stop) of a segment; reads only headers.
+    """Yield end and number of messages of each frame in [start, stop) of a segment; reads only headers.
 
     Raises:
         RunError: R698 if the segment is damaged.

@@ -1,6 +1,6 @@
-"""Two records of a journal about its latest visits: `visits` has their positions, `visited` their counts.
+"""Two files about the latest visits of a journal: `visits` has the positions of visits, `visited` their counts.
 
-They answer questions about a visit, and may be lost: the visits themselves are frames of the journal.
+The files are only for questions about visits, and may be lost. The visits themselves are frames of the journal.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """The positions of visits; the gateway writes this record.
+    """The content of `visits`: the positions of visits. The gateway writes the file.
 
     Attributes:
         ends: Offset after the frame of each visit, by its id, in order.
@@ -30,7 +30,7 @@ class Visits:
 
 @dataclass(frozen=True, slots=True)
 class Visited:
-    """The counts of visits; the driver writes this record, or the gateway if it is remote.
+    """The content of `visited`: the counts of visits. The driver writes the file, or a remote gateway.
 
     Attributes:
         counts: Number of keys that a visit ran for, and how many of them failed, by id of the visit.
@@ -42,14 +42,14 @@ class Visited:
 
 
 def read_visits(directory: Path) -> dict[int, int]:
-    """Return the offset after each of the latest visits of a journal, by their ids."""
+    """Return the offset after the frame of each of a journal's latest visits, by id of the visit."""
     with suppress(RunError):
         return dict((read_record(directory / VISITS, Visits) or Visits()).ends)
     return {}
 
 
 def write_visits(directory: Path, ends: Mapping[int, int]) -> None:
-    """Record the latest visits of a journal."""
+    """Write the positions of a journal's latest visits."""
     write_record(directory / VISITS, Visits(_latest(ends)), durable=False)
 
 
@@ -61,7 +61,7 @@ def read_visited(directory: Path) -> Visited:
 
 
 def add_counts(directory: Path, counts: Mapping[int, tuple[int, int]], done: int = 0) -> None:
-    """Note the counts of visits; only one process at a time may do so.
+    """Add counts of visits to `visited`; only one process at a time may do so.
 
     Args:
         directory: Directory of the journal.

@@ -1,4 +1,4 @@
-"""Waiting for a journal to grow, in the process that writes it."""
+"""Lets threads of the process that writes a journal wait until the journal grows."""
 
 import threading
 
@@ -6,7 +6,7 @@ from wallaroo_runtime.storage.journal.head import Position
 
 
 class HeadWatch:
-    """Reports the readable end of the journal to waiting threads; a slow thread gets only the latest position."""
+    """Notifies waiting threads of the journal's readable end; a slow thread gets only the latest position."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -30,11 +30,11 @@ class HeadWatch:
 
     @property
     def version(self) -> int:
-        """A number that differs after each change."""
+        """A number that changes with each call of `move` or `wake`."""
         return self._version
 
     def wait(self, version: int) -> tuple[int, Position | None]:
-        """Wait until the version differs; returns it, and the readable end of the journal, None if it is not known."""
+        """Wait for another version than `version`; returns it, and the journal's readable end (None if unknown)."""
         with self._changed:
             self._changed.wait_for(lambda: self._version != version)
             return self._version, self._safe

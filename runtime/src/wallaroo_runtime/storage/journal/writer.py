@@ -1,4 +1,4 @@
-"""The writing side of a journal."""
+"""Writes a journal."""
 
 import os
 import threading
@@ -68,7 +68,7 @@ class JournalWriter:
     ) -> None:
         """Append one frame of `count` messages, by default with the framing that they had on the wire.
 
-        A frame of `CONTROL_PORTS` counts as no message, but has a sequence of its own.
+        A frame for one of `CONTROL_PORTS` is not counted as a message, but gets a sequence number.
 
         Raises:
             OSError: The frame could not be written; nothing of it is left. `NO_ROOM` has the `errno` of a full disk.
@@ -102,10 +102,10 @@ class JournalWriter:
         self._segments.append(segment)
 
     def sync(self) -> None:
-        """Make everything safe that was appended before this call, then let readers see it.
+        """Make all frames safe that were appended before this call, then let readers see them.
 
         Raises:
-            OSError: The content of the disk is not known; the writer must no longer be used.
+            OSError: The disk failed. The content of the disk is not known, so the writer must no longer be used.
         """
         with self._mutex:
             position, descriptor = self.end, self._descriptor
@@ -121,7 +121,7 @@ class JournalWriter:
         self._move_head(position)
 
     def publish(self) -> None:
-        """Let readers see everything that was appended, without making it survive a loss of power."""
+        """Let readers see all appended frames, which need not survive a loss of power."""
         for old in self._retired:
             os.close(old)
         self._retired = []

@@ -21,7 +21,7 @@ def check_outbox(directory: Path, ports: Collection[int]) -> None:
 
     Args:
         directory: The outbox.
-        ports: Ports of the sinks that it serves.
+        ports: Ports of the sinks that the outbox serves.
 
     Raises:
         RunError: R698 if something is missing, was changed or belongs to another outbox.
@@ -34,7 +34,7 @@ def check_outbox(directory: Path, ports: Collection[int]) -> None:
         records.append(record)
     total = reader.base
     reader.close()
-    positions = {port: read_position(directory, port) for port in ports}  # first: an egress moves them
+    positions = {port: read_position(directory, port) for port in ports}  # before the log, since an egress moves them
     live = read_last(directory)
     if total.live > live.end:
         raise _damaged(
@@ -47,7 +47,7 @@ def check_outbox(directory: Path, ports: Collection[int]) -> None:
 
 
 def _before(record: OutboxRecord, after: Base) -> Base:
-    """Return the counts before a log's first record, from the counts after it."""
+    """Return the counts before a record, from the counts after the record."""
     base = Base(record.number, messages=after.messages.copy())
     for file in record.files:
         base.messages[file.port] -= file.messages
@@ -68,7 +68,7 @@ def _check_port(directory: Path, port: int, begin: Base, records: list[OutboxRec
 
 
 def _check_count(directory: Path, expected: tuple[int, int], counted: int, name: str) -> None:
-    """Refuse a position whose count differs from the number of messages before it."""
+    """Refuse a position whose count of messages is not between the two expected numbers."""
     low, high = expected
     if not low <= counted <= high:
         counts = f"{low}" if low == high else f"{low} to {high}"
@@ -103,7 +103,7 @@ def _files(port: int, records: list[OutboxRecord]) -> Iterator[tuple[int, int, O
 
 
 def _counts(port: int, begin: Base, records: list[OutboxRecord], position: SinkPosition) -> tuple[int, int]:
-    """Return the bounds of the number of messages before a position: those before its file, and those up to its end."""
+    """Return the least and the highest number of messages that can come before a position, which is within a file."""
     low = begin.messages[port]
     at = (position.record, position.file)
     for record, index, file in _files(port, records):

@@ -1,8 +1,9 @@
 """Finds the results of running micro-batches that a stream repeats, so that each result is delivered once.
 
-Port, bucket, sequence and the place among the results of that sequence identify a result. The results of a bucket for a
-port come in order of sequences, and a repeated micro-batch gives the same results, however they are cut into frames. So
-a mark, the last sequence and a count, says which results are delivered. A stream counts from its micro-batch's begin.
+A result is identified by port, bucket, sequence, and index among the results of that sequence. The results of a bucket
+for a port come in order of sequences. A repeated micro-batch gives the same results, perhaps in other frames. So a mark
+is enough to know which results are delivered: the last sequence, and the number of its delivered results. A stream
+counts from the beginning of its micro-batch.
 """
 
 from bisect import bisect_left, bisect_right
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from wallaroo.message.frame import Frame, encode_frame
 
 Place = tuple[int, int]  # port and bucket
-Mark = tuple[int, int]  # a sequence, and the number of its results; for dead letters a bucket and a sequence
+Mark = tuple[int, int]  # sequence and number of its results; for dead letters bucket and sequence
 
 
 class OutOfOrderError(ValueError):
@@ -24,7 +25,7 @@ class StreamRun:
     """The counts of a stream's messages so far.
 
     Attributes:
-        marks: Last sequence of each place, and the number of its results that came.
+        marks: Last sequence of each place, and the number of results of that sequence that came.
         letters: Number of dead letters that came, by bucket and sequence.
     """
 
@@ -41,8 +42,8 @@ class StreamRun:
             delivered: Mark of the results that are delivered for the place.
 
         Returns:
-            Number of messages at the beginning of the frame that are delivered; and the place's new mark, which does
-            not count if all messages are delivered.
+            Number of messages at the beginning of the frame that were delivered before, and the new mark of the place.
+            Ignore this mark if all messages were delivered before.
 
         Raises:
             OutOfOrderError: The messages are not in order.
@@ -67,14 +68,14 @@ class StreamRun:
         self.letters = since(self.letters, sequence)
 
     def take_letters(self, bucket: int, frame: Frame, delivered: Mapping[Mark, int]) -> tuple[bytes, int]:
-        """Count the dead letters of a frame, which have no order.
+        """Count the dead letters of a frame; dead letters may come in any order.
 
         Args:
             frame: Frame with the dead letters.
             delivered: Number of delivered dead letters, by bucket and sequence.
 
         Returns:
-            A frame with the dead letters that are not delivered, and their number.
+            A frame with only the dead letters that were not delivered before, and their number.
         """
         new: list[int] = []
         for index in range(frame.header.count):

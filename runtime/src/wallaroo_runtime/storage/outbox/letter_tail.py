@@ -8,7 +8,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.storage.outbox.refused import PREFIX
 
 LETTERS_PER_BATCH = 10_000
-Found = list[tuple[str, pb.DeadLetter]]  # with their ids, as `wallaroo dead-letters` names them
+Found = list[tuple[str, pb.DeadLetter]]  # dead letters with their ids, as in `wallaroo dead-letters`
 _SUFFIX = ".frames"
 
 
@@ -20,11 +20,11 @@ def letters_of(pieces: Iterable[bytes]) -> Iterator[pb.DeadLetter]:
 
 
 class LetterTail:
-    """Finds dead letters that come after its creation; dead letters of sinks are left out, since sinks report them.
+    """Finds dead letters that come after the creation of this object, except those of sinks, which sinks report.
 
     Args:
         folder: Folder to which the egress writes the dead letters, a file for each micro-batch.
-        add: Gets new dead letters, not all if there are many, and the number of all new ones.
+        add: Gets new dead letters and the number of all new dead letters, which may be higher.
 
     Attributes:
         count: Number of dead letters that were found.
@@ -34,7 +34,7 @@ class LetterTail:
         self._folder, self._add, self.count = folder, add, 0
         self._known = {path: path.stat().st_size for path in self._files()}  # known bytes of each file
         self._numbers: dict[Path, int] = {}  # number of letters in the known bytes, once it was needed
-        self._cut: set[Path] = set()  # files whose end was written once more
+        self._cut: set[Path] = set()  # files whose end was written again
 
     def _files(self) -> list[Path]:
         files = self._folder.glob(f"*{_SUFFIX}")
@@ -52,7 +52,7 @@ class LetterTail:
                 self._known[path] = self._read(path, known)
 
     def _recount(self, path: Path, size: int) -> int:
-        """Count a file whose end was written once more, in other frames; returns the end of its last whole frame."""
+        """Count a file again whose end was rewritten in other frames; returns the end of its last whole frame."""
         frames = list(_frames(path, 0, size))
         number, known = sum(header.count for _, _, header in frames), self._known.get(path, 0)
         before = self._numbers.get(path, sum(header.count for _, end, header in frames if end <= known))
@@ -93,7 +93,7 @@ def _begins(path: Path, at: int) -> bool:
 
 
 def _place_of(path: Path) -> tuple[int, int]:
-    """Return the number of the micro-batch and of the partition."""
+    """Return the numbers of micro-batch and partition in the name of a file."""
     _, batch, partition = path.name.removesuffix(_SUFFIX).rsplit("-", 2)
     return int(batch), int(partition)
 
@@ -106,7 +106,7 @@ def _frames(path: Path, begin: int, end: int) -> Iterator[tuple[int, int, FrameH
             try:
                 header = read_header(file.read(HEADER_BYTES))
             except FrameError:
-                return  # a new egress process writes this part once more; `wallaroo dead-letters` finds real damage
+                return  # a new egress process writes this part again; `wallaroo dead-letters` finds real damage
             following = begin + HEADER_BYTES + header.body_bytes
             if following > end:
                 return

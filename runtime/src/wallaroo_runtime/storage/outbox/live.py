@@ -1,7 +1,7 @@
 """The live log: output of micro-batches that are still running, in the order in which it must be delivered.
 
 It is in the folder `live` of the outbox, in segments `<base offset, 20 digits>.live` of entries. The first entry of a
-segment has the known facts of all segments before it. The file `head` has the end of the log's safe part.
+segment has the facts of all earlier segments. The file `head` has the end of the log's safe part.
 """
 
 import os
@@ -36,10 +36,10 @@ class Entry:
         port: Port of the frame; 65535 is that of dead letters.
         bucket: Bucket whose state gave the output; -1 for a stage without state.
         partition: Spark's partition that delivered the output.
-        skip: Number of messages at the beginning of the frame that were in the log before.
-        sequence: Sequence of the frame's last message; for dead letters the frame's offset in their file; for an
-            OPENING the size of that file.
-        count: Number of results of that sequence in the log, this frame's included.
+        skip: Number of messages at the beginning of the frame that earlier entries have already.
+        sequence: Sequence of the frame's last message. For dead letters: offset of the frame in the attempt's file of
+            dead letters. For an OPENING: size of that file.
+        count: Number of results of that sequence in the log, including this frame.
         content: The line or frame.
         offset: Offset at which the entry begins.
     """
@@ -112,7 +112,7 @@ def live_segments(directory: Path) -> list[LiveSegment]:
 
 
 def first_offset(outbox: Path) -> int:
-    """Return the first offset of an outbox's live log that was not removed."""
+    """Return the offset at which the existing part of an outbox's live log begins."""
     segments = live_segments(outbox / FOLDER)
     return segments[0].base if segments else 0
 
@@ -175,7 +175,7 @@ class LiveReader:
         self._descriptor = -1
 
     def entries(self, end: int | None = None) -> Iterator[Entry]:
-        """Yield the entries that are there; only entries that begin before `end`, unless it is None.
+        """Yield the existing entries that begin before `end`, or all existing entries.
 
         Raises:
             RunError: R698 if the log is damaged.
@@ -189,7 +189,7 @@ class LiveReader:
                 return
 
     def _block(self, end: int | None) -> Iterator[Entry]:
-        """Yield the whole entries of one block of the segment; entries from `end` on are left out."""
+        """Yield the whole entries of the next block of the segment; entries from `end` on are left out."""
         if self._segment is None:
             return
         begin, size = self.offset, _BLOCK_BYTES
@@ -213,7 +213,7 @@ class LiveReader:
             raise RunError.of("R698", what=f"outbox {self._outbox}", reason=f"its live log: {error}") from error
 
     def _open(self) -> bool:
-        """Open the segment of the next entry if it is not open yet; returns False if the open segment stays.
+        """Open the segment of the next entry, and return True; returns False if the open segment stays.
 
         Removed segments are skipped, because nothing in them is still needed.
         """
@@ -232,7 +232,7 @@ class LiveReader:
         return True
 
     def _is_over(self) -> bool:
-        """Return whether the open segment was read to its end, and gets no more entries."""
+        """Return whether the open segment was read completely and gets no more entries."""
         assert self._segment is not None
         stat = os.fstat(self._descriptor)
         if self.offset < self._segment.base + stat.st_size:

@@ -1,4 +1,4 @@
-"""The writing side of the live log: only the egress appends, and one sync makes all appended entries safe."""
+"""Writes the live log: only the egress appends, and one sync makes all appended entries safe."""
 
 import os
 import threading
@@ -32,8 +32,9 @@ class LiveLog:
         state: Facts of the log up to its end.
         end: Offset at which the log ends.
         safe: Offset up to which the log survives a loss of power.
-        dropped: Number of messages that the log had before they came; `Delivering` counts them.
-        fault: Error after which the content of the disk is not known, so the log must be opened again; else None.
+        dropped: Number of repeated messages that were not appended, counted by `Delivering`.
+        fault: Error of a failed sync, after which the log must be opened again, because the content of the disk is not
+            known; else None.
 
     Raises:
         RunError: R698 if the log is damaged.
@@ -61,10 +62,10 @@ class LiveLog:
         sync_directory(self.directory)
 
     def open(self, writer: AttemptWriter) -> None:
-        """Append the writer that delivers from now on.
+        """Append an entry for the writer that delivers from now on.
 
-        A loss of power can remove Spark's newest commit. Then input is repeated from a place where an earlier stream
-        has begun, and the file of its dead letters keeps its content.
+        A loss of power can remove Spark's newest commit. Then input is repeated from the beginning of an earlier
+        stream, and the dead letters of that stream stay in their file.
 
         Raises:
             OSError: The disk failed.
@@ -75,7 +76,7 @@ class LiveLog:
         self.append(Entry(OPENING, sequence=size, content=pack_line(names)))
 
     def append(self, entry: Entry) -> Entry:
-        """Append an entry; returns it with its offset in the log.
+        """Append an entry, and return it with its offset in the log.
 
         Raises:
             OSError: The disk failed; nothing of the entry is left.
@@ -108,7 +109,7 @@ class LiveLog:
         if name not in self._letter_files:
             path = self._letters / name
             if not path.exists():
-                self.sync()  # make the writer's entry safe first: an unknown file would keep letters that come again
+                self.sync()  # recovery must know the file: otherwise the file would keep letters that come again
             self._letter_files[name] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             write_all(self._letter_files[name], entry.content, entry.sequence)
@@ -164,13 +165,13 @@ class LiveLog:
         self._segments.append(segment)
 
     def roll(self) -> None:
-        """Begin another segment, after dead letters are safe in their files: a recovery reads only the last segment."""
+        """Make dead letters safe in their files, then begin a segment: recovery reads only the last segment."""
         os.fsync(self._descriptor)
         self._close_letters()
         before = self._descriptor
         self._begin()
         with self._appending:
-            self._retired.append(before)  # `sync` may be using it
+            self._retired.append(before)  # `sync` may be using the descriptor
 
     def _close_letters(self) -> None:
         """Make files of dead letters safe, because the copies in the log may be removed with its segment."""

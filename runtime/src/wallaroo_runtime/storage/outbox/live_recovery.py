@@ -1,4 +1,4 @@
-"""Recovers the live log after its writer has ended in any way: whole entries are kept, and made safe."""
+"""Recovers the live log after the end of its writer: keeps the whole entries, and makes them safe."""
 
 import os
 from pathlib import Path
@@ -10,9 +10,9 @@ from wallaroo_runtime.storage.outbox.live_state import LiveState, Read, read_las
 
 
 def recover(outbox: Path, dead_letters: Path) -> tuple[LiveState, int]:
-    """Cut a broken end off the live log, and bring files of dead letters to its state.
+    """Cut a partial entry off the end of the live log, and make the files of dead letters agree with the log.
 
-    It reads only the last segment.
+    The call reads only the last segment.
 
     Returns:
         The facts of the log, and its end.
@@ -44,7 +44,7 @@ def _cut(path: Path, size: int) -> None:
 def _restore_letters(folder: Path, last: Read) -> None:
     """Write dead letters of the last segment into their files again, and cut off letters that the log does not have."""
     sizes = {writer.letters: last.state.letter_bytes[part] for part, writer in last.state.writers.items()}
-    # A file of which the log has no letters is cut, too: after a loss of power it may have more than the log.
+    # Files without letters in the segment are cut, too: after a loss of power they may have more than the log.
     for name in {name for name, _ in last.letters} | {
         name for name in sizes if sizes[name] or (folder / name).exists()
     }:

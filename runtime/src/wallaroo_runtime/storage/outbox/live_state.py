@@ -1,4 +1,4 @@
-"""The known facts at an offset of the live log: a segment begins with the facts, and its entries change them."""
+"""The facts at an offset of the live log: each segment begins with them, and the entries of the segment change them."""
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
@@ -14,12 +14,12 @@ from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, OPENING, Entry, 
 
 @dataclass(frozen=True, slots=True)
 class AttemptWriter:
-    """An attempt of a task that delivers.
+    """An attempt of a task, as the live log knows it.
 
     Attributes:
         epoch: Epoch of its driver.
         query: Id of Spark's query.
-        batch: Number that all attempts share that begin at the same place of the input, and no others.
+        batch: Number for the place of the input at which the attempt begins; equal for all attempts that begin there.
         partition: Spark's partition.
         attempt: Spark's id of the attempt.
     """
@@ -43,7 +43,7 @@ class LiveState:
     Attributes:
         marks: Mark of the delivered results of each port and bucket.
         writers: The latest attempt of each partition.
-        letters: Number of dead letters of each partition that may come again, by bucket and sequence.
+        letters: Number of each partition's dead letters that may come again, by bucket and sequence.
         letter_bytes: Size of each partition's file of dead letters.
         messages: Number of messages of each port that were ever in the log.
     """
@@ -62,7 +62,7 @@ class LiveState:
         return max(marks, default=-1)
 
     def open(self, writer: AttemptWriter, letters_at: int) -> None:
-        """Add the writer that delivers from now on; earlier attempts have written its letters up to `letters_at`."""
+        """Add the writer that delivers from now on; `letters_at` is the size of its file of dead letters."""
         before = self.writers.get(writer.partition)
         if before is None or before.letters != writer.letters:
             self.letters.setdefault(writer.partition, {})
@@ -95,7 +95,7 @@ class LiveState:
         self.letter_bytes[entry.partition] = entry.sequence + len(entry.content)
 
     def forget_letters(self, partition: int, sequence: int) -> None:
-        """Forget dead letters of input before a sequence, which never comes again; the next segment records this."""
+        """Forget dead letters of input before a sequence, because that input never comes again."""
         self.letters[partition] = since(self.letters[partition], sequence)
 
     def forget_writers(self) -> None:

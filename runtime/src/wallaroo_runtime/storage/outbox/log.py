@@ -32,7 +32,8 @@ class OutboxRecord:
     """A published micro-batch; `number` counts all records from 0, removed ones included.
 
     `offsets` is Spark's plan of the micro-batch, as the file in its checkpoint has it; empty if it is not known.
-    `live` is the safe end of the live log at publication: entries before it are delivered before the record's files.
+    `live` is the safe end of the live log at publication. Entries before that end are delivered before the record's
+    files.
     """
 
     number: int
@@ -45,7 +46,7 @@ class OutboxRecord:
 
 @dataclass(slots=True)
 class Base:
-    """The totals of the records up to a place of the log, e.g. of the records that were removed from its beginning.
+    """The totals of all records before a place of the log, e.g. of the removed records.
 
     Attributes:
         number: Number of the next record.
@@ -70,7 +71,7 @@ class Base:
             self.messages[file.port] += file.messages
 
     def to_json(self) -> dict[str, Any]:
-        """Return the object in the first line of a log that was cut."""
+        """Return the object for the first line of a log whose beginning is removed."""
         messages = {str(port): count for port, count in self.messages.items()}
         value = {"base": self.number, "batches": self.batches, "messages": messages, "offsets": self.offsets}
         return value | ({"live": self.live} if self.live else {})
@@ -138,7 +139,7 @@ class LogReader:
                 return
 
     def changed(self) -> tuple[int, int, int]:
-        """Return a value that differs after the log has changed; this is cheap."""
+        """Return a value that differs whenever the log has changed; the call is cheap."""
         try:
             stat = os.stat(self._name)
         except FileNotFoundError:
@@ -207,7 +208,7 @@ def read_base(directory: Path) -> Base:
 
 
 def cut_delivered(directory: Path, positions: dict[int, int]) -> bytes | None:
-    """Return the log without the delivered records at its beginning; None if that would not halve it.
+    """Return the log without the delivered records at its beginning; None if the rest is more than half of the log.
 
     Args:
         directory: The outbox.

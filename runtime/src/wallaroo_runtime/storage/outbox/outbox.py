@@ -55,9 +55,9 @@ class Outbox:
         self._log = self.directory / LOG_NAME
         self._cut_torn_line()
         reader = LogReader(self.directory)
-        self._waiting: dict[int, deque[tuple[int, int, int]]] = {}  # by port: record, index of the file, bytes
+        self._waiting: dict[int, deque[tuple[int, int, int]]] = {}  # record, index of the file and bytes, by port
         self._size = 0
-        self._is_clean = False  # whether no publication has failed that may have left dead letters
+        self._is_clean = False  # False if a failed publication may have left dead letters
         known: set[str] = set()
         for record in reader.records():
             known.update(file.name for file in record.files if self._has_sink(file.port))
@@ -99,7 +99,7 @@ class Outbox:
         return sum(self.messages().values()) - self.letters()
 
     def messages(self) -> dict[int, int]:
-        """Return the number of messages that were ever published, by port; port 65535 is that of dead letters."""
+        """Return the number of messages that were ever published, by port; dead letters have port 65535."""
         return dict(self._base.messages + read_last(self.directory).state.messages)
 
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:
@@ -166,7 +166,7 @@ class Outbox:
         return self._ports is None or port in self._ports
 
     def _await(self, record: OutboxRecord) -> None:
-        """Note a record's files, which wait for their sinks."""
+        """Note the files of a record, which wait for sinks."""
         for index, file in enumerate(record.files):
             if file.port != DEAD_LETTER_PORT and self._has_sink(file.port):
                 self._waiting.setdefault(file.port, deque()).append((record.number, index, file.bytes))
@@ -243,7 +243,7 @@ class Outbox:
                 path.unlink()
 
     def _remove_stray(self, query: str, batch: int, targets: Collection[Path]) -> None:
-        """Remove dead letters of a failed publication of this batch, since a changed program may not make them again.
+        """Remove dead letters of a failed publication of this batch: a changed program may not produce them again.
 
         Real-time mode stages nothing, and its files of dead letters may have such names, too: they must stay.
         """
@@ -273,5 +273,5 @@ class Outbox:
         content = cut_delivered(self.directory, needed)
         if content is not None:
             replace_file(self._log, content, durable=self._fsync)
-        # The next try comes when the log has doubled, so a sink that is away does not make each publication reread it.
+        # The next try comes when the log has doubled. So, while a sink is away, not every publication reads the log.
         self._compact_at = max(self._compact_bytes, 2 * self._log.stat().st_size)

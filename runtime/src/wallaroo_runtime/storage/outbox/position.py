@@ -1,4 +1,4 @@
-"""The acknowledged position of a sink's peer: `position-<port>` in the outbox."""
+"""The position up to which a sink has its output: the file `position-<port>` in the outbox."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -19,13 +19,13 @@ class SinkPosition:
     Attributes:
         record: Number of the next record.
         file: Index of the next file among the record's files; files of other ports count, too.
-        byte: Bytes of values of that file that are delivered; always whole messages.
+        byte: Number of delivered bytes of that file's values; always whole messages.
         messages: Number of messages that were ever delivered to this sink, including messages that it refused.
         total_bytes: Number of bytes of these messages.
         sender: Permanent name by which a committing sink knows this output; empty if the sink takes no transactions.
-        base: Number of bytes that were delivered before the output had that name; the sink counts bytes after these.
+        base: Number of bytes that were delivered before the output had that name; the sink counts only later bytes.
         live: Offset of the next entry of the live log; entries of other ports count, too.
-        live_byte: Bytes of values of that entry that are delivered; always whole messages.
+        live_byte: Number of delivered bytes of that entry's values; always whole messages.
         live_messages: Number of messages that came from the live log, a part of `messages`.
         refused: Number of messages that became dead letters because the sink never takes them, a part of `messages`.
     """
@@ -49,7 +49,7 @@ class SinkPosition:
 
     @property
     def live_needed(self) -> int:
-        """Bytes of the live log that must be safe before this position is recorded; one byte stands for an entry."""
+        """Offset up to which the live log must be safe before this position is recorded."""
         return self.live + bool(self.live_byte)
 
     def is_after(self, other: "SinkPosition") -> bool:
@@ -58,7 +58,7 @@ class SinkPosition:
 
 
 def read_position(directory: Path, port: int) -> SinkPosition:
-    """Return the recorded position of a port; the beginning if nothing was recorded.
+    """Return the recorded position of a port; if none was recorded, that of the beginning.
 
     Raises:
         RunError: R698 if the file is damaged.
@@ -67,7 +67,7 @@ def read_position(directory: Path, port: int) -> SinkPosition:
 
 
 def begin_position(directory: Path, port: int) -> None:
-    """Record the beginning for a port before its first output is published; from then on a position must exist."""
+    """Record the position of the beginning for a port, before its first output is published."""
     path = directory / f"position-{port}"
     if not path.exists():
         new = directory / f".position-{port}.begin"
@@ -104,7 +104,7 @@ def _line(position: SinkPosition) -> bytes:
 
 
 def undelivered(directory: Path, ports: Collection[int]) -> int:
-    """Return the number of messages that wait for these sinks.
+    """Return the number of messages that wait for the sinks of these ports.
 
     Raises:
         RunError: R698 if the outbox is damaged.

@@ -1,4 +1,4 @@
-"""Dead letters of records that a sink's topic never takes; that is found after their micro-batch was published."""
+"""Dead letters of records that a sink's topic never takes. The sink finds such records after publication."""
 
 import shlex
 import time
@@ -18,7 +18,7 @@ SET_ASIDE = (
 )
 PREVIEW = 200
 PREFIX = "refused-"  # names of files of such letters begin with this
-FIRST_PARTITION = 1 << 20  # in ids of letters, greater than the number of any partition of Spark
+FIRST_PARTITION = 1 << 20  # partition in ids of such letters; Spark has no partition with such a number
 
 
 def refused_letter(
@@ -43,7 +43,7 @@ def refused_letter(
 
 
 def set_aside(folder: Path, port: int, letters: Mapping[int, pb.DeadLetter]) -> Diagnostic:
-    """Write dead letters of one sink durably, and return the finding; a repeated attempt overwrites the same files.
+    """Write dead letters of one sink durably, and return the finding for them; a repeated call overwrites the files.
 
     Args:
         folder: Folder of the dead letters.

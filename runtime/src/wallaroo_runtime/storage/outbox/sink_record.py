@@ -1,4 +1,4 @@
-"""Reads the frames of sinks whose encoders give records: key, value and partition."""
+"""Reads frames for sinks whose encoders return records: key, value and partition."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -49,7 +49,7 @@ def partition_of(headers: bytes) -> int | None:
 
 
 def whole_record(data: bytes) -> SinkRecord:
-    """Return the record of a message whose bytes are a whole record."""
+    """Return the record that the bytes of a message contain."""
     record = record_pb2.Record.FromString(data)
     headers = record.headers
     return SinkRecord(

@@ -1,4 +1,4 @@
-"""Staging: the output of one task attempt, in files of its own, before it is known whether Spark uses the attempt."""
+"""Staging: files with the output of one task attempt, written before it is known whether Spark uses the attempt."""
 
 import os
 import zlib
@@ -23,7 +23,7 @@ class StagedFile:
         bytes: Length of the file.
         crc32: Checksum of all bytes of the file.
         messages: Number of messages in the file.
-        partition: Spark's partition that wrote it; files are delivered in the order of their partitions.
+        partition: Spark's partition that wrote the file. Files are delivered in the order of their partitions.
     """
 
     port: int
@@ -118,7 +118,7 @@ class StagingWriter:
         ]
 
     def abort(self) -> None:
-        """Close and remove the files; harmless if there are none."""
+        """Close and remove the files, if there are any."""
         for staged in self._files.values():
             # The buffered bytes may find no room again, but the file is removed in any case.
             with suppress(OSError):
