@@ -1,1 +1,1 @@
-"""Both ends of the gRPC services: calls, tokens, status, the watch over the driver."""
+"""The gRPC services and their clients: calls, tokens, status, and the watch over the driver."""

@@ -24,7 +24,7 @@ def chunks(data: bytes) -> Iterator[pb.Chunk]:
 
 
 class ChunkJoiner:
-    """Puts chunks together again.
+    """Joins the chunks of `chunks` to whole frames again.
 
     Example:
         >>> joiner = ChunkJoiner()

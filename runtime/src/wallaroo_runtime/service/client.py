@@ -1,4 +1,4 @@
-"""Calls of a service: with its token, over one channel, repeated while it is away, with errors of the catalogue."""
+"""Calls a service with its token, over one channel. Calls are repeated while the service is away."""
 
 import threading
 import time
@@ -75,7 +75,7 @@ def _stub(kind: str, channel: grpc.Channel) -> Any:
 
 
 class Away(RunError):
-    """The service cannot be reached now; carries R642."""
+    """The service cannot be reached now (R642)."""
 
 
 class ServiceClient:
@@ -145,7 +145,7 @@ class ServiceClient:
         return self.broke_rules(f"{code.name} {details}")
 
     def _is_the_other(self) -> bool:
-        """Return whether a service of the other kind answers at the address."""
+        """Return whether an egress answers in place of a gateway, or a gateway in place of an egress."""
         stub = _stub(OTHER[self.service.kind], channel_to(self.service))
         try:
             stub.Status(pb.StatusRequest(), timeout=CALL_S, metadata=self.metadata)
@@ -170,7 +170,7 @@ class Patience:
         self.progressed()
 
     def progressed(self) -> None:
-        """Begin the time again, because the service has answered."""
+        """Start the time again, because the service has answered."""
         self._deadline = time.monotonic() + self._seconds
         self._backoff = Backoff(0.05, 1.0)
 
@@ -178,7 +178,7 @@ class Patience:
         """Wait before the next try.
 
         Raises:
-            RunError: The error of the call, if it makes no sense to try again.
+            RunError: The error of the call, if another try would not help or the time is over.
         """
         is_passing = error.code() in PASSING and not findings_of(error)
         if not is_passing or time.monotonic() >= self._deadline:
@@ -187,6 +187,6 @@ class Patience:
 
 
 def findings_of(error: grpc.RpcError) -> list[Diagnostic]:
-    """Return the diagnostics that a service has answered with; empty if it has answered none."""
+    """Return the diagnostics in a service's answer; empty if the answer has none."""
     trailing: Mapping[str, Any] = dict(error.trailing_metadata() or ())
     return read_failures(trailing.get(FAILURES_KEY, b""))

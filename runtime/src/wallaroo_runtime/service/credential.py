@@ -1,4 +1,4 @@
-"""Tokens and certificates of services, and the check for addresses that need neither."""
+"""Tokens and certificates of services, and the check for addresses that need no token."""
 
 import ipaddress
 import os
@@ -68,7 +68,7 @@ def read_token(path: Path) -> str:
 
 
 def make_token(path: Path) -> str:
-    """Return the token of a file, which is created with mode 0600 and a random token if it does not exist.
+    """Return the token of a file. A missing file is created with mode 0600 and a random token.
 
     Raises:
         RunError: R640 if the file cannot be used.

@@ -1,4 +1,4 @@
-"""The driver of a checkpoint: `driver.json` says which process it is, and local services notice when it is gone."""
+"""The driver of a checkpoint: `driver.json` names its process, so that local services notice when it is gone."""
 
 import os
 from contextlib import suppress
@@ -12,7 +12,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.system.process import process_start_time
 
 DRIVER_FILE = "driver.json"
-SHORT = 500  # limit for the characters of a reason, so that a note fits into the one disk block that each file has
+SHORT = 500  # characters of a reason at most, so that a note fits into one disk block
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class DriverNote:
         pid: Process of the latest driver; 0 if there was no driver.
         start_time: Start of that process in clock ticks since boot, since a pid alone is no identity.
         monitor: URL of its monitor, with the token; empty if it has no monitor.
-        is_running: Whether no end of its run was recorded; the driver may have been killed.
+        is_running: Whether the end of its run was not recorded: the driver runs, or was killed.
         time: Time at which the last run ended; empty if no run has ended, or the time is not known.
         reason: Reason why the last run ended; empty if no run has ended.
         failures: Number of runs in a row that have failed, up to the last run.
@@ -46,7 +46,7 @@ def read_note(path: Path) -> DriverNote:
 
 
 def announce(checkpoint: Path, **fields: Any) -> None:
-    """Record this process as the driver of a checkpoint, with other fields; services of an earlier driver see it."""
+    """Record this process as the driver of a checkpoint, and set other fields of the note."""
     path, pid = checkpoint / DRIVER_FILE, os.getpid()
     own = replace(read_note(path), pid=pid, start_time=process_start_time(pid) or 0, **fields)
     try:
@@ -58,7 +58,7 @@ def announce(checkpoint: Path, **fields: Any) -> None:
 
 
 def _write_over(path: Path, note: DriverNote) -> None:
-    """Write a note over the former note in place: a full disk has no other room."""
+    """Write a note over the former note in place, because a full disk has no other room."""
     with path.open("r+b") as file:
         file.write(pack_record(note))
         file.truncate()
@@ -67,8 +67,8 @@ def _write_over(path: Path, note: DriverNote) -> None:
 class DriverWatch:
     """Detects that the driver has been gone for so long that no other driver is expected.
 
-    A driver that announces itself later replaces the earlier driver. Without any announcement the process lives until
-    it is stopped.
+    A driver that announces itself later replaces the earlier driver. Without any announcement the driver never counts
+    as gone.
 
     Args:
         path: File in which a driver announces itself.
@@ -82,7 +82,7 @@ class DriverWatch:
         self._gone_since: float | None = None
 
     def expired(self, now: float) -> bool:
-        """Look once, and return whether the driver has been gone too long; `now` is a monotonic time in seconds."""
+        """Check the driver once, and return whether it has been gone too long; `now` is a monotonic time in seconds."""
         self._read_announcement()
         if not self._driver.pid or process_start_time(self._driver.pid) == self._driver.start_time:
             self._gone_since = None
@@ -93,7 +93,7 @@ class DriverWatch:
 
     @property
     def has_driver(self) -> bool:
-        """True if the driver was alive at the last look; without any announcement it counts as alive."""
+        """True if the driver was alive at the last check, or no driver has announced itself."""
         return self._gone_since is None
 
     def _read_announcement(self) -> None:

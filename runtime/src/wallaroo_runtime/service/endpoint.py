@@ -1,4 +1,4 @@
-"""The address of a gateway or an egress, with the facts that a client needs for calls."""
+"""The address of a gateway or an egress, and the credentials for calls."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -26,7 +26,7 @@ class Service:
     store: str = ""
 
     def attached(self, epoch: int, store: str) -> "Service":
-        """Return the same service with the epoch and the store that a driver got when it attached."""
+        """Return this service with the epoch and the store that it answered when a driver attached."""
         return replace(self, epoch=epoch, store=store)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Errors of a service in the protocol: `Failures` in the trailing metadata of a call."""
+"""Sends errors of a service to its caller: as `Failures` in the trailing metadata of a call."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +15,7 @@ _SHORT = {"message": 900, "fix": 350, "pointer": 100, "file": 100}
 
 
 def pack_failures(diagnostics: Iterable[Diagnostic]) -> bytes:
-    """Return diagnostics as bytes for the metadata of a call: as many as fit, at least the first one."""
+    """Return diagnostics as bytes for the metadata of a call: as many as fit, but at least the first."""
     packed = pb.Failures()
     for finding in diagnostics:
         failure = _failure(finding)
@@ -29,7 +29,7 @@ def pack_failures(diagnostics: Iterable[Diagnostic]) -> bytes:
 
 
 def read_failures(data: bytes) -> list[Diagnostic]:
-    """Return the diagnostics in bytes of `pack_failures`; empty if the bytes are something else."""
+    """Return the diagnostics that `pack_failures` has packed; empty if the bytes are something else."""
     try:
         failures = pb.Failures.FromString(data).failures
     except DecodeError:

@@ -10,7 +10,7 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.99
 
 
 def _bounds() -> list[int]:
-    """Return the upper bounds of the buckets: each millisecond at first, then steps of 3 %."""
+    """Return the upper bounds of the buckets: first in steps of a millisecond, then in steps of 3 %."""
     bounds = [0]
     while bounds[-1] < MOST_MS:
         bounds.append(max(bounds[-1] + 1, int(bounds[-1] * STEP)))
@@ -42,7 +42,7 @@ class Histogram:
 
     def add(self, value_ms: int, count: int = 1) -> None:
         """Count a value `count` times; a value below 0, e.g. after a clock was set back, counts as 0."""
-        if count <= 0:  # without a count the value must not become the largest
+        if count <= 0:  # a value with count 0 must not become the largest
             return
         value = min(max(value_ms, 0), MOST_MS)
         self._counts[bisect_left(BOUNDS, value)] += count
@@ -58,7 +58,7 @@ class Histogram:
         self.max_ms = max(self.max_ms, other.max_ms)
 
     def quantile(self, share: float) -> int:
-        """Return the upper bound of the bucket in which that share of the values ends; 0 if there are no values."""
+        """Return the bucket's bound up to which this share of the values lies, e.g. 0.5; 0 if there are no values."""
         wanted, seen = share * self.count, 0
         for bucket in sorted(self._counts):
             seen += self._counts[bucket]
@@ -71,11 +71,11 @@ class Histogram:
         return {BOUNDS[bucket]: count for bucket, count in sorted(self._counts.items())}
 
     def below(self, bounds_ms: Iterable[int]) -> list[int]:
-        """Return for each bound the number of values up to it, as exactly as the buckets allow."""
+        """Return, for each bound, the number of values up to the bound, as exactly as the buckets allow."""
         return [sum(count for bucket, count in self._counts.items() if BOUNDS[bucket] <= bound) for bound in bounds_ms]
 
     def to_json(self) -> dict[str, int]:
-        """Return the count, and percentiles and largest value in milliseconds."""
+        """Return the number of values, and percentiles and the largest value in milliseconds."""
         return {
             "count": self.count,
             **{name: self.quantile(share) for name, share in QUANTILES.items()},

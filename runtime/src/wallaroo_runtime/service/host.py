@@ -17,7 +17,7 @@ from wallaroo_runtime.service.store import Attachment, AttachmentStore, Config
 from wallaroo_runtime.system.lock import lock_directory
 
 STOP_S = 30.0
-HEARD_S = 2.0  # a driver looks ten times a second
+HEARD_S = 2.0  # a driver asks for the status ten times a second
 
 
 class ServicePart(Protocol):
@@ -41,8 +41,8 @@ class Host(ABC):
         kind: `gateway` or `egress`.
         directory: Directory of the service.
         address: Address of the service, for errors.
-        checkpoint: Directory with the data of a local service, which driver and tasks use, too; None if the data are in
-            `directory`.
+        checkpoint: Directory with the data of a local service, which driver and tasks use, too. None if the service is
+            remote and its data are in `directory`.
         has_driver: Returns whether a driver is alive.
 
     Attributes:
@@ -92,17 +92,17 @@ class Host(ABC):
         """Create the gateway or egress for a configuration; `config` is of the type `request`."""
 
     def fault(self, config: Any) -> RunError | None:
-        """Return an error if this service cannot serve a configuration."""
+        """Return an error if this service cannot serve a configuration, else None."""
         return None
 
     def resume(self) -> None:
-        """Go on for the driver that was served before this process began, if it left a configuration."""
+        """Serve the former driver again after a restart, if its configuration was recorded."""
         config = self._parsed(self.store.attachment.config)
         if self.store.attachment.config and not self.is_local and self.fault(config) is None:
             self._start(config)
 
     def attach(self, request: Any) -> pb.AttachReply:
-        """Serve a driver: start the gateway or egress of its request, or go on if nothing has changed."""
+        """Attach a driver: start the gateway or egress of its request, or go on if nothing has changed."""
         driver = request.driver
         wanted = type(request)()
         wanted.CopyFrom(request)
@@ -128,12 +128,12 @@ class Host(ABC):
             return self.reply(attachment)
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:
-        """Return the answer to a driver that is served from now on."""
+        """Return the answer to a driver that has attached."""
         directory = str(self.data) if self.is_local else ""
         return pb.AttachReply(epoch=attachment.epoch, store=self.id(), directory=directory)
 
     def _replace(self, config: Any, before: Config) -> None:
-        """Start with `config`; if that fails, go on with `before` for the driver that is still served."""
+        """Replace the part by one for `config`; if that fails, start it again with `before`, for the former driver."""
         try:
             self._start(config)
         except RunError:
@@ -153,7 +153,7 @@ class Host(ABC):
         self._thread.start()
 
     def _run(self, part: ServicePart) -> None:
-        """Run a part; any failure, even a defect of ours, ends the process, so that no service lives without a part."""
+        """Run a part. Any failure ends the process, so that no service lives without a part."""
         try:
             part.run()
         except (OSError, RunError):
@@ -172,13 +172,14 @@ class Host(ABC):
         return self._thread is None or not self._thread.is_alive()
 
     def release(self) -> None:
-        """End the calls that last as long as their callers like, before the server stops."""
+        """End the calls without a time limit, before the server stops."""
         return  # most services have no such calls
 
     def close(self) -> None:
         """End the part: a gateway makes its input safe, an egress delivers its output for some seconds.
 
-        After a failure (`ended` is set) it waits a little for the driver to ask: a full disk may have no file about it.
+        After a failure (`ended` is set) the call waits a little, so that the driver can ask for the status: a full disk
+        may have no status file.
         """
         with self.lock:
             if self._is_closed:
@@ -189,7 +190,7 @@ class Host(ABC):
             self._heard.wait(HEARD_S)
 
     def status(self) -> str:
-        """Return the status from memory, since a full disk may not take its file."""
+        """Return the status from memory, because a full disk may not take the status file."""
         if self._is_closed and self._part is None:
             self._heard.set()
         return self._last.status.text if self._last is not None else "{}"

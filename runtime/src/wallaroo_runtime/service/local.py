@@ -1,6 +1,6 @@
-"""A local service: a child of the driver, on a Unix socket in the checkpoint.
+"""Runs a local service: a child of the driver, on a Unix socket in the checkpoint.
 
-The socket is in directories of mode 0700, which only their user can enter, so calls need no token. A path in
+Only the user can enter the directory of the socket (mode 0700), so calls need no token. A path in
 `/proc/self/fd` names the directory, because the path of a Unix socket has at most 107 bytes.
 """
 
@@ -29,7 +29,7 @@ READY = b"serving"
 
 @contextmanager
 def socket_in(directory: Path) -> Iterator[str]:
-    """Give a short path of a service's socket, however long the path of its directory is.
+    """Give a short path of the socket in a directory, however long the path of the directory is.
 
     Raises:
         OSError: The directory cannot be opened.
@@ -42,7 +42,7 @@ def socket_in(directory: Path) -> Iterator[str]:
 
 
 def _server_in(directory: Path, host: Host) -> grpc.Server:
-    """Start the server.
+    """Start the gRPC server of a host on the socket in a directory.
 
     Raises:
         RunError: R715 if the file system of the checkpoint has no sockets.
@@ -71,7 +71,7 @@ def run_local(kind: str, arguments: Sequence[str], make: Callable[..., Host]) ->
         return USAGE
     checkpoint, stopped = Path(arguments[0]), stop_event()
     watch = DriverWatch(checkpoint / DRIVER_FILE, LINGER_S)
-    StatusFile(checkpoint / f"{kind}.json").write("starting")  # a driver finds the pid there, to end this process
+    StatusFile(checkpoint / f"{kind}.json").write("starting")  # a driver finds the pid there, to stop this process
     with os.fdopen(int(arguments[1]), "wb") as driver:
         try:
             directory = checkpoint / kind

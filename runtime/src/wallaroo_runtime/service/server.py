@@ -1,4 +1,4 @@
-"""The gRPC server of a service: its listener, its token, its errors."""
+"""The gRPC server of a service: its address, the check of the token, the answers to errors."""
 
 import functools
 import hmac
@@ -59,9 +59,9 @@ def _refuse(requests: Iterator[bytes], context: grpc.ServicerContext) -> NoRetur
 
 
 def answering(method: Method) -> Method:
-    """Let a method of a service answer its `RunError` to the caller, and a full disk as R626.
+    """Return a method of a service that sends its `RunError` to the caller, and R626 if the disk is full.
 
-    A method that yields stays a method that yields.
+    If the method yields, the returned method yields, too.
     """
 
     @functools.wraps(method)
@@ -98,7 +98,7 @@ def _answer(error: RunError, context: grpc.ServicerContext) -> NoReturn:
 
 
 def _refusal(address: str) -> str:
-    """Return why the system lets nobody listen at an address, which gRPC only logs; empty if that is possible now."""
+    """Return why nobody can listen at an address, which gRPC only logs; empty if that is possible now."""
     host, _, port = address.rpartition(":")
     try:
         if host == "unix":
@@ -118,8 +118,8 @@ def serve_until(is_over: Callable[[float], bool], host: Host, server: grpc.Serve
     """Serve until `is_over` returns True, or the host cannot go on; returns the exit code.
 
     Args:
-        is_over: Waits for so many seconds; returns whether to end.
-        host: The gateway or egress; it is closed while calls are still answered.
+        is_over: Waits for the given number of seconds, and returns whether to end.
+        host: The gateway or egress. At the end it is closed while the server still answers calls.
     """
     while not is_over(LOOK_S) and not host.ended.is_set():
         pass
@@ -139,7 +139,7 @@ def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tupl
         The server and its address.
 
     Raises:
-        RunError: R714 if it cannot listen at the address.
+        RunError: R714 if the server cannot listen at the address.
     """
     interceptors = [TokenCheck(listen.token)] if listen.token else []
     executor = ThreadPoolExecutor(THREADS, thread_name_prefix=kind)

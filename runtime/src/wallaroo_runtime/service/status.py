@@ -72,6 +72,6 @@ class StatusFile:
 
 
 def _print(text: object) -> None:
-    """Print to stderr. If that is a file on a full disk, only the status has the text."""
+    """Print a text to stderr. If stderr is a file on a full disk, only the status has the text."""
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)

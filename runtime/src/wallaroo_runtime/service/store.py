@@ -17,14 +17,14 @@ Config = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """The latest driver.
+    """The driver that attached last.
 
     Attributes:
-        epoch: Number that rises with each driver; 0 if there was none.
+        epoch: Number that rises with each driver; 0 if no driver has attached yet.
         driver: Random id of the driver's process.
         application: Name of its application.
         checkpoint: Random id of its checkpoint.
-        config: Configuration of the service by the driver: its request, as JSON.
+        config: Configuration of the service: the driver's request, as JSON.
         store: Random id of the outbox; empty for a gateway, whose journal has an id itself.
     """
 
@@ -58,7 +58,7 @@ class AttachmentStore:
         self.attachment = read_record(self._path, Attachment) or Attachment()
 
     def damaged(self, error: Exception) -> RunError:
-        """Return the R698 for a file with impossible content."""
+        """Return the error for a file with impossible content (R698)."""
         return RunError.of("R698", what=self._path, reason=error)
 
     def admit(self, driver: pb.Driver, store: str, config: Config) -> tuple[Attachment, bool]:
@@ -86,11 +86,11 @@ class AttachmentStore:
         return (wanted if now.driver == driver.id else replace(wanted, epoch=now.epoch + 1)), is_cleared
 
     def refused(self, reason: str) -> RunError:
-        """Return the R648 for an impossible request of a driver."""
+        """Return the error for an impossible request of a driver (R648)."""
         return self._error("R648", reason=reason)
 
     def busy(self) -> RunError:
-        """Return the R610 for a driver that comes while the work for an earlier driver has not ended."""
+        """Return the error for a driver that attaches while the work for an earlier driver has not ended (R610)."""
         holder = "an earlier driver, whose work has not ended yet"
         return RunError.of("R610", what=f"the {self.kind} at {self.address}", holder=holder, own=f"a {self.kind}")
 
@@ -110,7 +110,7 @@ class AttachmentStore:
         self.save(replace(self.attachment, store=secrets.token_hex(8)))
 
     def check_look(self, epoch: int) -> None:
-        """Refuse a status call of another driver than the latest; epoch 0 is allowed: its caller has not attached.
+        """Refuse a status call of an earlier driver; epoch 0 is allowed, because its caller has not attached.
 
         Raises:
             RunError: As `check`.
@@ -119,7 +119,7 @@ class AttachmentStore:
             self.check(epoch)
 
     def check(self, epoch: int) -> None:
-        """Refuse a call of another driver than the latest.
+        """Refuse a call that is not of the latest driver.
 
         Raises:
             RunError: R644 if a later driver has attached; R648 if no driver ever had that epoch.
