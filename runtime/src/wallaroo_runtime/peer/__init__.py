@@ -1,1 +1,1 @@
-"""Gateway and egress as a driver sees them, however far away they are."""
+"""Gateway and egress as a driver uses them: local processes, or remote services."""

@@ -1,4 +1,4 @@
-"""The requests that a driver sends to gateway and egress of an application."""
+"""Makes the requests with which a driver configures gateway and egress."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -31,11 +31,11 @@ class TopicStart(NamedTuple):
     """The place in a topic at which reading begins.
 
     Attributes:
-        offsets: First offset to read of each partition.
+        offsets: First offset to read, by partition.
         topic_id: Id of the topic; empty if the brokers give none.
-        reset: Where reading continues if the topic was created again or records are gone: `start` or `end`; empty if
-            that ends the run.
-        ends: Offset at which reading of each partition may end; empty if it does not end.
+        reset: Where reading continues if the topic was created again or records are gone: `start` or `end`. If empty,
+            such an event ends the run.
+        ends: Offset at which reading may end, by partition; empty if reading goes on.
     """
 
     offsets: Mapping[int, int]
@@ -44,7 +44,7 @@ class TopicStart(NamedTuple):
     ends: Mapping[int, int] = MappingProxyType({})
 
 
-Starts = Mapping[str, TopicStart]  # by the path of a Kafka source
+Starts = Mapping[str, TopicStart]  # start by path of the Kafka source
 UNSET = Bounds()
 AT_ONCE = {"kafka.linger.ms": "0"}
 
@@ -65,7 +65,7 @@ def listeners(topology: Topology) -> Iterator[Listener]:
 
 
 def open_sources(topology: Topology) -> Iterator[Diagnostic]:
-    """Yield an R713 for each source that listens where other machines may reach it."""
+    """Yield a warning (R713) for each source that other machines may reach."""
     for source in listeners(topology):
         if not is_loopback(source.host):
             yield Diagnostic.of(
@@ -86,7 +86,7 @@ def gateway_request(
     targets: Mapping[str, str] | None = None,
     starts: Starts | None = None,
 ) -> pb.AttachJournalRequest:
-    """Return the request for a gateway, without the driver.
+    """Return the request that configures a gateway; the caller adds the identity of the driver.
 
     Args:
         plan: Plan with the ports of the sources.
@@ -155,10 +155,10 @@ def framing_of(source: Listener) -> str:
 def egress_request(
     topology: Topology, plan: Plan, bounds: Bounds = UNSET, *, at_once: bool = False, sets_aside: bool = False
 ) -> pb.AttachOutboxRequest:
-    """Return the request for the egress of an application, without the driver.
+    """Return the request that configures the egress; the caller adds the identity of the driver.
 
     Args:
-        at_once: Whether output comes message by message, so that no message should wait for others.
+        at_once: Whether sinks must deliver each message at once, since output comes message by message.
         sets_aside: Whether records that Kafka never takes become dead letters.
     """
     request = pb.AttachOutboxRequest(backlog_bytes=bounds.outbox_bytes)

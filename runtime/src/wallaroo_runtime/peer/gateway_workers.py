@@ -1,4 +1,4 @@
-"""Workers for a driver's own gateway: they cut and make messages, since it cannot call the executors' workers."""
+"""Workers that cut and make messages for a local gateway, which cannot call the executors' workers."""
 
 import secrets
 from contextlib import suppress
@@ -14,11 +14,11 @@ from wallaroo_runtime.worker.endpoint import connect
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 DIGITS = 16
-CACHE_BYTES = 16 * 1024 * 1024  # they keep no state
+CACHE_BYTES = 16 * 1024 * 1024  # these workers keep no state
 
 
 class HostedWorkers:
-    """Runs workers of an application on this machine, for this process.
+    """Runs workers of an application on this machine; they end with this process.
 
     Args:
         directory: Directory for the unpacked archive and the logs of the workers.
@@ -64,7 +64,7 @@ class HostedWorkers:
         return spec.unpacked(unpacked)
 
     def check(self) -> None:
-        """Start each worker, which runs the program's setup, and check that it is a worker of the topology.
+        """Start each worker, so that the program's setup runs, and check that it is a worker of the topology.
 
         Raises:
             RunError: As `target`; the errors of the setup; an error if the worker is not of the topology.

@@ -1,4 +1,4 @@
-"""The limits of a run: options of `wallaroo run` that bound disk and memory."""
+"""The options of `wallaroo run` that limit disk and memory."""
 
 from dataclasses import dataclass
 
@@ -8,15 +8,18 @@ from wallaroo_runtime.worker.spec import CACHE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of a run, and the durability of its journal.
+    """Limits of a run, and the time at which its journal is synced.
 
     Attributes:
-        journal_fsync: When the journal is made safe: `batch` as often as the disk can, `interval` every 50 ms, `never`
-            when the system decides, so a loss of power may lose the last messages. A killed process loses nothing.
-        journal_bytes: The gateway stops reading its sources when so much is journaled and not processed; senders wait.
-        outbox_bytes: The query pauses before a micro-batch while so much output waits for sinks. So the outbox holds at
-            most this and the output of one micro-batch.
-        state_cache_bytes: State that each worker keeps in memory; other state is read from Spark's store when needed.
+        journal_fsync: When the journal is synced: `batch` as often as the disk can, `interval` every 50 ms, `never`
+            when the system decides. With `never` a loss of power may lose the last messages. A killed process never
+            loses messages.
+        journal_bytes: Limit for journaled bytes that are not processed. At the limit the gateway stops reading, and
+            senders wait.
+        outbox_bytes: While this number of bytes waits for sinks, the query starts no micro-batch. So the outbox holds
+            at most these bytes and the output of one micro-batch.
+        state_cache_bytes: Bytes of state that each worker keeps in memory. Other state is read from Spark's store when
+            needed.
     """
 
     journal_fsync: str = "interval"

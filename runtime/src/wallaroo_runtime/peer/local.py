@@ -1,4 +1,4 @@
-"""A gateway or egress on this machine: a child that outlives the driver, so senders and receivers stay connected."""
+"""A local gateway or egress: a child process that outlives the driver, so senders and receivers stay connected."""
 
 import contextlib
 import os
@@ -27,15 +27,15 @@ from wallaroo_runtime.system.process import process_start_time
 
 NAMES = ("gateway", "egress")
 READY_DEADLINE_S = 60.0
-ATTACH_S = 60.0  # an egress that gets another configuration delivers for some seconds first
+ATTACH_S = 60.0  # an egress delivers for some seconds before it takes another configuration
 STOP_DEADLINE_S = 10.0
 POLL_S = 0.05
-SIGNAL_S = 1.0  # a service manager that ends a run signals the driver at most so long after the first process
+SIGNAL_S = 1.0  # a service manager signals all processes of a run within this time
 RESTART_LIMIT, RESTART_WINDOW_S = 10, 60.0
 
 
 def stop_left_behind(checkpoint: Path) -> None:
-    """End gateway and egress of an earlier driver, before their files are removed."""
+    """End gateway and egress that an earlier driver has started, before their files are removed."""
     for name in NAMES:
         LocalPeer(name, checkpoint).stop()
 
@@ -60,7 +60,7 @@ class LocalPeer(Peer):
         self._stopped_since: float | None = None
 
     def launch(self) -> None:
-        """Start a process, unless a process of an earlier driver serves."""
+        """Start the process, unless the process of an earlier driver still runs."""
         if not self._serves():
             self._start()
 
@@ -113,7 +113,7 @@ class LocalPeer(Peer):
         raise error
 
     def attach(self, request: Request) -> None:
-        """Attach, as `Peer` does; a process of an earlier driver is replaced if it fails to attach."""
+        """Attach, as `Peer` does. If the process of an earlier driver fails to attach, replace the process."""
         self._request = request
         try:
             self._attach(request)
@@ -142,10 +142,10 @@ class LocalPeer(Peer):
             try:
                 yield service
             finally:
-                close_channel(service)  # later facts are read from files
+                close_channel(service)  # from now on the status is read from its file
 
     def _look(self) -> None:
-        """Ask the process for its status if no file has it: the disk is full, or the process has just been started."""
+        """Call the process for its status if no file has it: on a full disk, or after the start of the process."""
         if (self._checkpoint / self.name / "socket").exists():
             super()._look()
 
@@ -172,7 +172,7 @@ class LocalPeer(Peer):
         return RunError.of("R617", process=self.name, reason=f"{reason}; {last}" if last else reason, log=self.log)
 
     def check(self, note: Callable[[str], None]) -> None:
-        """Start a process again that has ended; nothing is lost, because journal and outbox are on the disk."""
+        """Start the process again if it has ended. No data are lost, because journal and outbox are on the disk."""
         while not self.is_alive() and not self._may_be_stopping():
             error, before = self.ending(), self.addresses()
             if error.kind is not Kind.ENDED or not self._may_start():
@@ -191,7 +191,7 @@ class LocalPeer(Peer):
                     note(f'source "{name}" now listens at {address}')
 
     def _may_be_stopping(self) -> bool:
-        """Return whether it has just ended in order: the signal for that may be meant for the driver, too."""
+        """Return whether the process has just ended with status 0: a signal may be about to end the driver, too."""
         if self._child is None or self._child.poll() != 0:
             return False
         now = time.monotonic()
@@ -206,7 +206,7 @@ class LocalPeer(Peer):
         return len(self._starts) <= RESTART_LIMIT
 
     def stop(self, deadline_s: float = STOP_DEADLINE_S) -> None:
-        """End the process: politely, and after the deadline by force."""
+        """End the process: by SIGTERM, and after the deadline by SIGKILL."""
         if self._ready is not None:
             os.close(self._ready)
             self._ready = None
@@ -221,12 +221,12 @@ class LocalPeer(Peer):
     def _wait_end(self, deadline_s: float = STOP_DEADLINE_S) -> None:
         end = time.monotonic() + deadline_s
         while self.is_alive() and time.monotonic() < end:
-            self.status()  # get its last status, even if no file has it
+            self.status()  # gets the last status, even if no file has it
             time.sleep(POLL_S)
 
 
 def _last_line(path: Path, begin: int) -> str:
-    """Return the last line of a log after `begin`, where the output of earlier processes ends."""
+    """Return the last line of a log that begins after the offset `begin`; earlier processes wrote the part before."""
     try:
         with path.open("rb") as file:
             file.seek(max(begin, path.stat().st_size - 4096))

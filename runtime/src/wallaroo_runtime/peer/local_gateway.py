@@ -12,7 +12,7 @@ from wallaroo_runtime.service.local import socket_in
 
 @contextmanager
 def local_gateway(checkpoint: Path, away: RunError) -> Iterator[Service]:
-    """Give the gateway of a checkpoint whose application runs on this machine.
+    """Give the gateway of a checkpoint during the block; the application must run on this machine.
 
     Args:
         away: Error that is raised if there is no gateway.

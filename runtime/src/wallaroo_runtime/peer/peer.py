@@ -1,4 +1,4 @@
-"""Gateway and egress as a driver sees them: services; for a local service, the driver and its tasks also use files."""
+"""A gateway or an egress as a driver uses it."""
 
 import json
 import time
@@ -21,17 +21,17 @@ from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 
 ATTACH_PATIENCE_S = 15.0
 AWAY_LIMIT_S, AWAY_NOTE_S = 60.0, 5.0
-STATUS_S, AWAY_STATUS_S = 0.1, 1.0  # between two looks; a look at a peer that is away costs a whole call
+STATUS_S, AWAY_STATUS_S = 0.1, 1.0  # seconds between two status calls; a call to a peer that is away takes long
 STATUS_CALL_S = 3.0
 
 Request = pb.AttachJournalRequest | pb.AttachOutboxRequest
 
 
 class Peer:
-    """A gateway or an egress that an operator has started; a `LocalPeer` is a process of the driver.
+    """A remote gateway or egress, which an operator has started. The subclass `LocalPeer` is a process of the driver.
 
     Args:
-        directory: Directory of its files, if driver and tasks use them; None if they call the service.
+        directory: Directory of the peer's files, if driver and tasks use the files; None if they call the service.
 
     Attributes:
         name: `gateway` or `egress`.
@@ -49,21 +49,21 @@ class Peer:
         self._away_since, self._is_noted = 0.0, False
 
     def launch(self) -> None:
-        """Start a process to attach to, if that is needed; does not wait until it serves."""
+        """Start the process of a local peer, if none runs; does not wait until it serves."""
 
     def wait_ready(self) -> None:
-        """Wait until the launched process serves; then its journal exists.
+        """Wait until the launched process serves. From then on the journal of a gateway exists.
 
         Raises:
             RunError: The error that the process reports, e.g. R610; R617 if it reports none.
         """
 
     def attach(self, request: Request) -> None:
-        """Attach as the driver that is served from now on; another call changes the request.
+        """Attach this driver to the peer; a further call changes the configuration.
 
         Raises:
-            RunError: R617, R641, R642, R643, R647, R648 or R649 if it cannot serve this driver; the error with which it
-                cannot listen, e.g. R714.
+            RunError: R617, R641, R642, R643, R647, R648 or R649 if the peer cannot serve this driver; the error with
+                which the peer cannot listen, e.g. R714.
         """
         self._take(ServiceClient(self.service, ATTACH_PATIENCE_S).call("Attach", request))
         self._look()
@@ -74,7 +74,7 @@ class Peer:
             self.published = Published(reply.query, reply.batch, reply.offsets)
 
     def status(self) -> dict[str, Any]:
-        """Return its last status; empty if that is not known."""
+        """Return the last status of the peer; empty if no status is known."""
         if self._directory is not None and (status := _read_status(self._directory / f"{self.name}.json")):
             return status
         if time.monotonic() - self._looked_at >= (STATUS_S if self._away is None else AWAY_STATUS_S):
@@ -108,7 +108,7 @@ class Peer:
         self._away = error
 
     def _tell(self, method: str, request: pb.CommitRequest | pb.VisitedRequest) -> None:
-        """Call a method once, but not while the peer is known to be away; `status` notices when it is back.
+        """Call a method once, unless the peer is known to be away; `status` notices when the peer is back.
 
         Raises:
             Away: The peer cannot be reached now.
@@ -122,7 +122,7 @@ class Peer:
             raise
 
     def addresses(self) -> list[tuple[str, str]]:
-        """Return name and address of each source that it listens for; none for an egress."""
+        """Return name and address of each source for which the peer listens; empty for an egress."""
         return [(str(source["name"]), str(source["address"])) for source in self.status().get("sources", [])]
 
     def failure(self) -> RunError | None:
@@ -136,8 +136,8 @@ class Peer:
         """Check the peer once; `note` notifies the user if it was started again, is away or is back.
 
         Raises:
-            RunError: R644 if it serves another driver; R642 if it was away for too long; R617 if it ends again and
-                again; the error with which it cannot go on.
+            RunError: R644 if the peer serves another driver; R642 if it was away for too long; R617 if it ends again
+                and again; the error with which it cannot go on.
         """
         if (failure := self.failure()) is not None:
             raise failure
@@ -154,17 +154,17 @@ class Peer:
         note(f"{what} is away; the run waits for it {AWAY_LIMIT_S:g} s at most" if is_away else f"{what} is back")
 
     def stop(self) -> None:
-        """End a process of the driver; a remote service goes on, so that its senders and receivers notice nothing."""
+        """End the process of a local peer. A remote peer goes on, so that its senders and receivers notice nothing."""
 
     def end(self) -> Position:
-        """Return the last known end of its journal."""
+        """Return the last known end of the gateway's journal."""
         if self._directory is not None:
             return JournalReader(self._directory / "journal").end()
         self.status()
         return self._end
 
     def undelivered(self, ports: Collection[int]) -> int:
-        """Return the number of messages of its outbox that wait for the sinks of some ports; -1 if the peer is away.
+        """Return the number of messages in the egress that wait for the sinks of some ports; -1 if the peer is away.
 
         Raises:
             RunError: R698 if the outbox is damaged.
@@ -177,7 +177,7 @@ class Peer:
         return -1
 
     def commit(self, offset: int) -> bool:
-        """Release everything in its journal below `offset`; returns False if the peer is away: then commit later."""
+        """Commit the gateway's journal up to `offset`; returns False if the peer is away: then call again later."""
         if self._directory is not None:
             JournalReader(self._directory / "journal").commit(offset)
             return True
@@ -187,7 +187,7 @@ class Peer:
         return False
 
     def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
-        """Report the counts of visits to its journal, before the visits are committed; waits while the peer is away.
+        """Record the counts of visits at the gateway, before the visits are committed; waits while the peer is away.
 
         Args:
             counts: Number of keys that a visit ran for, and how many of them failed, by id of the visit.
@@ -201,14 +201,14 @@ class Peer:
         ServiceClient(self.service, AWAY_LIMIT_S).call("Visited", self._visited(counts))
 
     def tell_done(self, counts: Mapping[int, tuple[int, int]], done: int) -> None:
-        """Report to its journal that visits are done, with their counts; never waits for long.
+        """Record at the gateway that visits are done, with their counts; never waits for long.
 
         Args:
             counts: As for `tell_visits`.
             done: Offset before which visits are done, though they may not be committed.
 
         Raises:
-            Away: The peer cannot be reached now; report it again later.
+            Away: The peer cannot be reached now; the call must be repeated later.
         """
         if self._directory is not None:
             add_counts(self._directory / "journal", counts, done)
@@ -220,7 +220,7 @@ class Peer:
         return pb.VisitedRequest(epoch=self.service.epoch, counts=visits, done=done)
 
     def journal(self) -> JournalPlace:
-        """Return the place of its journal, for tasks."""
+        """Return the place of the gateway's journal, for tasks."""
         if self._directory is not None:
             return JournalPlace(str(self._directory / "journal"))
         return JournalPlace(service=self.service)
@@ -231,7 +231,7 @@ class Peer:
 
 
 def _read_status(path: Path) -> dict[str, Any]:
-    """Return the last status of a process on this machine; its file stays after the process has ended."""
+    """Return the status in a file; the file stays after the end of its process."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError):

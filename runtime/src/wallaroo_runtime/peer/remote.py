@@ -1,4 +1,4 @@
-"""The remote gateways and egress of a run, and a driver's identity to them."""
+"""The remote gateways and egress of a run, and the identity that a driver sends to them."""
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ class RemoteOptions:
     """The remote services that a run uses instead of local processes.
 
     Attributes:
-        gateways: HOST:PORT of gateways by name of a source; the empty name is for all other sources. Without an entry
+        gateways: HOST:PORT of gateways by name of a source; the empty name is for all other sources. If this is empty,
             the gateway is a local process.
         egress: HOST:PORT of the egress; empty if the egress is a local process.
         token_file: File with the token for calls of the services.
@@ -34,7 +34,7 @@ class RemoteOptions:
     authority: Path | None = None
 
     def service(self, kind: str, address: str) -> Service:
-        """Return a service with the credentials for its calls.
+        """Return the service at an address, with the credentials for calls.
 
         Raises:
             RunError: R608 if there is no token file; R616 or R640 if a file cannot be used.
@@ -90,7 +90,7 @@ def sources_by_gateway(topology: Topology, options: RemoteOptions) -> dict[str, 
     """Return the sources that each remote gateway of a run serves, by the gateway's name.
 
     Raises:
-        RunError: R608 if a name is no source's, or a source has no gateway; R647 if a source needs its worker.
+        RunError: R608 if no source has a name, or a source has no gateway; R647 if a source needs a worker.
     """
     for source in filter(needs_worker, topology.sources()):
         raise RunError.of("R647", USAGE, source=source.name)
@@ -110,7 +110,7 @@ def sources_by_gateway(topology: Topology, options: RemoteOptions) -> dict[str, 
 
 
 def driver_of(application: str, checkpoint: str, store: str, *, fresh: bool) -> pb.Driver:
-    """Return the identity of this process to a service.
+    """Return the identity that this process sends to a service.
 
     Args:
         application: Name of the application.

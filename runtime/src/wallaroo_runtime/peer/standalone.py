@@ -39,7 +39,7 @@ def listen_of(kind: str, options: ServiceOptions) -> tuple[Listen, list[Diagnost
 
     Raises:
         RunError: R608 if options contradict each other; R616 or R640 if a file cannot be used; R645 if other machines
-            could reach the service and there is no token of the operator's.
+            could reach the service and the operator gave no token.
     """
     is_private = is_loopback(options.listen.rpartition(":")[0])
     if bool(options.certificate) != bool(options.key):
@@ -62,14 +62,14 @@ def listen_of(kind: str, options: ServiceOptions) -> tuple[Listen, list[Diagnost
 
 
 def run_service(kind: str, options: ServiceOptions, tell: Callable[[str, str], None]) -> int:
-    """Serve until SIGINT or SIGTERM.
+    """Run a gateway or an egress as a service until SIGINT or SIGTERM.
 
     Args:
         kind: `gateway` or `egress`.
         tell: Called with the real address and the file of the token when the service is ready.
 
     Returns:
-        The exit code; 1 if the service cannot go on, which it has reported.
+        The exit code; 1 if the service cannot go on, and has reported the reason.
 
     Raises:
         RunError: The service cannot start; R711 if its directory has symbolic links.

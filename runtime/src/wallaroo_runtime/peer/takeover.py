@@ -1,4 +1,4 @@
-"""Takes remote services over from the driver that they serve."""
+"""Takes remote services away from the driver that they serve."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,7 +10,7 @@ from wallaroo_runtime.service.client import ServiceClient
 
 
 class Hold:
-    """Attaches services to this process, without giving them work, so that no other driver uses them.
+    """Attaches this process to services without giving them work, so that no other driver uses them.
 
     Args:
         application: Name of the application.

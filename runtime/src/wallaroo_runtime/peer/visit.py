@@ -1,4 +1,4 @@
-"""Asks the gateway of a running application for visits, on behalf of a user."""
+"""Sends a user's visits to the gateway of a running application."""
 
 import time
 from typing import NamedTuple
@@ -8,9 +8,9 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Away, ServiceClient
 from wallaroo_runtime.service.endpoint import Service
 
-ASK_S = 40.0  # longer than a gateway waits until a visit is safe
+ASK_S = 40.0  # longer than the time for which a gateway waits until a visit is safe
 LOOK_S, POLL_S = 3.0, 0.1
-PATIENCE_S = 10.0  # for a gateway that is busy, or is started again
+PATIENCE_S = 10.0  # long enough for a gateway that is busy or restarts
 AGAIN = "run the application, then ask again"
 
 
@@ -29,7 +29,7 @@ class VisitResult(NamedTuple):
 
 
 def ask(service: Service, name: str, metadata: bytes) -> int:
-    """Have a visit journaled; returns its id.
+    """Let the gateway journal a visit, and return the id of the visit.
 
     Raises:
         RunError: R720 if no step takes the visit; R733 if no application runs, or it takes no visit now.
@@ -69,5 +69,5 @@ def wait(service: Service, name: str, number: int) -> VisitResult:
 
 
 def away(name: str) -> RunError:
-    """Return an R733: no gateway runs that could take the visit."""
+    """Return the error that no gateway runs that could take the visit (R733)."""
     return RunError.of("R733", name=name, reason="nothing runs there", fix=AGAIN)
