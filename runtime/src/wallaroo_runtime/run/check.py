@@ -52,9 +52,10 @@ def check_ends(topology: Topology) -> None:
 
 
 def check_continues(options: RunOptions, application: Application) -> None:
-    """Refuse a changed program that the checkpoint would refuse after the running program has ended.
+    """Refuse a changed program that does not fit the checkpoint, while the former program still runs.
 
-    Only then it is known whether messages are left that only the running program can process (R790).
+    R790 cannot be checked here. Only after the end of the former program it is known whether messages are left that
+    only the former program can process.
 
     Raises:
         RunError: R603, R605, R615 or R757 if the program does not fit the checkpoint.

@@ -1,4 +1,4 @@
-"""The ends of a run without a failure or signal: each is an `EndCondition`, which the run asks from time to time.
+"""The reasons for which a run ends without a failure or signal. The run checks each `EndCondition` from time to time.
 
 A part that fails raises an error instead (`Flow.check`); `checkpoint/end_note.py` notes for `status` how the run ended.
 """
@@ -11,10 +11,10 @@ from wallaroo_runtime.run.options import RunOptions
 
 
 class EndCondition(Protocol):
-    """A way to end."""
+    """A condition that ends a run."""
 
     def reason(self, now: float) -> str:
-        """Return why the run ends, in words; empty if it goes on.
+        """Return why the run must end, in words; empty if it goes on.
 
         Args:
             now: A monotonic time in seconds.
@@ -27,13 +27,13 @@ class EndCondition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The result of one look at a run.
+    """The activity of a run at one moment.
 
     Attributes:
         received: Number of messages in the journal since its beginning.
-        processed: Number of these messages that finished batches have processed.
+        processed: Number of these messages that are processed in finished batches.
         is_delivered: Whether no output waits, except for sinks that cannot be reached.
-        is_held: Whether the outbox is full, so that nothing is processed before sinks have taken some output.
+        is_held: Whether the outbox is full, so that the query waits for sinks.
         records: Number of messages of sources that Spark reads itself.
     """
 
@@ -45,9 +45,10 @@ class Activity:
 
 
 class IdleWatch:
-    """Detects that no messages came in for some time, and that all earlier work is done that can be done.
+    """Detects that no messages have come for some time, and that all possible work on earlier messages is done.
 
-    The next run takes the output for sinks that cannot be reached and, if the outbox is full, the waiting messages.
+    Two things do not count, because they are left for the next run: output for sinks that cannot be reached, and
+    messages that wait for a full outbox.
 
     Args:
         seconds: Seconds without input after which the run is idle.
@@ -60,7 +61,7 @@ class IdleWatch:
         self._since = now
 
     def is_over(self, activity: Activity, now: float) -> bool:
-        """Return whether the run has been idle for long enough, after one look at its activity."""
+        """Take the current activity, and return whether the run has been idle for long enough."""
         received = activity.received + activity.records
         if received != self._received:
             if self._received >= 0:
@@ -84,7 +85,7 @@ class Idle:
         self._reason = f"nothing came in for {seconds:g} s"
 
     def reason(self, now: float) -> str:
-        """Look once, and return the reason if the run is idle."""
+        """Check the activity once, and return the reason if the run is idle, else an empty text."""
         return self._reason if self._watch.is_over(self._activity(), now) else ""
 
 
@@ -101,14 +102,14 @@ class Condition:
     text: str
 
     def reason(self, now: float) -> str:
-        """Look once, and return the reason if the condition holds."""
+        """Check the condition once, and return `text` if it holds, else an empty text."""
         return self.text if self.holds() else ""
 
 
 def ends_of(
     options: RunOptions, now: float, activity: Callable[[], Activity], is_complete: Callable[[], bool]
 ) -> Sequence[EndCondition]:
-    """Return the ends that the options of a run ask for.
+    """Return the conditions that end a run, by its options.
 
     Args:
         options: Options of the run.

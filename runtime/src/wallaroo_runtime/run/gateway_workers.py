@@ -1,4 +1,4 @@
-"""Workers of an application on this machine that are not those of Spark's tasks."""
+"""Starts workers of an application on this machine that do not serve Spark's tasks."""
 
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -12,7 +12,7 @@ from wallaroo_runtime.run.options import CheckpointOptions, RunOptions
 
 
 def path_of(options: CheckpointOptions, application: Application) -> Path:
-    """Return the directory of this machine that a run uses."""
+    """Return the local directory of a run."""
     topology = application.topology
     if not options.location:
         return options.path or default_directory(topology.name, topology.workers[0].language, application.path)
@@ -20,10 +20,11 @@ def path_of(options: CheckpointOptions, application: Application) -> Path:
 
 
 def check_setups(options: RunOptions, application: Application) -> None:
-    """Let the workers of an archive run their setup before Spark starts; without an archive the program has just run.
+    """Run the setup of an archive's workers before Spark starts. Without an archive the setup has just run.
 
     Raises:
-        RunError: The error of a setup, e.g. T207 for a value of this environment; W403 if it declares other parts.
+        RunError: The error of a setup, e.g. T207 for a value of this environment; W403 if the setup declares other
+            parts.
     """
     if application.archive is None or not options.runs_code_here or options.app.attach:
         return
@@ -36,7 +37,7 @@ def check_setups(options: RunOptions, application: Application) -> None:
 
 
 def start_beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
-    """Start the workers that a local gateway calls, because on a cluster it cannot reach the executors' workers.
+    """Start workers for a local gateway, because on a cluster the gateway cannot reach the executors' workers.
 
     Their output goes to a folder of the run's directory.
 

@@ -1,4 +1,4 @@
-"""The beginning of a new checkpoint's groups: empty, or with the tables of Goka's own processors in Kafka."""
+"""Begins the groups of a new checkpoint: without states, or with the tables of Goka's own processors in Kafka."""
 
 import os
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.storage.place import JournalPlace
 
 STARTING = "starting"
-BATCH = 0  # the micro-batch that has the first states; it has no input and no output
+BATCH = 0  # the micro-batch with the first states; it has no input and no output
 OFFSETS, CHECKSUM = f"offsets/{BATCH}", f"offsets/.{BATCH}.crc"
 
 
@@ -44,9 +44,9 @@ def begin_groups(
     *,
     tells_left: bool,
 ) -> None:
-    """Take over the tables of Goka's processors, if the checkpoint must begin with them; else report the tables.
+    """Take over the tables of Goka's processors if the checkpoint must begin with these tables; else report them.
 
-    If the run is killed during this, the next run does it again, because nothing in Kafka has changed.
+    If the run is killed meanwhile, the next run takes the tables over again, because nothing in Kafka has changed.
 
     Args:
         session: Spark session of the run.
@@ -57,7 +57,7 @@ def begin_groups(
         tells_left: Whether to report records in tables' topics that a new checkpoint does not take over.
 
     Raises:
-        RunError: R788 or an error of reading Kafka; then the checkpoint is not changed.
+        RunError: R788 as for `check_left`, or the error of a read from Kafka. The checkpoint is then unchanged.
     """
     # Imported late: pyspark takes a second to import.
     from wallaroo_runtime.spark.goka.group import continue_goka

@@ -1,4 +1,4 @@
-"""The first report of a run, which is about the earlier runs."""
+"""Reports at the start of a run what earlier runs have left in its checkpoint."""
 
 import shlex
 
@@ -14,8 +14,8 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, ask
     """Report the contents of a checkpoint from earlier runs, and the differences of this run.
 
     Args:
-        asked: Number of shuffle partitions that the user asks for; 0 if the user does not.
-        count: Number of messages that sources have taken so far; None if Spark reads sources, and only positions exist.
+        asked: Number of shuffle partitions that the user asks for; 0 if the user asks for none.
+        count: Number of messages that sources have taken so far; None if it is unknown, because Spark reads sources.
     """
     if checkpoint.continues:
         past = "at the positions of its sources" if count is None else f"after {count:,} messages"
@@ -40,7 +40,7 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, ask
 def records_of(checkpoint: Checkpoint) -> RecordCount:
     """Return the counts of Spark's own sources and sinks since the checkpoint began; call it before the query starts.
 
-    In real-time mode there are none, but a rescale may have brought their numbers along.
+    In real-time mode there are no such sources and sinks, but a rescale may have kept their numbers.
     """
     topology = checkpoint.topology
     has_sources = any(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())

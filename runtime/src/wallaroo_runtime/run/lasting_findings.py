@@ -1,4 +1,4 @@
-"""Outages that gateway and egress have reported: both outlive a driver, so the next driver must report them again."""
+"""Lasting outages of gateway and egress: both outlive a driver, so the next driver must report an outage again."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from wallaroo.diagnostic.diagnostic import Kind, kind_of
 
 
 def lasting(status: Mapping[str, Any]) -> list[Any]:
-    """Return the findings of a status, without outages that are over; a lasting outage has only its latest finding.
+    """Return the findings of a status, without outages that are over, and with one finding for each lasting outage.
 
     Args:
         status: Status of a gateway or an egress.

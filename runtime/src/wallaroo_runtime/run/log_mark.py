@@ -1,4 +1,4 @@
-"""Lines in the logs of a checkpoint that say where a run begins, and where it begins to end."""
+"""Marks in the logs of a checkpoint where a run begins, and where its end begins."""
 
 import re
 from contextlib import suppress
@@ -7,19 +7,19 @@ from pathlib import Path
 
 from wallaroo_runtime.durable.file import private
 
-SPARK_LOG, SPARK_OUT = "spark.log", "spark.out"  # each run has a spark.log
+SPARK_LOG, SPARK_OUT = "spark.log", "spark.out"  # each run has its spark.log
 BEGAN, STOPS = "--- run began ", "--- run stops "
 BEGIN = re.compile(rf"{BEGAN}[0-9]{{4}}-[0-9-]{{5}}T[0-9:.]{{12}}Z ---")
 
 
 def mark_begin(folder: Path) -> None:
-    """Write into all existing logs, and Spark's, that a run begins; a log without such a line is of the last run."""
+    """Write into all existing logs and Spark's log that a run begins; a log without this line is of the last run."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _mark([*folder.glob("*.log"), *folder.glob("*.out"), folder / SPARK_LOG], BEGAN)
 
 
 def mark_stop(folder: Path) -> None:
-    """Write into Spark's logs that the run begins to end: later errors of Spark are no failures of the run."""
+    """Write into Spark's logs that the end of the run begins: later errors of Spark are no failures of the run."""
     _mark([path for name in (SPARK_LOG, SPARK_OUT) if (path := folder / name).exists()], STOPS)
 
 
@@ -36,13 +36,13 @@ def is_begin(line: str) -> bool:
 def _mark(paths: list[Path], what: str) -> None:
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     for path in set(paths):
-        # Other parts of the run report a full disk, or a log that this user may not write.
+        # A full disk, or a log that this user may not write, is reported by other parts of the run.
         with suppress(OSError), open(path, "ab", opener=private) as file:
             file.write(f"{_line_end(path)}{what}{now} ---\n".encode())
 
 
 def _line_end(path: Path) -> str:
-    """Return the missing end of a log's last line, which a killed process may have left open."""
+    """Return a line break if the last line of a log has none, because a killed process wrote it; else nothing."""
     with path.open("rb") as file:
         if not file.seek(0, 2):
             return ""

@@ -1,4 +1,4 @@
-"""A run in micro-batches: Spark reads journals and topics, and commits each micro-batch."""
+"""The micro-batch mode of a run: Spark reads journals and topics, and commits each micro-batch."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ class MicroBatchMode:
     """The mode of Spark's micro-batches."""
 
     reads_kafka = True
-    quiet_look_s = 0.1  # frequent looks make latencies exact, also that of the first message after a pause
+    quiet_look_s = 0.1  # frequent checks make latencies exact, even of the first message after a pause
 
     def check(self, options: RunOptions, topology: Topology) -> None:
         """Refuse nothing, because this mode runs all applications."""
@@ -33,7 +33,7 @@ class MicroBatchMode:
         return bounds
 
     def layout(self, spark: SparkOptions) -> tuple[int, int]:
-        """Return the partitions that the user asks for, else a number for the master; and the buckets of each one."""
+        """Return the number of partitions, from the user or by the master, and the number of buckets in each."""
         return spark.partitions, BUCKETS_PER_PARTITION
 
     def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:

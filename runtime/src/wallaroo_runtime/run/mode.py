@@ -1,4 +1,4 @@
-"""A run's mode, which is chosen here and nowhere else: micro-batches or real-time mode."""
+"""The mode of a run, micro-batches or real-time, which is chosen only here."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Mode(Protocol):
-    """A trigger of Spark, and its consequences for the parts of a run."""
+    """The way in which Spark runs the plan, with the consequences for all parts of a run."""
 
     @property
     def reads_kafka(self) -> bool:
@@ -30,7 +30,7 @@ class Mode(Protocol):
 
     @property
     def quiet_look_s(self) -> float:
-        """Seconds from one look at a run without messages to the next."""
+        """Seconds between two checks of a run without messages."""
         ...
 
     def check(self, options: RunOptions, topology: Topology) -> None:
@@ -42,37 +42,37 @@ class Mode(Protocol):
         ...
 
     def bounds(self, bounds: Bounds) -> Bounds:
-        """Return the bounds of a run."""
+        """Return the bounds of a run in this mode, from the bounds of the command line."""
         ...
 
     def layout(self, spark: SparkOptions) -> tuple[int, int]:
-        """Return the shuffle partitions of a new checkpoint, and the buckets of each."""
+        """Return the number of shuffle partitions of a new checkpoint, and the number of buckets in each."""
         ...
 
     def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
-        """Return the settings of Spark, including the user's."""
+        """Return the settings for Spark: those of the mode, and those that the user has chosen."""
         ...
 
     def starts(self, topology: Topology, checkpoint: Checkpoint, options: RunOptions) -> Starts | None:
-        """Return the offsets at which gateways begin, and may end, to read topics; None if they read no topics.
+        """Return where gateways begin to read topics, and where they may end; None if gateways read no topics.
 
         Raises:
-            RunError: R673, R738, R792 and others if a topic cannot be read on.
+            RunError: R673, R738, R792 and others if a topic cannot be read from there.
         """
         ...
 
     def is_counted(self, topology: Topology) -> bool:
-        """Return whether gateways take all messages, so that their count is the number of messages."""
+        """Return whether all messages come through gateways, so that the gateways' counts are complete."""
         ...
 
     def begin(
         self, session: Any, plan: Plan, checkpoint: Checkpoint, options: CheckpointOptions, peers: Peers,
         reporter: Reporter,
     ) -> dict[str, str]:  # fmt: skip
-        """Prepare the topics that are read, and the tables of a new checkpoint; returns the topics' ids.
+        """Prepare topics and the tables of a new checkpoint, before the query starts; returns the ids of topics.
 
         Raises:
-            RunError: A topic cannot be read on.
+            RunError: A topic cannot be read from where the checkpoint ended.
         """
         ...
 
@@ -85,7 +85,7 @@ class Mode(Protocol):
         ...
 
     def has_room(self, master: str) -> bool:
-        """Return whether Spark has a thread left for questions about states."""
+        """Return whether Spark has a free thread for reading states while the query runs."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""One view of all parts of a run that is under way."""
+"""Watches all parts of a run: their failures, findings and numbers."""
 
 import shlex
 import time
@@ -25,10 +25,10 @@ RATE_WINDOW_S = 5.0
 
 
 class Flow:
-    """Gateways, journals, query and egress of a run.
+    """The gateways, the query and the egress of a run, as one object.
 
     Args:
-        note: Notifies the user of a process that was started again, and of a source that has ended.
+        note: Called with a text for the user, e.g. that a process was started again.
         letters: Argument of `wallaroo dead-letters`, for messages.
         output: Output of the workers on this machine.
         topics: Notices topics that were created again.
@@ -50,13 +50,13 @@ class Flow:
         self._gone: set[str] = set()
         self._away: set[int] = set()  # ports of sinks that cannot be reached
         self._all = [*peers.gateways, peers.egress]
-        self._released = [-1 for _ in peers.gateways]  # the offset that each gateway knows
+        self._released = [-1 for _ in peers.gateways]  # committed offset that each gateway knows
         self._told: list[list[Any] | None] = [None for _ in self._all]
         self._idle = IdleEndings()
         self._samples: deque[tuple[float, int]] = deque()
 
     def check(self) -> None:
-        """Raise the error that ended the query; start gateway and egress again, or raise the error that ended them."""
+        """Check all parts once: raise the error that ended a part, or start gateway and egress again."""
         error = self._query.exception()
         if error is not None:
             raise error
@@ -73,7 +73,7 @@ class Flow:
         progress = self._query.progress()
         for number, (gateway, offset) in enumerate(zip(self._peers.gateways, progress.offsets, strict=False)):
             status = gateway.status()
-            # A waiting gateway gets the commit again: it may have lost the last one in a crash of its machine.
+            # A waiting gateway gets the commit again, because it may have lost the commit in a crash of its machine.
             is_waiting = status.get("waits") or not status.get("reads", True)
             if (is_waiting or offset != self._released[number]) and gateway.commit(offset):
                 self._released[number] = offset
@@ -88,7 +88,7 @@ class Flow:
             self._note(text)
 
     def _tell_sinks(self) -> None:
-        """Report that a sink is reached again; a finding has reported its outage before."""
+        """Report sinks that are reached again after an outage."""
         for sink in self._peers.egress.status().get("sinks", ()):
             port = sink["port"]
             if sink["state"] == "unreachable":
@@ -111,7 +111,7 @@ class Flow:
             yield notable.finding(f"wallaroo dead-letters show {self._letters}")
         for number, peer in enumerate(self._all):
             if peer.failure() is not None:
-                continue  # the failure ends the run and is reported then
+                continue  # this failure ends the run, and the run reports it
             status, known = peer.status(), self._told[number]
             self._told[number] = reported = status.get("diagnostics", [])
             # An earlier driver has reported the old findings, but lasting outages are reported again.
@@ -120,10 +120,10 @@ class Flow:
             yield from (finding for finding in findings if finding.kind is not Kind.AT_END)
 
     def failure(self, last: Snapshot) -> RunError | None:
-        """Return an error if the egress cannot go on, or if each message failed and nothing was emitted.
+        """Return an error if the egress cannot go on, or if all messages failed and none was emitted; else None.
 
         Args:
-            last: The numbers at the end of the run.
+            last: The run's numbers at its end.
         """
         if (error := self._peers.egress.failure()) is not None:
             return error
@@ -133,7 +133,7 @@ class Flow:
         return RunError.of("R741", count=f"{arrived:,}", command=f"wallaroo dead-letters ls --group {self._letters}")
 
     def show_output(self, show: Callable[[str, str], None], *, whole: bool = True) -> None:
-        """Show the workers' output since the last call; with `whole` only lines that are complete."""
+        """Show the workers' output since the last call; `whole` leaves an incomplete line for the next call."""
         for worker, line in self._output.lines(whole=whole):
             show(worker, line)
 
@@ -144,7 +144,7 @@ class Flow:
         done = self._is_delivered() and (
             is_held or not (self._query.is_busy or self._has_visits() or self._has_unread())
         )
-        # Messages are compared, since ticks are no activity.
+        # Counts of messages are compared, not offsets, since ticks are no activity.
         return Activity(self._peers.received(), progress.messages_in, done, is_held, progress.records.now.received)
 
     def is_complete(self) -> bool:
@@ -157,7 +157,7 @@ class Flow:
             return False
         if (error := self._query.exception()) is not None:
             raise error
-        if self._peers.topic_ids():  # otherwise the query has ended by itself, after all input
+        if self._peers.topic_ids():  # without these the query ends by itself, after all input
             progress = self._query.progress()
             if self._has_unread() or self._has_visits() or progress.messages_in < self._peers.received():
                 return False
@@ -168,7 +168,7 @@ class Flow:
         return any(gateway.status().get("visits") for gateway in self._peers.gateways)
 
     def _has_unread(self) -> bool:
-        """Return whether a gateway has not yet read one of its topics to the end that the topic had at the start."""
+        """Return whether a gateway must still read a topic, up to the end that the topic had at the start."""
         at_end = sum(
             bool(topic["at_end"]) for gateway in self._peers.gateways for topic in gateway.status().get("kafka", ())
         )
@@ -179,11 +179,11 @@ class Flow:
         return all(sink["pending_bytes"] == 0 or sink["state"] == "unreachable" for sink in sinks)
 
     def snapshot(self, state: str) -> Snapshot:
-        """Return the numbers of this moment."""
+        """Return the current numbers of the run."""
         progress = self._progress()
         records = progress.records.now
         processed = progress.messages_in + records.received
-        # A gateway reports less often than the query, so its count may be lower than that of processed messages.
+        # A gateway reports less often than the query, so it may count fewer messages than are processed.
         received = max(self._peers.received() + records.received, processed)
         delivered = self._peers.delivered() + records.sent
         letters = progress.dead_letters + self._peers.refused()
@@ -216,7 +216,7 @@ class Flow:
 
 
 def since(known: Sequence[Any], latest: Sequence[Any]) -> Sequence[Any]:
-    """Return the entries that were appended to a list; entries at its beginning may have been dropped.
+    """Return the entries that were appended to a list, though its first entries may have been dropped.
 
     Args:
         known: The former entries.

@@ -1,4 +1,4 @@
-"""Shows a run to the monitor: gathers the reports of its parts, and starts the server."""
+"""Gathers the reports of a run's parts for the monitor, and starts the monitor's server."""
 
 import contextlib
 import os
@@ -32,10 +32,10 @@ PROCESSES_S = 5.0
 
 
 class Watch:
-    """A run as its monitor sees it: a `Reporter` that passes everything on to another reporter.
+    """A `Reporter` that keeps the data of a run for the monitor, and passes all calls on to another reporter.
 
     Args:
-        states: Gets the object that answers questions about states.
+        states: Called with the object that answers questions about states.
     """
 
     def __init__(self, reporter: Reporter, board: Board, topology: Topology, states: StateRoutes) -> None:
@@ -67,7 +67,7 @@ class Watch:
         self._states.fix = "start it with --master local[2] or more"
 
     def look(self) -> None:
-        """Look at the progress of sinks; frequent calls make latencies exact."""
+        """Read the progress of sinks; frequent calls make latencies exact."""
         if self._peers is not None:
             self._board.look(self._peers.egress.status())
 
@@ -80,7 +80,7 @@ class Watch:
         self._reporter.output(worker, line)
 
     def warn(self, finding: Diagnostic) -> None:
-        """Pass on, and keep the finding."""
+        """Pass the finding on, and keep it for the monitor."""
         self._board.warn(finding)
         self._reporter.warn(finding)
 
@@ -97,7 +97,7 @@ class Watch:
         self._reporter.initialized(sources, checkpoint)
 
     def progress(self, snapshot: Snapshot) -> None:
-        """Pass on, and show the numbers."""
+        """Pass the numbers on, and keep them for the monitor."""
         self._reporter.progress(snapshot)
         self.look()
         assert self._peers is not None and self._query is not None
@@ -117,7 +117,7 @@ class Watch:
         self._board.update(snapshot.state, sample)
 
     def _measure(self, gateways: list[dict[str, Any]], egress: Mapping[str, Any]) -> None:
-        """Look at the processes of this machine: every five seconds, and when workers came or went."""
+        """Measure the processes of the run on this machine, every five seconds and when workers came or went."""
         assert self._query is not None
         now, shown = time.monotonic(), {worker["name"] for worker in self._workers}
         if now - self._looked_at < PROCESSES_S and shown == set(self._query.targets):
@@ -136,7 +136,7 @@ class Watch:
                 self._processes.append({"name": name, "pid": pid, "memory_bytes": resident_bytes(pid)})
 
     def _workers_of(self, targets: Mapping[str, str], family: ProcessFamily) -> Iterator[dict[str, Any]]:
-        """Yield the workers with the states that their supervisors report; attached workers have no supervisor."""
+        """Yield a description of each worker, with the state that its supervisor reports."""
         for name, target in targets.items():
             reply: dict[str, Any] = {}
             if target.startswith(UNIX):
@@ -156,7 +156,7 @@ class Watch:
 def start_watch(
     options: RunOptions, reporter: Reporter, topology: Topology, plan: Plan, checkpoint: Path, stack: ExitStack
 ) -> Watch:
-    """Serve the reports of a run until `stack` ends, and notify the user of the address.
+    """Serve the monitor of a run until `stack` ends, and notify the user of the address.
 
     Args:
         options: Options of the run, with the address.

@@ -1,4 +1,4 @@
-"""Opens the states of a checkpoint for people: Spark reads them, and workers of the application show them."""
+"""Opens the states of a checkpoint for people: Spark reads the states, and workers turn them into text."""
 
 import json
 import os
@@ -25,7 +25,7 @@ RAW = "--raw, which shows the bytes of states and starts no worker"
 
 
 def check_state(checkpoint: Path, name: str, archive: Archive | None = None, *, raw: bool = True) -> None:
-    """Refuse a wrong question by the files of a checkpoint alone, because Spark would take seconds for that.
+    """Refuse a wrong question about states early: from the checkpoint's files, without the slow start of Spark.
 
     Args:
         name: Name of the state.
@@ -82,7 +82,7 @@ def check_archive(manifest: Manifest, archive: Archive | None) -> None:
 def open_states(
     checkpoint: Path | str, conf: Mapping[str, str], *, raw: bool = False, archive: Archive | None = None
 ) -> Iterator[StateQuery]:
-    """Give the states of a checkpoint; Spark and the started workers end afterwards.
+    """Give the states of a checkpoint during the block; Spark and the started workers end with the block.
 
     A run of the checkpoint may go on meanwhile, and only the states that it has committed are read.
 
@@ -142,10 +142,11 @@ class Showers:
         self._run = f"state-{os.getpid()}-{uuid.uuid4().hex}"
 
     def of(self, name: str) -> Any:
-        """Return the shower that asks a worker; the first call starts the worker.
+        """Return the shower for the states of a worker; the first call starts the worker.
 
         Raises:
-            RunError: R771 if its program is in an archive that was not given; the error with which it does not start.
+            RunError: R771 if the worker's program is in an archive that was not given; the error with which the worker
+                does not start.
         """
         if name not in self._started:
             self._started[name] = self._start(name)
@@ -172,7 +173,7 @@ def _spec(topology: Topology, name: str, archive: Archive | None) -> WorkerSpec:
     """Return the spec by which a worker is started, after its archive is unpacked.
 
     Raises:
-        RunError: R771 if its program is in an archive that was not given.
+        RunError: R771 if the worker's program is in an archive that was not given.
     """
     if archive is not None:
         topology = load_document(json.loads(archive.topology))

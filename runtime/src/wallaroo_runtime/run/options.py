@@ -21,7 +21,7 @@ class AppOptions:
         args: Arguments of the application's own command line.
         inputs: `--in`; overrides the sources of a topology file or archive.
         outputs: `--out`; overrides the sinks of a topology file or archive.
-        attach: Sockets of workers that somebody else has started, by name of the worker.
+        attach: Sockets of workers that were not started by the runtime, by name of the worker.
     """
 
     name: str
@@ -41,8 +41,8 @@ class CheckpointOptions:
         fresh: Whether to start over.
         continues_goka: Whether a new checkpoint begins with the tables and offsets that Goka's own processors left.
         accepts_changed: Whether fields of states that a changed program does not have may be lost.
-        topic_reset: Where reading continues if records of a topic are gone or it was created again: `start`, in
-            real-time mode also `end`; empty if that ends the run.
+        topic_reset: Where reading continues if records of a topic are gone or the topic was created again: `start`, in
+            real-time mode also `end`. If empty, such an event ends the run.
     """
 
     path: Path | None = None
@@ -69,7 +69,7 @@ class SparkOptions:
 
     @property
     def asked(self) -> int:
-        """Number of shuffle partitions that the user asks for; 0 if the user does not."""
+        """Number of shuffle partitions that the user asks for; 0 if the user asks for none."""
         return int(self.conf.get(PARTITIONS, 0))
 
     @property
@@ -79,7 +79,7 @@ class SparkOptions:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The settings that only concern Spark, without the number of partitions: the checkpoint decides on that."""
+        """The settings for Spark, without the number of partitions, on which the checkpoint decides."""
         return {name: value for name, value in self.conf.items() if name != PARTITIONS}
 
 
@@ -92,7 +92,7 @@ class RunOptions:
         bounds: Limits of journal, outbox and state cache.
         remote: The remote gateways and egress.
         on_error: `dead_letter` or `fail`, instead of the application's policy; empty for the application's policy.
-        stop_when_idle: Seconds without input after which the run ends; None if it goes on without input.
+        stop_when_idle: Seconds without input after which the run ends; None if the run goes on without input.
         available_now: Whether the run ends when all input that existed at its start is processed and delivered.
         mode: `microbatch` or `realtime`: the way in which Spark runs the plan.
         monitor: HOST:PORT at which the monitor serves; empty if there is no monitor.

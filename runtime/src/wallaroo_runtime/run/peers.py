@@ -1,4 +1,4 @@
-"""Gateways and egress of a run."""
+"""The gateways and the egress of a run, which are local or remote."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -24,7 +24,7 @@ from wallaroo_runtime.storage.journal.head import read_head
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.topology.model import SparkSink, Topology
 
-LOCAL = "local"  # id of the checkpoint at a local service, which has the files of one checkpoint only
+LOCAL = "local"  # id of the checkpoint for a local service, which serves only one checkpoint
 
 
 class Peers:
@@ -36,7 +36,7 @@ class Peers:
         sets_aside: Whether records that Kafka never takes become dead letters.
 
     Attributes:
-        waits_for_worker: Whether the gateway serves no sources until `serve_sources`, because it needs a worker.
+        waits_for_worker: Whether the gateway needs a worker, so that it serves no sources before `serve_sources`.
         output: Place to which tasks and driver write output.
         received_before: Number of messages that had come before this run.
         delivered_before: Number of messages that receivers had got before this run.
@@ -77,10 +77,10 @@ class Peers:
 
     @contextmanager
     def telling_refused(self, warn: Callable[[Diagnostic], None]) -> Iterator[None]:
-        """Run the block, then report the messages that gateways have read and could not write (R800).
+        """Report after the block the messages that gateways have read and could not write (R800).
 
         Raises:
-            RunError: R800 if the block has ended in order and there are such messages.
+            RunError: R800 if there are such messages and the block raised no error.
         """
         try:
             yield
@@ -120,7 +120,7 @@ class Peers:
             self._checkpoint.check_published(self.egress.published)
         self.output = self.egress.output()
         self.delivered_before, self.refused_before = self.delivered(), self.refused()
-        # Attach at once, to report a port that is in use early. Only if workers cut messages, they must run first.
+        # Attach at once, to report early that a port is in use. Workers that cut messages must run before.
         if self.waits_for_worker:
             self.gateways[0].wait_ready()
             self._checkpoint.record_journal(f"{self.gateways[0].end().journal_id:016x}")
@@ -128,13 +128,13 @@ class Peers:
             for name, gateway, sources in zip(self._names, self.gateways, self._sources, strict=True):
                 self._attach(name, gateway, self._gateway_request(sources))
         self.journals = tuple(gateway.journal() for gateway in self.gateways)
-        # A local gateway reads topics as soon as it is attached, so its head was read before.
+        # A local gateway reads topics as soon as it is attached, so the journal's head was read before.
         self.received_before = self.received() if self._remote.gateways else 0 if head is None else head.messages
         if self._checkpoint.manifest.services:
             self._checkpoint.check_left(self._remote, is_attached=True)
 
     def serve_sources(self, targets: Mapping[str, str]) -> None:
-        """Attach to the local gateway that has waited for workers, so that it listens.
+        """Attach to a local gateway that needs workers, which now run, so that it listens for the sources.
 
         Args:
             targets: gRPC targets of workers by their names, for sources that a worker cuts or makes.
@@ -166,7 +166,7 @@ class Peers:
             self._checkpoint.record_journal(peer.service.store)
 
     def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
-        """Report the counts of visits to all gateways, because it is not known which gateway has a visit."""
+        """Record the counts of visits at all gateways, because it is not known which gateway has a visit."""
         for gateway in self.gateways:
             gateway.tell_visits(counts)
 

@@ -1,4 +1,4 @@
-"""A run in real-time mode: its refusals, its layout, and the start of its query."""
+"""The real-time mode of a run: its checks, its layout, and the start of its query."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,7 +36,7 @@ def check_realtime(topology: Topology, *, master: str, remote: RemoteOptions) ->
         remote: The remote services.
 
     Raises:
-        RunError: R755, one finding for each obstacle.
+        RunError: R755, with one finding for each obstacle.
     """
     from wallaroo_runtime.spark.machine.jar import check_spark
 
@@ -61,15 +61,15 @@ class RealTimeMode:
     quiet_look_s = 0.5
 
     def check(self, options: RunOptions, topology: Topology) -> None:
-        """Refuse options that the mode does not have."""
+        """Refuse an application or options that the mode does not support."""
         check_realtime(topology, master=options.spark.master, remote=options.remote)
 
     def bounds(self, bounds: Bounds) -> Bounds:
-        """Return the bounds; by default the journal is synced at once, since every 50 ms would be the slowest part."""
+        """Return the bounds; by default the journal is synced at once, since syncs every 50 ms would delay messages."""
         return replace(bounds, journal_fsync="batch") if bounds.journal_fsync == Bounds().journal_fsync else bounds
 
     def layout(self, spark: SparkOptions) -> tuple[int, int]:
-        """Return the one layout of this mode."""
+        """Return the only layout of this mode."""
         return PARTITIONS, BUCKETS
 
     def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
@@ -79,7 +79,7 @@ class RealTimeMode:
         return session_settings(dict(chosen))
 
     def starts(self, topology: Topology, checkpoint: Checkpoint, options: RunOptions) -> Starts:
-        """Return the offsets at which gateways begin, and may end, to read topics."""
+        """Return where gateways begin to read topics, and where they may end."""
         reset, to_ends = options.checkpoint.topic_reset, options.available_now
         return kafka_starts(topology, checkpoint.topic_ids, reset, to_ends=to_ends)
 
@@ -91,7 +91,7 @@ class RealTimeMode:
         self, session: Any, plan: Plan, checkpoint: Checkpoint, options: CheckpointOptions, peers: Peers,
         reporter: Reporter,
     ) -> dict[str, str]:  # fmt: skip
-        """Report tables that a new checkpoint does not take over; `starts` has checked the topics."""
+        """Report tables that a new checkpoint does not take over. `starts` has checked the topics already."""
         if not options.fresh and not checkpoint.continues:
             for finding in tables_left(checkpoint.topology):
                 reporter.warn(finding)
@@ -105,7 +105,7 @@ class RealTimeMode:
         gateway, egress = peers.gateways[0], peers.egress
 
         def services(targets: Mapping[str, str]) -> Services:
-            if peers.waits_for_worker:  # the query needs the gateway's epoch, which follows from this call
+            if peers.waits_for_worker:  # the query needs the gateway's epoch, which this call gets
                 peers.serve_sources(targets)
             return Services(options.journals[0].directory, gateway.service, egress.service)
 

@@ -1,4 +1,4 @@
-"""Kafka in real-time mode, where gateways read topics: checks before anything starts, and the offsets to begin at."""
+"""Checks topics for real-time mode, where gateways read them, and finds the offsets at which reading begins."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -23,12 +23,12 @@ from wallaroo_runtime.topology.secret import resolved
 def kafka_starts(
     topology: Topology, known: Mapping[str, str], reset: str = "", *, to_ends: bool = False
 ) -> dict[str, TopicStart]:
-    """Return the start of each Kafka source, by path; a gateway that knows offsets already uses its own.
+    """Return the start of each Kafka source, by path; a gateway whose journal has offsets ignores it.
 
     Args:
         known: Id of the topic that the checkpoint has read, by path of the source.
-        reset: Where reading continues if a topic was created again or records are gone: `start` or `end`; empty if that
-            ends the run.
+        reset: Where reading continues if a topic was created again or records are gone: `start` or `end`. If empty,
+            such an event ends the run.
         to_ends: Whether reading ends at the current ends of the topics.
 
     Raises:
@@ -96,9 +96,9 @@ def _ends(source: KafkaSource, partitions: Iterable[int]) -> dict[int, int]:
 
 
 def tables_left(topology: Topology) -> Iterator[Diagnostic]:
-    """Yield an R779 for each table of a group whose topic has records already; a new checkpoint has no states.
+    """Yield a warning (R779) for each table of a new checkpoint whose topic has records already.
 
-    Goka would read its states from that topic. Here it is output: the first values of a group replace its records.
+    Goka would read states from that topic. Here the topic is output: the first values of a group replace the records.
 
     Raises:
         RunError: R672 if no broker answers.

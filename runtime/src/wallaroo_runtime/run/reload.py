@@ -1,4 +1,4 @@
-"""`wallaroo run --watch`: a run whose program is loaded again when its files change, while Spark goes on."""
+"""`wallaroo run --watch`: loads the program again when its files change, while Spark goes on."""
 
 import socket
 import threading
@@ -25,9 +25,9 @@ WAIT = "waiting for a change of the program"
 def execute_watched(options: RunOptions, reporter: Reporter) -> int:
     """Run an application until it is stopped by a signal, or idle; each change of its files starts it again.
 
-    If a changed program cannot be loaded, or its checkpoint refuses it, that is reported, and the former program goes
-    on. A later failure, e.g. workers that do not start, is reported, too, and the next change is another try. `--fresh`
-    concerns only the first start that opens the checkpoint.
+    If a changed program cannot be loaded, or does not fit the checkpoint, that is reported, and the former program goes
+    on. If the changed program fails later, e.g. because workers do not start, that is reported, and the run waits for
+    the next change. `--fresh` only affects the first start that opens the checkpoint.
 
     Returns:
         The exit code: 0, or that of a signal that came before any program was initialized.
@@ -53,7 +53,7 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> int:
 
 
 def _run_once(options: RunOptions, reporter: Reporter, program: "WatchedProgram", ending: RunEnd) -> bool:
-    """Run the program as it is now; return whether a changed program must run next."""
+    """Run the current program; return whether a changed program must run next."""
     stopped = ending.stopped
     application, program.loaded, stopped.is_started = program.loaded, None, False
     try:
@@ -65,7 +65,7 @@ def _run_once(options: RunOptions, reporter: Reporter, program: "WatchedProgram"
         if program.loaded is None:
             reporter.event(WAITING, WAIT, error.diagnostics)
             return program.wait(stopped)
-        for finding in error.diagnostics:  # of the former program; its changed version is loaded already
+        for finding in error.diagnostics:  # the former program failed, but its changed version is loaded already
             reporter.warn(finding)
         return True
     program.was_ready = True
@@ -73,7 +73,7 @@ def _run_once(options: RunOptions, reporter: Reporter, program: "WatchedProgram"
 
 
 class Loading(threading.Thread):
-    """Loads a program, in a thread of its own, which can be ended.
+    """Loads a program in a thread; the load can be ended.
 
     Attributes:
         application: The loaded application.
@@ -97,13 +97,13 @@ class Loading(threading.Thread):
             self.error = error  # the thread of the run raises or reports it
 
     def end(self) -> None:
-        """End the load wherever it is; its result is not needed."""
+        """End the load at once, because its result is not needed."""
         self._children.end()
         self.join()
 
 
 class WatchedProgram:
-    """The program of a run, which is loaded again when its files change.
+    """Watches the files of a run's program, and loads the program again when they change.
 
     Args:
         options: Options of the run, which name the program.
@@ -127,7 +127,7 @@ class WatchedProgram:
         self.was_opened = True
 
     def has_changed(self) -> bool:
-        """Return whether a changed program is loaded and can be run; if it cannot, the user is notified.
+        """Return whether a changed program is loaded and can run; the user is notified of a program that cannot.
 
         A load may take long, e.g. for a build in Go; the run goes on meanwhile.
         """
@@ -167,14 +167,14 @@ class WatchedProgram:
         self._loading = None
 
     def cannot_help(self, error: RunError) -> bool:
-        """Return whether no change of the program can mend an error, e.g. because Spark has ended."""
+        """Return whether no change of the program can fix an error, e.g. because Spark has ended."""
         if any(finding.kind is Kind.ENDED for finding in error.diagnostics):
             return True
         return not self.was_ready and error.exit_code not in (TOPOLOGY, WORKER)
 
     def wait(self, stopped: RunStop) -> bool:
         """Wait for a changed program that can be run; returns False if a signal came first."""
-        stopped.is_started = True  # a signal need not interrupt anything
+        stopped.is_started = True  # from now on signals only set the flag
         while not stopped.wait(LOOK_S):
             try:
                 if self._has_loaded():
@@ -201,7 +201,7 @@ def _runnable(loading: Loading) -> Application:
 
 
 def _with_lasting_page(options: RunOptions) -> RunOptions:
-    """Return the options with a port and a token of the monitor that stay the same after each start."""
+    """Return the options with a fixed port and token of the monitor, so that its page survives each start."""
     place = parse_address(options.monitor)
     if place is None:
         return options

@@ -1,4 +1,4 @@
-"""One run of an application, from its name to its end."""
+"""Runs an application: from the load of the program to the end of all parts."""
 
 import os
 import time
@@ -55,13 +55,13 @@ PROGRESS_S, SIGNALS_S = 1.0, 1.0
 
 
 def execute(options: RunOptions, reporter: Reporter) -> int:
-    """Run an application until it is stopped by a signal, idle, or complete.
+    """Run an application until a signal stops it, or it is idle or complete.
 
     Returns:
         The exit code: 0, or that of a signal that came before the application was initialized.
 
     Raises:
-        RunError: The run cannot start, or has failed; everything that was started has ended.
+        RunError: The run cannot start, or has failed. All parts of the run have ended.
     """
     with stop_signals() as stopped:
         try:
@@ -75,11 +75,11 @@ def execute(options: RunOptions, reporter: Reporter) -> int:
 
 
 class RunEnd(NamedTuple):
-    """The end of a run, and the parts that end with it.
+    """The ways in which a run can end, and the life of Spark.
 
     Attributes:
         stopped: The flag that signals set.
-        ends: Ways to end in addition to those of the options.
+        ends: Conditions that end the run in addition to those of the options.
         spark: Ends Spark, which outlives the run; None if Spark ends with the run.
         opened: Called after the checkpoint was opened; with `--fresh` it was cleared before.
     """
@@ -91,13 +91,13 @@ class RunEnd(NamedTuple):
 
 
 def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, application: Application | None = None) -> None:
-    """Run an application until `ending` says so, or it is idle or complete.
+    """Run an application until a condition of `ending` or of the options ends the run.
 
     Args:
         application: The application that `options` name, if it is loaded already.
 
     Raises:
-        RunError: The run cannot start, or has failed; everything that it has started has ended, except Spark.
+        RunError: The run cannot start, or has failed. All parts of the run have ended, except Spark if `ending` has it.
     """
     app = options.app
     application = application or load(app, reporter)
@@ -145,7 +145,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
 
 
 def load(app: AppOptions, reporter: Reporter) -> Application:
-    """Return the application that the options name; the user is notified of each program that is read or built.
+    """Load the application that the options name; the user is notified of each program that is read or built.
 
     Raises:
         RunError: As `load_application`.
@@ -157,7 +157,7 @@ def load(app: AppOptions, reporter: Reporter) -> Application:
 def _directory_of(
     options: RunOptions, topology: Topology, held: HeldDirectory, reporter: Reporter, stopped: RunStop
 ) -> Directory:
-    """Return the directory with the record of the application; starts Spark if only Spark can reach it."""
+    """Return the directory of the checkpoint; starts Spark if only Spark can reach the directory."""
     location = options.checkpoint.location
     if not location:
         return LocalDirectory(held.path)
@@ -183,7 +183,7 @@ def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
     needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ and mode.reads_kafka
     user_jars = spark.settings.get(JARS, "")
     jars = jar_settings(connector_jars(user_jars)) if needs_jars else {}
-    if options.runs_code_here and jars.pop(JARS, "") and user_jars:  # the executor is the driver, and would copy them
+    if options.runs_code_here and jars.pop(JARS, "") and user_jars:  # the driver is the executor, and would copy them
         jars[JARS] = user_jars
     chosen = dict(spark.settings)
     if needs_jars or SUBMITTED in os.environ:
@@ -194,7 +194,7 @@ def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
 def _session(
     options: RunOptions, topology: Topology, partitions: int, logs: Path, java: VirtualMachine | None = None
 ) -> Any:
-    """Start Spark if it does not run, and return its session; our signal handlers stay."""
+    """Start Spark if it does not run, and return its session; keeps the signal handlers."""
     from wallaroo_runtime.spark.session import create_session
 
     with kept_signals():
@@ -209,7 +209,7 @@ def _session(
 
 
 class Started(NamedTuple):
-    """The parts of a run that is ready."""
+    """The started parts of a run."""
 
     reporter: Reporter
     flow: Flow
@@ -278,7 +278,7 @@ def _run(
             gateway.stop()
         query.stop()
         flow.show_output(reporter.output, whole=False)
-        peers.egress.stop()  # it delivers waiting output for some seconds; the next run delivers the rest
+        peers.egress.stop()  # the egress delivers waiting output for some seconds; the next run delivers the rest
         for finding in flow.new_findings():
             reporter.warn(finding)
         last = flow.snapshot(STOPPED)
@@ -363,7 +363,7 @@ def _start(
     if peers.waits_for_worker:
         peers.serve_sources(query.targets if options.runs_code_here else start_beside(options, application, stack))
     letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
-    checkpoint.record_topics(topic_ids)  # only now, after gateways have reset their topics
+    checkpoint.record_topics(topic_ids)  # not before gateways have reset their topics
     topics = watch_topics(stack, topology, topic_ids, session if mode.reads_kafka else None)
     flow = Flow(peers, query, reporter.note, letters, output, topics)
     flow.check()

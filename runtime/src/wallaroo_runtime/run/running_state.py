@@ -1,4 +1,4 @@
-"""The states of a run that is under way, read by its own Spark and shown by its own workers."""
+"""The states of an active run, which the run's Spark reads and its workers show."""
 
 from collections.abc import Mapping
 from typing import Any

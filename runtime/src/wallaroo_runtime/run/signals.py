@@ -1,4 +1,4 @@
-"""The effect of SIGINT, SIGTERM and SIGHUP on a run: while it starts they interrupt it, later they set a flag."""
+"""Handles SIGINT, SIGTERM and SIGHUP: while a run starts, they interrupt the start. Later they set a flag."""
 
 import signal
 import threading
@@ -19,11 +19,11 @@ class Interrupted(KeyboardInterrupt):
 
 
 class RunStop(Stop):
-    """The flag of a run.
+    """The flag that signals set to stop a run.
 
     Attributes:
-        is_started: Whether signals only set the flag. Before that they interrupt the start, since its steps may take
-            seconds and need no orderly end.
+        is_started: Whether the start is over, so that signals only set the flag. During the start they interrupt, since
+            steps of the start may take seconds and need no orderly end.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class RunStop(Stop):
         self._raised = Raised(Interrupted)
 
     def take(self, number: int, frame: FrameType | None = None) -> None:
-        """Handle a signal: the first one interrupts the start; a later one does so if Python has dropped the exception.
+        """Handle a signal: interrupt the start, but only once, unless Python has dropped that exception.
 
         A second SIGINT interrupts any work.
 
@@ -49,7 +49,7 @@ class RunStop(Stop):
             raise KeyboardInterrupt
 
     def check(self) -> None:
-        """Interrupt the start if a signal came and its interrupt was lost; called before each step that changes data.
+        """Interrupt the start if a signal came but its exception was lost; called before each step that changes data.
 
         Raises:
             KeyboardInterrupt: A signal came.
@@ -58,7 +58,7 @@ class RunStop(Stop):
             self._raised.throw()
 
     def begin(self) -> None:
-        """Let signals only set the flag from now on: the start is over.
+        """Note that the start is over, so that signals only set the flag.
 
         Raises:
             KeyboardInterrupt: A signal came before.
@@ -69,13 +69,13 @@ class RunStop(Stop):
     @property
     def exit_code(self) -> int:
         """Exit code of a start that a signal has ended, as in shells: 130 after SIGINT, 143 after SIGTERM."""
-        # PySpark has a handler of its own for SIGINT while it starts (`kept_signals`); that raises KeyboardInterrupt.
+        # PySpark's own handler for SIGINT during its start (`kept_signals`) raises KeyboardInterrupt without a number.
         return SIGNALLED + (self._number or signal.SIGINT)
 
     def ended_start(self, error: BaseException) -> bool:
-        """Return whether an error only means that a signal has ended the start, or a part of it; that is no failure.
+        """Return whether an error is no failure, but the consequence of a signal that has ended the start.
 
-        All processes of a terminal get the signal. Any of them may end first, and its end is then an error here.
+        All processes of a terminal get the signal. If another process ends before this one, its end is an error here.
         """
         if self.is_started or self._is_impatient:
             return False
@@ -86,7 +86,7 @@ class RunStop(Stop):
 
 @contextmanager
 def stop_signals() -> Iterator[RunStop]:
-    """Give the flag that signals set; if it was set, all signals but SIGINT are ignored until the process has ended."""
+    """Give the flag, which signals set during the block; after a signal, SIGTERM and SIGHUP stay ignored."""
     stopped = RunStop()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
@@ -102,7 +102,7 @@ def stop_signals() -> Iterator[RunStop]:
 
 @contextmanager
 def kept_signals() -> Iterator[None]:
-    """Restore our handlers after the block, because PySpark installs one for SIGINT when it starts."""
+    """Restore the signal handlers after the block, because PySpark installs a handler for SIGINT when it starts."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -116,7 +116,7 @@ def kept_signals() -> Iterator[None]:
 
 @contextmanager
 def ending_java(java: VirtualMachine | None, stopped: RunStop) -> Iterator[None]:
-    """Stop the JVM first where a start is interrupted: it holds no data yet and may be slow.
+    """Kill the JVM if the start is interrupted during the block, because it has no data yet and may end slowly.
 
     Args:
         java: JVM of a local Spark; None if there is none, or for a cluster, which must be notified of its end.
@@ -131,6 +131,6 @@ def ending_java(java: VirtualMachine | None, stopped: RunStop) -> Iterator[None]
 
 
 def end_java(java: VirtualMachine, reporter: Reporter) -> None:
-    """End Java after Spark; if it outlives the run, show that as output, because programs expect the numbers last."""
+    """End Java after Spark. If Java does not end, show that as output, because programs expect the numbers last."""
     if (directory := java.end()) is not None:
         reporter.output("java", f"goes on for a minute or two: it keeps classes in {directory} for faster starts")

@@ -16,7 +16,7 @@ class Snapshot:
     Attributes:
         state: `running` or `stopped`.
         messages_in: Messages that arrived since the checkpoint began.
-        messages_processed: Messages that finished batches have processed since the checkpoint began.
+        messages_processed: Messages that were processed in finished batches since the checkpoint began.
         messages_out: Messages that receivers have taken since the checkpoint began.
         dead_letters: Messages that user code failed on or a sink never takes, since the checkpoint began.
         batches: Micro-batches of this run.
@@ -25,7 +25,7 @@ class Snapshot:
         waiting: Messages that were emitted and that sinks have not taken yet.
         bytes_by_file: Bytes of journals that tasks have read from files in this run.
         bytes_by_grpc: Bytes of journals that tasks have read from gateways in this run.
-        run: `messages_in`, `messages_out`, `dead_letters` and `RUN_COUNTERS` of this run alone.
+        run: `messages_in`, `messages_out`, `dead_letters` and `RUN_COUNTERS`, counted since this run began.
     """
 
     state: str
@@ -43,7 +43,7 @@ class Snapshot:
 
     @property
     def is_quiet(self) -> bool:
-        """True if no messages are processed, and none wait."""
+        """True if no messages are processed or wait."""
         return not (self.rate or self.lag or self.waiting)
 
     def to_json(self) -> dict[str, Any]:
@@ -79,19 +79,19 @@ def listening(topology: Topology, addresses: Iterable[tuple[str, str]]) -> list[
 
 
 class Reporter(Protocol):
-    """Notifies the user of events; every method is called from one thread."""
+    """Notifies the user of events in a run; one thread calls all methods."""
 
     def note(self, text: str) -> None:
-        """Report something worth knowing."""
+        """Report an event that needs no action."""
 
     def output(self, worker: str, line: str) -> None:
         """Show a line that a worker has printed."""
 
     def warn(self, finding: Diagnostic) -> None:
-        """Report something wrong that does not end the run."""
+        """Report a problem that does not end the run."""
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Report work of a run that may take seconds: until it is ready, with a changed program, at its end.
+        """Report work that may take seconds: at the start of a run, for a changed program, or at the end.
 
         Args:
             state: `starting`, `trying` or `stopping`.
@@ -100,7 +100,7 @@ class Reporter(Protocol):
         """
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
-        """Report that a watched program has changed and the consequence, or that a start was broken off.
+        """Report a change of a watched program and the consequence, or a start that was interrupted.
 
         Args:
             state: `changed`, `kept`, `waiting` or `stopped`.

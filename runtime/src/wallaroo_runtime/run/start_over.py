@@ -1,4 +1,4 @@
-"""The removal by `--fresh` before a run: it removes only a checkpoint of the application itself."""
+"""Removes a checkpoint before a run with `--fresh`, if the checkpoint is of the same application."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ def start_over(held: HeldDirectory, name: str, reporter: Reporter, check: Callab
         check: Raises an error if nothing may be removed.
 
     Raises:
-        RunError: R603 if it is the checkpoint of another application; then everything stays.
+        RunError: R603 if the checkpoint is of another application; then nothing is removed.
     """
     directory = LocalDirectory(held.path)
     contents = _found(directory, name)
@@ -41,7 +41,7 @@ def start_over(held: HeldDirectory, name: str, reporter: Reporter, check: Callab
 def start_over_at(
     directory: "HadoopDirectory", name: str, reporter: Reporter, check: Callable[[], None] = lambda: None
 ) -> None:
-    """Do the same as `start_over`, with a checkpoint at a URL.
+    """Remove everything in a checkpoint at a URL, as `start_over` does in a local directory.
 
     Raises:
         RunError: As `start_over`; errors of the directory.

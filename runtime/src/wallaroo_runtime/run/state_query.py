@@ -1,4 +1,4 @@
-"""The states of an application for people: names, pages and single keys, as of the last committed micro-batch."""
+"""Answers people's questions about states: names, pages and single keys, as of the last committed micro-batch."""
 
 import base64
 import shlex
@@ -19,20 +19,20 @@ from wallaroo_runtime.storage.state_log import entries_of, grouped
 from wallaroo_runtime.worker.show import Shown
 
 SHOW_BYTES = 4 * 1024 * 1024  # limit for the states in one call of a worker
-MOST_BYTES = 16 * 1024 * 1024  # of a larger state only the size is shown
+MOST_BYTES = 16 * 1024 * 1024  # bytes of a state; of a larger state only the size is shown
 MOST_DIGITS = 20  # of a key that is a number
 HEX = "0x"
 KEY_BYTES = 8  # of a key that is a number
 
 
 class Logs(Protocol):
-    """Reads the logs of states, wherever they are."""
+    """Reads the logs of states."""
 
     def batch(self) -> int:
         """Return the last committed micro-batch; -1 if there is none."""
 
     def rows(self, stage: str, choice: StateChoice, batch: int, buckets: tuple[int, ...] = ()) -> Iterator[StateRow]:
-        """Yield the chosen states of a stage, as of a micro-batch; only of `buckets`, unless that is empty."""
+        """Yield the chosen states of a stage, as of a micro-batch, from some buckets; empty `buckets` means all."""
 
 
 class Shower(Protocol):
@@ -82,7 +82,7 @@ class StateQuery:
         return self._logs.batch()
 
     def listed(self, name: str = "") -> tuple[int, list[dict[str, Any]]]:
-        """Return the micro-batch and for each state its name, stage, worker, number of keys, and bytes.
+        """Return the last micro-batch, and for each state its name, stage, worker, number of keys, and bytes.
 
         Args:
             name: Name of one state; empty for all states.
@@ -125,7 +125,7 @@ class StateQuery:
     def page(
         self, name: str, *, prefix: str = "", after: str = "", limit: int | None = None
     ) -> tuple[int, Iterator[dict[str, Any]]]:
-        """Return the micro-batch and the states of keys: with a limit in the order of their keys, else by bucket.
+        """Return the last micro-batch, and the states of keys: with a limit in the order of keys, else by bucket.
 
         Args:
             prefix: Only keys with this prefix; see `get` for the forms of a key.
@@ -141,7 +141,7 @@ class StateQuery:
     def part(
         self, name: str, *, prefix: str = "", after: str = "", limit: int, page_bytes: int
     ) -> tuple[int, list[dict[str, Any]], str | None]:
-        """Return the micro-batch, the states of a page, and the `after` of the next page, None if it is the last page.
+        """Return the last micro-batch, the states of a page, and `after` for the next page (None for the last page).
 
         Args:
             name: Name of the state.
@@ -201,7 +201,7 @@ class StateQuery:
                 yield {**shown, "encoding": row.encoding, "base64": base64.b64encode(row.value).decode()}
 
     def _asked(self, state: StateOf, rows: Sequence[StateRow]) -> Mapping[tuple[int, bytes], Any] | None:
-        """Return a worker's readable forms of some states; None if no worker is asked, or the worker cannot do that."""
+        """Return readable forms of some states, from their worker; None if no worker is asked, or it cannot do that."""
         if self._shower is None or not rows:
             return None
         entries = entries_of({(row.port, row.key): (row.encoding, row.value) for row in rows})
@@ -247,7 +247,7 @@ def _states_of(plan: Plan) -> Iterator[StateOf]:
 
 
 def key_text(key: bytes) -> str:
-    r"""Return a key as text that means only this key in `after` of a page; after `0x` the text is hexadecimal.
+    r"""Return a text that means only this key in `after` of a page: the key itself, or `0x` and hexadecimal digits.
 
     Example:
         >>> key_text(b"AAPL"), key_text(b"\xff"), key_text(b"0xff")
@@ -257,7 +257,7 @@ def key_text(key: bytes) -> str:
 
 
 def keys_of(text: str) -> list[bytes]:
-    r"""Return the keys that a text may mean: itself, its hexadecimal digits after `0x`, or a number's 8 bytes.
+    r"""Return the keys that a text may mean: the text itself, the bytes of its hexadecimal digits, or of its number.
 
     Example:
         >>> keys_of("7"), keys_of("0xff"), keys_of("AAPL")

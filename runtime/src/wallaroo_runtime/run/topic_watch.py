@@ -1,4 +1,4 @@
-"""Checks from time to time whether topics of a run were created again, since such topics are read without an error."""
+"""Checks from time to time whether topics of a run were created again; readers get no error from such topics."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +17,7 @@ END_S = 5.0
 
 
 class TopicWatch:
-    """A thread that asks brokers for the ids of topics.
+    """A thread that compares the current ids of topics with those at the start.
 
     Args:
         sources: The sources that are read.
@@ -55,7 +55,7 @@ class TopicWatch:
             raise self._error
 
     def close(self) -> None:
-        """End the thread, without waiting long if it waits for an answer of a broker."""
+        """End the thread, without waiting long for an answer of a broker."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(END_S)
@@ -80,7 +80,7 @@ class TopicWatch:
 
 
 def watch_topics(stack: ExitStack, topology: Topology, ids: Mapping[str, str], session: Any) -> TopicWatch:
-    """Start the watch over all topics that are read; `stack` ends it. Without a session the gateway reads them."""
+    """Watch the topics of all sources until `stack` ends; `session` is None if the gateway reads the topics."""
     ask: Callable[[KafkaSource], str] = topic_id
     if session is not None:
         from wallaroo_runtime.spark.source.kafka import topic_id as topic_id_of  # late: it imports pyspark

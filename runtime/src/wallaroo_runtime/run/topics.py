@@ -23,8 +23,8 @@ def create_topics(topology: Topology, note: Callable[[str], None]) -> None:
         note: Gets a line for each topic that was created.
 
     Raises:
-        RunError: R672 if no broker answers; R673 if a topic must be like a topic that is missing; R727 if Kafka refuses
-            a topic; R728 if the client is not installed.
+        RunError: R672 if no broker answers; R673 if a topic must be created like another topic that is missing; R727 if
+            Kafka refuses a topic; R728 if the client is not installed.
     """
     groups: dict[tuple[str, ...], Wanted] = {}
     for part in (*topology.sinks(), *topology.sources()):
@@ -36,21 +36,21 @@ def create_topics(topology: Topology, note: Callable[[str], None]) -> None:
 
 
 def check_sinks(topology: Topology) -> None:
-    """Refuse sinks whose topics are not there, and are not created when they are written.
+    """Refuse sinks whose topics do not exist and are not created by the first write.
 
     Raises:
-        RunError: R672, no broker answers; R673; R728, the client is not installed.
+        RunError: R672 if no broker answers; R673 if a topic is missing; R728 if the client is not installed.
     """
     for sink in topology.kafka_sinks():
         check_written(Cluster(sink.brokers, connection_settings(resolved(sink.options)), place_of(sink)), sink.topic)
 
 
 def check_topics(session: Any, topology: Topology, checkpoint: Checkpoint, reset: str, warn: Warn) -> dict[str, str]:
-    """Refuse topics that Spark cannot read on, and return their ids by the paths of their sources.
+    """Refuse topics that Spark cannot continue to read, and return the ids of topics by path of the source.
 
     Args:
-        reset: `start` to go on if records are gone or a topic was created again, which `warn` gets; empty if that ends
-            the run.
+        reset: `start` to warn and continue if records are gone or a topic was created again; empty if that ends the
+            run.
 
     Raises:
         RunError: As `check_kafka`.
@@ -63,7 +63,7 @@ def check_topics(session: Any, topology: Topology, checkpoint: Checkpoint, reset
 
 
 def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:
-    """Create topics of one cluster, each after the topic that it must be like; yield names and partition numbers."""
+    """Create topics of one cluster, and yield the name and number of partitions of each created topic."""
     clusters = {name: _cluster(part) for name, (part, _) in wanted.items()}
     left = list(wanted)
     while left:

@@ -14,15 +14,15 @@ LOOK_S = 5.0
 
 
 class IdleEndings:
-    """Checks from time to time whether workers have other processes than before."""
+    """Compares the processes of workers with those at the last check, to find processes that have ended."""
 
     def __init__(self) -> None:
         self._looked_at = 0.0
         self._seen: dict[str, tuple[int, int]] = {}  # generation and process
-        self._found: dict[int, str] = {}  # reported at the next look, if no task has reported it
+        self._found: dict[int, str] = {}  # reported by the next call of `look`, if no task has reported them
 
     def look(self, targets: Mapping[str, str], reported: Iterable[str]) -> Iterator[str]:
-        """Yield a text for each worker process that has ended.
+        """Yield a text for each worker process that has ended and that no task has reported.
 
         Args:
             targets: gRPC targets of the workers, by name.
@@ -37,7 +37,7 @@ class IdleEndings:
         self._found = {}
         for name, target in targets.items():
             if target.startswith(UNIX):
-                with contextlib.suppress(OSError, KeyError, ValueError):  # the supervisor is gone, which others notice
+                with contextlib.suppress(OSError, KeyError, ValueError):  # others notice that the supervisor is gone
                     self._ask(name, Path(target.removeprefix(UNIX)).parent)
 
     def _ask(self, name: str, directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""The output of a run's workers on this machine: followed in their logs and shown on the console."""
+"""Follows the logs of a run's workers on this machine, whose output the console shows."""
 
 import os
 from collections.abc import Iterator
@@ -24,10 +24,10 @@ class WorkerOutput:
         return sorted(self._folder.glob("worker-*.log"))
 
     def lines(self, *, whole: bool = True) -> Iterator[tuple[str, str]]:
-        """Yield the output since the last call, as the worker's name and a line.
+        """Yield the lines since the last call, each with the name of its worker.
 
         Args:
-            whole: Whether to leave a line without its end for the next call.
+            whole: Whether to leave an incomplete line for the next call.
         """
         for path in self._logs():
             name = path.stem.removeprefix("worker-").rpartition("-")[0]
