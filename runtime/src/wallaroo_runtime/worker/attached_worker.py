@@ -1,7 +1,8 @@
-"""A process in place of a worker that somebody else started: `wallaroo run --attach`.
+"""The process that stands for a worker that was not started by the runtime: `wallaroo run --attach`.
 
 Run as `python -m wallaroo_runtime.worker.attached_worker NAME SOCKET` by a supervisor, in the directory of the worker.
-It puts the socket where tasks look for the worker, and ends with the process that listens there.
+It links the socket into the directory where tasks look for the worker, and ends with the process that listens on the
+socket.
 """
 
 import json
@@ -33,7 +34,7 @@ def listener_of(path: Path) -> int:
 
 
 def main(arguments: Sequence[str], directory: Path) -> int:
-    """Stand in for the worker until its process ends; returns an exit status.
+    """Stand for the worker until its process ends; returns an exit status.
 
     Args:
         arguments: Name of the worker, and path of its socket.

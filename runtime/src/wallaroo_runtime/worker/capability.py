@@ -44,7 +44,7 @@ def needed(stage: pb.Stage) -> set[str]:
 
 
 def lacking(names: str, what: str) -> str:
-    """Return the text for W416: the capabilities that a worker lacks, and their use."""
+    """Return the text for W416, with the capabilities that a worker lacks and the part that needs them."""
     return f"lacks the capability {names}, which {what} needs"
 
 

@@ -1,4 +1,4 @@
-"""A started process of a worker, as its supervisor sees it."""
+"""A process of a worker that its supervisor has started."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ SAID_BYTES = 200
 
 
 class WorkerProcess:
-    """One started process of the worker, from its start to the reaping."""
+    """One process of the worker, from its start until it is reaped."""
 
     def __init__(self, spec: WorkerSpec, directory: Path, log: RotatingLog) -> None:
         self._loop = asyncio.get_running_loop()
@@ -59,7 +59,7 @@ class WorkerProcess:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         status = self._process.wait()
-        self.signal(signal.SIGKILL)  # to other processes of its group
+        self.signal(signal.SIGKILL)  # ends other processes of the worker's group
         self.status, self.at_work = look_back(self._directory, self.pid, status)
         self._loop.remove_reader(self._pipe)
         with contextlib.suppress(BlockingIOError):
@@ -74,7 +74,7 @@ class WorkerProcess:
             os.killpg(self.pid, number)
 
     async def stop(self, grace: float) -> None:
-        """End the process: politely, and after `grace` seconds by force."""
+        """End the process: by SIGTERM, and after `grace` seconds by SIGKILL."""
         self.signal(signal.SIGTERM)
         await asyncio.wait({self.ended}, timeout=grace)
         self.signal(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The way to workers: a plain client, whose calls run one by one; a call whose worker ends is repeated."""
+"""Calls workers, one call at a time per stream, and finds a worker again after it has ended."""
 
 import contextlib
 import os
@@ -29,10 +29,10 @@ Method = Callable[[Any], Callable[[Iterator[Any]], Iterator[Any]]]
 
 
 class Broken(Exception):
-    """The stream ended before its time; its calls that were not answered are to be made again.
+    """The worker ended, so that the caller must repeat the unanswered calls of the stream.
 
     Attributes:
-        skips: The message that ended or stalled the worker, where it is known: the call leaves it out.
+        skips: The message that ended or stalled the worker, which the repeated call must leave out; None if not known.
     """
 
     def __init__(self, skip: pb.Skip | None = None) -> None:
@@ -118,7 +118,7 @@ class CallClient(ABC):
             raise remote_error(self.spec.name, failure)
 
     def broke_rules(self, reason: str) -> RunError:
-        """Return the error of a worker that does not follow the protocol."""
+        """Return the error for a worker that breaks the protocol."""
         return RunError.of("W410", WORKER, worker=self.spec.name, reason=reason)
 
     @abstractmethod
@@ -127,13 +127,13 @@ class CallClient(ABC):
 
 
 class WorkerClient(CallClient):
-    """Finds the worker of a spec, which is another process, and finds it again after a restart."""
+    """Opens streams to the worker for a spec, and connects again after the worker has restarted."""
 
     def __init__(self, spec: WorkerSpec) -> None:
         super().__init__(spec)
         self._endpoints: Endpoints | None = None
         self._broken = 0
-        self.suspect = NOBODY  # stage and ordinal of the message in flight when a signal ended the worker
+        self.suspect = NOBODY  # stage and ordinal of the message in flight at the last end of the worker
 
     def endpoints(self) -> Endpoints:
         """Return the worker's endpoints; connects first if needed.
@@ -141,7 +141,7 @@ class WorkerClient(CallClient):
         Raises:
             RunError: The worker cannot be started or used.
         """
-        # Without this, gRPC would connect to the next process at the same socket without a handshake.
+        # Otherwise gRPC would connect to the next process at the same socket without a handshake.
         if self._endpoints is None or not self._endpoints.connection.is_alive():
             self.close()
             self._endpoints = connect_worker(self.spec)
@@ -189,7 +189,7 @@ class WorkerClient(CallClient):
 
 
 class WorkerStream(CallStream):
-    """A call of a worker process, which is killed if a message takes longer than the deadline.
+    """A stream to a worker process, which kills the worker if a message takes longer than the deadline.
 
     Attributes:
         flight: The file in which the worker notes the message in flight (SPECIFICATION.md, section 4); each change of
@@ -242,10 +242,10 @@ class WorkerStream(CallStream):
             self._turns += 1
 
     def _stalled(self) -> pb.Skip:
-        """End the worker; returns the message that takes too long.
+        """Kill the worker, and return the message that takes too long.
 
         Raises:
-            RunError: W411, none is in flight.
+            RunError: W411 if no message is in flight.
         """
         seconds, message = f"{self._worker.spec.deadline_ms / 1000:g}", parse(self.flight.read_bytes()[:32]).message
         is_known = 0 < message < OUTSIDE
@@ -256,7 +256,7 @@ class WorkerStream(CallStream):
         return pb.Skip(ordinal=message - 1, code="C509", reason=f"no answer within {seconds} s")
 
     def _ended(self) -> pb.Skip | None:
-        """Return the message that ended the worker; a signal from outside must have met it twice."""
+        """Return the message that ended the worker, if it is certain: a fault, or two signals from outside."""
         ending = ending_of(self._endpoints.connection)
         _, ordinal = ending.at_work.get(self.flight.name, (0, -1)) if ending else (0, -1)
         before, self._worker.suspect = self._worker.suspect, (self._stage, ordinal)
@@ -267,7 +267,7 @@ class WorkerStream(CallStream):
         return pb.Skip(ordinal=ordinal, code="C508", reason=reason) if is_certain else None
 
     def _watch(self) -> None:
-        """Cancel the call if a thread waits for a reply and nothing changes for as long as a message may take."""
+        """Cancel the call if a thread waits for a reply and there was no progress within the deadline."""
         noted = (0, b"")
         while not self._is_over.wait(self._worker.spec.deadline_ms / 1000):
             seen = (self._turns, self.flight.read_bytes() if self.flight.exists() else b"")
@@ -278,7 +278,7 @@ class WorkerStream(CallStream):
             noted = seen
 
     def finish(self) -> None:
-        """Close this side and wait for the other."""
+        """Send the end of the requests, and wait for the end of the call."""
         self._requests.put(None)
         with contextlib.suppress(grpc.RpcError):  # all calls are answered, so an error at the end does not matter
             super().finish()

@@ -1,12 +1,12 @@
-"""Decides when the log of a bucket is compacted: the next call then returns the whole state instead of changes."""
+"""Decides when to compact the log of a bucket: then the next call returns the whole state instead of changes."""
 
-LARGE_LOG_BYTES = 256 * 1024 * 1024  # limit for changes, however large the state is: a log is one value of RocksDB
-SMALL_LOG_BYTES = 256 * 1024  # changes up to here are not worth a snapshot, however small the state is
+LARGE_LOG_BYTES = 256 * 1024 * 1024  # limit for changes, since a log is one value of RocksDB
+SMALL_LOG_BYTES = 256 * 1024  # changes up to this size are not worth a snapshot
 GOLDEN_RATIO = 0.6180339887498949
 
 
 def compaction_ratio(bucket: int) -> float:
-    """Return the ratio of a bucket's changes to its snapshot at which it is compacted: 1 to 2.
+    """Return the ratio of changes to snapshot at which the log of a bucket is compacted: 1 to 2, by bucket.
 
     Buckets grow at the same rate. With one ratio for all, one micro-batch would write all states of an application.
     """
@@ -20,7 +20,7 @@ def is_due(bucket: int, snapshot_bytes: int, change_bytes: int, small_bytes: int
         bucket: Number of the bucket.
         snapshot_bytes: Size of the state when it was last written whole.
         change_bytes: Size of the changes since then.
-        small_bytes: Changes up to here are not worth a snapshot.
+        small_bytes: Changes up to this size are not worth a snapshot.
 
     Example:
         >>> is_due(0, snapshot_bytes=1_000_000, change_bytes=900_000), is_due(0, 1_000_000, 1_100_000)

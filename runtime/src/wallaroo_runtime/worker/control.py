@@ -14,12 +14,12 @@ def ask(directory: Path, request: Mapping[str, Any], timeout: float) -> dict[str
     """Send one request and return the reply.
 
     `{"op": "wait"}` waits until the worker serves or has failed for good. `{"op": "recover", "generation": g}` waits
-    for a process after the given one, whose streams broke. `{"op": "kill", "generation": g, "reason": text,
-    "is_excused": bool}` kills a process; an excused end does not count against the budget. `{"op": "ending",
-    "generation": g}` asks how a process ended whose streams broke. `{"op": "excuse", "count": n}` takes n ends off the
-    budget. `{"op": "retry"}` starts again after a failure. `{"op": "status"}` answers at once. `{"op": "stop"}` ends
-    all. A reply is `{"state": "ready", "generation", "pid"}`, `{"state": "failed", "diagnostics"}` or `{"state":
-    "stopped"}`. The reply to `ending` is `{"state", "ending"}`: an `Ending`, or null if the end is not known.
+    for a process after process g, whose streams broke. `{"op": "kill", "generation": g, "reason": text, "is_excused":
+    bool}` kills a process; an excused end does not count against the budget. `{"op": "ending", "generation": g}` asks
+    how a process ended whose streams broke. `{"op": "excuse", "count": n}` takes n ends off the budget. `{"op":
+    "retry"}` starts again after a failure. `{"op": "status"}` answers at once. `{"op": "stop"}` ends all. A reply is
+    `{"state": "ready", "generation", "pid"}`, `{"state": "failed", "diagnostics"}` or `{"state": "stopped"}`. The reply
+    to `ending` is `{"state", "ending"}`: an `Ending`, or null if the end is not known.
 
     Raises:
         OSError: The supervisor is gone, or gave no answer within `timeout` seconds.

@@ -19,7 +19,7 @@ LONGEST_REST = len("/wallaroo-4294967295/0123456789abcdef/0123456789abcdef012345
 
 
 def private_root() -> Path:
-    """Return the directory of this user for files of processes on this machine, whether it exists or not."""
+    """Return the directory of this user for files of processes on this machine; it need not exist."""
     usual = Path(tempfile.gettempdir())
     fits = len(os.fsencode(usual)) + LONGEST_REST < SOCKET_PATH_BYTES
     return (usual if fits else Path("/tmp")) / f"wallaroo-{os.getuid()}"
@@ -36,7 +36,7 @@ def make_private(path: Path) -> None:
 
 
 def check_existing(directory: Path) -> None:
-    """Check that a worker's directory and its parents, if they exist, are private, before a socket there is trusted.
+    """Check that a worker's directory and its parents, if they exist, are private, so that a socket there is trusted.
 
     Raises:
         RunError: W401, as `make_private`.
@@ -59,7 +59,7 @@ def _check_private(path: Path) -> None:
 
 
 def worker_directory(spec: WorkerSpec, owner: Owner) -> Path:
-    """Return the directory of this worker on this executor, whether it exists or not."""
+    """Return the directory of this worker on this executor; it need not exist."""
     identity = f"{spec.run}\0{owner.pid}\0{owner.start_time}"
     parent = private_root() / hashlib.sha256(identity.encode()).hexdigest()[:16]
     name = spec.name if re.fullmatch(r"[A-Za-z0-9_-]{1,15}", spec.name) else "worker"
@@ -67,7 +67,7 @@ def worker_directory(spec: WorkerSpec, owner: Owner) -> Path:
 
 
 def lock_path(directory: Path) -> Path:
-    """Return the file that a starter of a directory's supervisor locks; it is next to the directory."""
+    """Return the file, next to a worker's directory, whose lock is needed to start the supervisor."""
     return directory.with_name(directory.name + ".lock")
 
 
@@ -83,7 +83,7 @@ def locked(directory: Path) -> Iterator[None]:
         except FileNotFoundError:
             continue  # the last supervisor of this executor has just removed the parent
         try:
-            # A supervisor that ends removes the file. A process that waited then holds the lock of a removed file.
+            # A supervisor removes the file at its end. A process that waited then has the lock of a removed file.
             if path.exists() and path.stat().st_ino == os.fstat(descriptor).st_ino:
                 yield
                 return

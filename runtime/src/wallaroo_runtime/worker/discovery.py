@@ -1,4 +1,4 @@
-"""Finds the worker of a spec on this executor; the first task that asks starts it."""
+"""Finds the worker for a spec on this executor; the first task that needs the worker starts it."""
 
 import os
 from dataclasses import dataclass
@@ -43,15 +43,15 @@ class ServingWorker:
 
     @property
     def target(self) -> str:
-        """The gRPC target of the worker's first endpoint; it stays the same over restarts."""
+        """The gRPC target of the worker's first endpoint, which stays the same after a restart."""
         return f"unix:{self.directory / SOCKET}"
 
 
 def ensure_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool = False) -> ServingWorker:
-    """Return a worker that serves; starts its supervisor and the worker if no task has done so yet.
+    """Return a worker that serves. The first call on an executor starts the worker and its supervisor.
 
     Args:
-        owner: The process with which the worker ends; by default the executor's JVM.
+        owner: Process whose end is also the end of the worker; by default the executor's JVM.
         retry: Whether to start a worker again that has failed for good, as a new run does.
 
     Raises:
@@ -62,7 +62,7 @@ def ensure_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool =
 
 
 def recover_worker(connection: ServingWorker, owner: Owner | None = None) -> ServingWorker:
-    """Return the process that follows the process whose streams broke.
+    """Wait for the process that replaces a process whose streams broke, and return it.
 
     Raises:
         RunError: As `ensure_worker`.
@@ -72,13 +72,13 @@ def recover_worker(connection: ServingWorker, owner: Owner | None = None) -> Ser
 
 
 def kill_worker(connection: ServingWorker, reason: str, *, is_excused: bool) -> None:
-    """Kill exactly this process of the worker; the supervisor starts another one."""
+    """Kill this process of the worker, and no later process; the supervisor starts another process."""
     request = {"op": "kill", "generation": connection.generation, "reason": reason, "is_excused": is_excused}
     control.ask(connection.directory, request, MARGIN_SECONDS)
 
 
 def ending_of(connection: ServingWorker) -> Ending | None:
-    """Wait for the end of this process of the worker; returns how it ended, None where nobody knows."""
+    """Wait for the end of this process of the worker, and return how it ended; None if that is not known."""
     try:
         reply = control.ask(connection.directory, {"op": "ending", "generation": connection.generation}, MARGIN_SECONDS)
     except (FileNotFoundError, ConnectionError):
@@ -132,7 +132,7 @@ def _start_supervisor(spec: WorkerSpec, directory: Path, owner: Owner) -> None:
 
 
 def _is_supervised(directory: Path) -> bool:
-    """Return whether another task has started the supervisor; the socket of a killed one refuses connections."""
+    """Return whether a supervisor runs; the socket of a killed supervisor refuses connections."""
     try:
         control.ask(directory, {"op": "status"}, MARGIN_SECONDS)
     except (FileNotFoundError, ConnectionError):

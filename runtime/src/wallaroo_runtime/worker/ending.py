@@ -1,4 +1,4 @@
-"""The end of a worker process and the messages that were in flight then, as files record them.
+"""The end of a worker process, and the messages that were in flight, as files record them.
 
 SPECIFICATION.md, section 4, describes the content of the files.
 """
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from wallaroo_runtime.worker.launch import status_text
 
 ENDED = "ended.json"
-# Signals that a fault of the program itself raises. Any other signal is regarded as one from outside.
+# Signals that a fault of the program itself raises. Any other signal counts as sent from outside.
 FAULT_SIGNALS = frozenset(
     {
         signal.SIGABRT,
@@ -28,19 +28,19 @@ FAULT_SIGNALS = frozenset(
     }
 )
 PREFIX = "flight-"
-LEFT = ".left"  # suffix of a file whose stream was ended while a message was in flight
-OUTSIDE = 1 << 62  # instead of a message while states are read or written, or messages are read back
+LEFT = ".left"  # suffix of a file whose stream ended while a message was in flight
+OUTSIDE = 1 << 62  # value of `message` while states are read or written, or messages are read back
 WORDS = struct.Struct("<4Q")
 
 
 class Mark(NamedTuple):
-    """The content of the file of a stream.
+    """The content of a stream's file, in which the worker notes the message in flight.
 
     Attributes:
         call: Number of the call in the stream.
         message: 1 + ordinal of the message in flight; 0 if there is none; `OUTSIDE` if user code runs for no message.
         process: Id of the process that runs the stream; 0 if the file does not have it.
-        progress: Grows while the message in flight is a visit, since the time of a visit depends on the number of keys.
+        progress: Number that grows while the message in flight is a visit, which may take long for many keys.
     """
 
     call: int = 0
@@ -54,8 +54,8 @@ class Ending:
     """The end of one process of a worker.
 
     Attributes:
-        status: Exit status, or minus a signal's number; of the first process that ended, if there are several.
-        killed_for: Why the supervisor killed the process; empty if it did not.
+        status: Exit status, or minus a signal's number. If the worker has several processes: of the first that ended.
+        killed_for: Reason for which the supervisor killed the process; empty if the supervisor did not kill it.
         at_work: The messages in flight in that process, by name of their stream's file.
         is_excused: Whether the cause is known and handled, so that the end does not count against the budget.
         memory: Signs of a lack of memory, in words.
@@ -96,12 +96,12 @@ class Ending:
 
 
 def is_own(status: int) -> bool:
-    """Return whether a process ended by itself."""
+    """Return whether a process ended by itself, and not by a signal from outside."""
     return status >= 0 or -status in FAULT_SIGNALS
 
 
 def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str, tuple[int, int]]]:
-    """Return status and messages in flight of the process that was the first to end.
+    """Return the status and the messages in flight of the worker's process that ended first.
 
     Args:
         directory: Directory of the worker.
@@ -112,7 +112,7 @@ def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str
         note = json.loads(path.read_bytes())
         process, status = int(note["process_id"]), int(note["status"])
     except FileNotFoundError:
-        pass  # it was this process
+        pass  # `process` ended first
     except (ValueError, KeyError, TypeError):
         path.unlink()
         return status, {}
@@ -121,9 +121,9 @@ def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str
 
 
 def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
-    """Return index and ordinal of the messages in flight in a process, by the name of their stream's file.
+    """Return the messages in flight in a process, as number of the call and ordinal, by name of their stream's file.
 
-    Files are removed if their client has ended the stream, or was killed.
+    The call removes files whose client has ended the stream, or was killed.
     """
     messages = {}
     for name, mark in marks(directory):
@@ -136,9 +136,9 @@ def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
 
 
 def marks(directory: Path) -> Iterator[tuple[str, Mark]]:
-    """Yield the content of each file of a worker's directory, with its name."""
+    """Yield name and content of each stream's file in the directory of a worker."""
     for path in sorted(directory.glob(PREFIX + "*")):
-        with contextlib.suppress(FileNotFoundError):  # its stream has just ended
+        with contextlib.suppress(FileNotFoundError):  # the stream has just ended
             yield path.name, parse(path.read_bytes()[: WORDS.size])
 
 

@@ -29,7 +29,7 @@ OPTIONS = (
 
 
 def remote_error(worker: str, failure: pb.Failure) -> RunError:
-    """Return the error that a worker reported, with its traceback; a code that a later release adds stays as it is."""
+    """Return the error that a worker reported, with its traceback; a code that this release does not know stays."""
     if not _CODE.fullmatch(failure.code):
         return RunError.of("W410", WORKER, worker=worker, reason=f"unknown code {failure.code!r}: {failure.message}")
     known = catalogue().get(failure.code, {"fix": "{}"})["fix"]
@@ -49,7 +49,7 @@ class Endpoints:
     stubs: list[WorkerStub] = field(default_factory=list)
 
     def stub(self, number: int) -> WorkerStub:
-        """Return the endpoint that serves a partition or bucket."""
+        """Return the stub of the endpoint that serves a partition or bucket."""
         return self.stubs[number % len(self.stubs)]
 
     def close(self) -> None:
@@ -62,14 +62,15 @@ def connect_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool 
     """Start a worker, unless it runs, and shake hands with it.
 
     Args:
-        owner: The process with which the worker ends; by default the Java virtual machine above this process.
+        owner: Process whose end is also the end of the worker; by default the Java virtual machine that started this
+            process.
         retry: Whether to start a worker again that has failed for good, as a new run does.
 
     Raises:
         RunError: The worker cannot be started or used.
     """
     connection = ensure_worker(spec, owner, retry=retry)
-    while True:  # until its supervisor reports that it has ended too often
+    while True:  # until its supervisor reports that the worker has ended too often
         try:
             return connect(connection)
         except grpc.RpcError:
@@ -81,7 +82,7 @@ def connect(connection: ServingWorker) -> Endpoints:
 
     Raises:
         RunError: W416 or W403 if the worker does not fit; the error with which the worker refuses.
-        grpc.RpcError: The worker went away.
+        grpc.RpcError: The worker has ended.
     """
     first = grpc.insecure_channel(connection.target, options=OPTIONS)
     endpoints = Endpoints(connection, pb.InitReply(), [first], [WorkerStub(first)])
@@ -92,7 +93,7 @@ def connect(connection: ServingWorker) -> Endpoints:
             if not target.startswith("unix:"):
                 reason = f"endpoint {target!r} is not a Unix domain socket"
                 raise RunError.of("W410", WORKER, worker=connection.spec.name, reason=reason)
-        # The first channel is often one of these, too. One more connection costs little and keeps the order.
+        # The first channel is often among these, too. One more connection costs little and keeps the order.
         endpoints.channels = [grpc.insecure_channel(target, options=OPTIONS) for target in targets]
         endpoints.stubs = [WorkerStub(channel) for channel in endpoints.channels]
         for stub in endpoints.stubs:

@@ -6,9 +6,9 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, IdempotentCalls
 
-PRIVATE = 16  # encodings from here on are the worker's own
+PRIVATE = 16  # the worker chooses the meaning of encodings from this number on
 
-# Messages, their encoding, whether the generator has ended, and why it cannot go on (empty if it can).
+# Messages, their encoding, whether the generator has ended, and the reason why it cannot go on (empty if it can).
 Made = tuple[list[bytes], int, bool, str]
 
 
@@ -27,14 +27,14 @@ def request_of(
 
 
 def made_of(reply: pb.GenerateReply) -> Made:
-    """Return the messages of an answer."""
+    """Return the content of a worker's reply."""
     failure = reply.failure
     reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""
     return list(reply.values), reply.encoding, reply.ended, reason
 
 
 class WorkerMaker(IdempotentCalls):
-    """Asks the worker at a gRPC target, and waits while it restarts. Parameters are those of `IdempotentCalls`."""
+    """Calls the worker at a gRPC target to make messages; waits while it restarts. Parameters: `IdempotentCalls`."""
 
     def __init__(self, target: str, path: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, path, timeout, GENERATE, "a generator")
@@ -43,17 +43,18 @@ class WorkerMaker(IdempotentCalls):
         """Ask for the messages that follow `previous`.
 
         Args:
-            previous: Last message of an earlier answer that was kept; None to begin.
+            previous: Last message of an earlier answer; None to begin.
             encoding: Encoding of that message, from the same answer; 0 for the encoding that the worker writes now.
             max_count: Limit for the number of messages.
             max_bytes: The answer ends with the message that reaches this size.
 
         Returns:
-            The messages, their encoding, whether the generator has ended, and why it cannot go on (empty if it can).
+            The messages, their encoding, whether the generator has ended, and the reason why it cannot go on (empty if
+            it can).
 
         Raises:
-            RunError: W410 if the worker cannot be reached in time, or gives more than was asked for; W416 if it has no
-                generators.
+            RunError: W410 if the worker cannot be reached in time, or returns more messages than requested; W416 if the
+                worker has no generators.
         """
         request = request_of(self.path, previous, encoding, max_count=max_count, max_bytes=max_bytes)
         reply: pb.GenerateReply = self.ask("Generate", request, "the next messages")

@@ -32,8 +32,9 @@ def start(
 
     Args:
         spec: Spec of the worker on this machine.
-        owner: The process with which the worker ends; by default the Java virtual machine above this process.
-        releases: Whether its calls stay open, and release outputs before they end.
+        owner: Process whose end is also the end of the worker; by default the Java virtual machine that started this
+            process.
+        releases: Whether calls of the worker stay open, and release outputs before they end.
 
     Raises:
         RunError: The error with which the worker does not start; W416 if it lacks a capability.
@@ -49,14 +50,14 @@ def start(
 
 
 def request_of(spec: WorkerSpec, stages: Iterable[pb.Stage]) -> dict[str, Any]:
-    """Return the request to `main`."""
+    """Return the request that `main` reads."""
     texts = [base64.b64encode(stage.SerializeToString()).decode() for stage in stages]
     return {"python": sys.executable, "spec": spec.to_json(), "stages": texts}
 
 
 def main() -> None:
-    """Answer the request."""
-    for number in SIGNALS:  # Java may ignore them, and its children would inherit that
+    """Start the worker of the request on the standard input, and print the answer."""
+    for number in SIGNALS:  # Java may ignore these signals, and its children would inherit that
         signal.signal(number, signal.SIG_DFL)
     request = json.load(sys.stdin)
     stages = [pb.Stage.FromString(base64.b64decode(text)) for text in request["stages"]]

@@ -1,4 +1,4 @@
-"""Calls of a worker that change nothing in it, and are simply repeated if it dies."""
+"""Calls a worker for answers that change nothing in the worker, so that a call is repeated if the worker dies."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,14 +13,14 @@ from wallaroo_runtime.worker.capability import lacking
 from wallaroo_runtime.worker.endpoint import OPTIONS, remote_error
 
 RESTART_SECONDS = 60.0
-ATTEMPTS = 5  # a dying process may break the calls that come while its end is noticed
+ATTEMPTS = 5  # calls of a dying process may fail until the supervisor notices its end
 
 
 class IdempotentCalls:
-    """Asks a worker on behalf of a source; shakes hands before the first question.
+    """Sends requests to a worker, after a handshake at the first request.
 
     Args:
-        target: First endpoint of the worker, `unix:PATH`; it stays the same over restarts.
+        target: First endpoint of the worker, `unix:PATH`, which stays the same after a restart.
         path: Path of the source in the topology.
         timeout: Seconds to wait for an answer.
         capability: Capability that the worker must have.
@@ -62,10 +62,10 @@ class IdempotentCalls:
 
 
 def repeated(method: Callable[..., Any], request: Any, *, path: str, about: str, timeout: float) -> Any:
-    """Return a worker's answer; waits for the worker while it is being restarted.
+    """Return a worker's answer; while the worker restarts, the call waits.
 
     Args:
-        path: Path of the part of the topology that the question concerns.
+        path: Path of the topology's part that the question is about.
         about: Subject of the question, in words, for errors.
         timeout: Seconds to wait for an answer.
 

@@ -11,7 +11,7 @@ OPTION = f"--conf {SETTING}"
 
 
 def refused(python: str, error: OSError) -> Diagnostic:
-    """Return why the system did not execute an interpreter (W404), with a guess at the user's intention."""
+    """Return why the system did not execute an interpreter (W404), with a remedy for the probable cause."""
     path, reason = Path(python), error.strerror or str(error)
     first, _, options = python.partition(" ")
     inside = path / "bin" / "python"

@@ -1,4 +1,4 @@
-"""Starts the process of a worker, and explains why one did not start."""
+"""Starts the process of a worker, and explains why a worker did not start."""
 
 import contextlib
 import errno
@@ -19,7 +19,7 @@ from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER, WorkerSpec
 
 SOCKET, FAILURE = "worker.sock", "failure.json"
 MAX_FAILURE_BYTES = 4 * 1024 * 1024
-ELF_BYTES = 20  # first bytes of a program, which have its machine
+ELF_BYTES = 20  # number of bytes at the beginning of a program that have its machine
 ELF_MACHINES = {0x03: "x86", 0x28: "arm", 0x3E: "x86_64", 0xB7: "aarch64", 0xF3: "riscv64"}
 # Output of a program that ends for lack of memory.
 # The pattern does not take the whole line: a search for `.*` at the beginning takes the square of a line's length.
@@ -29,7 +29,7 @@ SPARK_VARIABLES = ("SPARK_", "PYSPARK_", "PYTHONHASHSEED", "PYTHONPATH")
 
 
 def environment(spec: WorkerSpec, directory: Path) -> dict[str, str]:
-    """Return the variables a worker is started with."""
+    """Return the environment variables of a worker."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(SPARK_VARIABLES)}
     paths = [
         path
@@ -56,7 +56,7 @@ def environment(spec: WorkerSpec, directory: Path) -> dict[str, str]:
 
 
 def launch(spec: WorkerSpec, directory: Path, output: int) -> "subprocess.Popen[bytes]":
-    """Start the worker; it gets a process group of its own and dies with the calling process.
+    """Start the worker in a process group of its own; the worker is killed if the calling process ends.
 
     Raises:
         OSError: The program cannot be executed; see `explain_refusal`.
@@ -74,7 +74,7 @@ def launch(spec: WorkerSpec, directory: Path, output: int) -> "subprocess.Popen[
 
 
 def elf_machine(head: bytes) -> str:
-    """Return the machine of a program that begins with `head`; empty if the program is not in ELF's format."""
+    """Return the processor type of a program that begins with `head`; empty if the program is not an ELF file."""
     if head[:4] != b"\x7fELF" or len(head) < ELF_BYTES:
         return ""
     (machine,) = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)
@@ -88,7 +88,7 @@ def _machine_of(path: str) -> str:
 
 
 def other_machine(path: str, machine: str) -> Diagnostic:
-    """Return the finding that a worker binary is for a machine of another kind."""
+    """Return the finding that a worker binary is for another type of processor."""
     reason = f"it is for {machine}; this machine is {platform.machine()}"
     return Diagnostic.of("W404", path=path, reason=reason, fix="build it for this machine: `wallaroo build DIR`")
 
@@ -122,8 +122,8 @@ def memory_text(status: int, printed: str, kills: int) -> str:
     """Return the signs that a process ended for lack of memory, in words; empty if there are none.
 
     Args:
-        printed: The last line that the process has printed about memory; empty if there is none.
-        kills: Number of processes that the kernel has ended for lack of memory while this one ran.
+        printed: Last line about memory that the process has printed; empty if there is no such line.
+        kills: Number of processes that the kernel has ended for lack of memory while this process ran.
 
     Example:
         >>> memory_text(2, "fatal error: runtime: out of memory", 0).partition("; ")[0]

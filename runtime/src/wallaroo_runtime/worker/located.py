@@ -1,4 +1,4 @@
-"""The form of a worker's spec on the machine where tasks run."""
+"""Adapts a worker's spec to the machine where tasks run."""
 
 import os
 from dataclasses import replace
@@ -8,11 +8,11 @@ from wallaroo_runtime.archive.archive import unpack
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 DIGITS = 16
-LOGS_OF_CLUSTER = "."  # a spec's log directory for the place in which the cluster keeps its executors' output
+LOGS_OF_CLUSTER = "."  # log directory in a spec that means the cluster's directory for output of executors
 
 
 def located(spec: WorkerSpec, root: Path) -> WorkerSpec:
-    """Return the spec for this executor; the first caller unpacks the worker's archive here.
+    """Return the spec with the paths of this executor; the first call unpacks the worker's archive here.
 
     Args:
         root: Directory in which Spark has put the files of the application.

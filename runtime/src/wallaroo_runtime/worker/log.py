@@ -1,4 +1,4 @@
-"""Keeps a worker's output: bounded on disk, bounded in rate, and dropped lines are counted."""
+"""Keeps a worker's output, with limits for its size and its rate; counts the dropped bytes."""
 
 import time
 from collections.abc import Callable
@@ -13,8 +13,8 @@ RATE_BYTES = 1024 * 1024
 class RotatingLog:
     """A log of at most two files, `path` and `path.1`.
 
-    If a program prints more than `RATE_BYTES` per second for long, the rest is dropped to save the disk, and counted
-    in the log itself and in `dropped_bytes`.
+    If a program prints more than `RATE_BYTES` per second for long, the log drops the excess. It counts the dropped
+    bytes in its text and in `dropped_bytes`.
     """
 
     def __init__(self, path: Path, file_bytes: int = FILE_BYTES, clock: Callable[[], float] = time.monotonic) -> None:
@@ -29,7 +29,7 @@ class RotatingLog:
         self.dropped_bytes = 0
 
     def write(self, data: bytes) -> None:
-        """Take a block of output."""
+        """Write a block of output, or drop a part of it."""
         self._tail = (self._tail + data)[-TAIL_BYTES:]
         now = self.clock()
         self._allowance = min(BURST_BYTES, self._allowance + (now - self._at) * RATE_BYTES)
@@ -66,7 +66,7 @@ class RotatingLog:
         return "\n".join(self._tail.decode("utf-8", "replace").splitlines()[-lines:])
 
     def clear_tail(self) -> None:
-        """Forget the output of an earlier process, so that a tail shows one process only."""
+        """Clear the tail, so that it does not show output of an earlier process."""
         self._tail = b""
 
     def close(self) -> None:

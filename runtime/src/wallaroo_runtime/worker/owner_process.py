@@ -9,13 +9,13 @@ from wallaroo_runtime.system.process import parent_of, process_start_time
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process; the start time distinguishes it from a later process with the same id."""
+    """A process. Its start time distinguishes it from a later process with the same id."""
 
     pid: int
     start_time: int
 
     def is_alive(self) -> bool:
-        """Return whether exactly this process still runs."""
+        """Return whether this process still runs."""
         return process_start_time(self.pid) == self.start_time
 
 

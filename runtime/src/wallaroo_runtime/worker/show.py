@@ -10,11 +10,11 @@ from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.endpoint import remote_error
 from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, IdempotentCalls
 
-Shown = dict[tuple[int, bytes], Any]  # by port and key
+Shown = dict[tuple[int, bytes], Any]  # readable states, by port and key
 
 
 def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
-    """Return the states in an answer.
+    """Return the states in a worker's reply.
 
     Raises:
         RunError: The error that the worker reports; W410 if the answer is no JSON.
@@ -28,7 +28,7 @@ def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
 
 
 class WorkerShower(IdempotentCalls):
-    """Asks the worker at a gRPC target. Parameters are those of `IdempotentCalls`, with the worker's name as path."""
+    """Calls the worker at a gRPC target to show states. Parameters: `IdempotentCalls`; path is the worker's name."""
 
     def __init__(self, target: str, worker: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, worker, timeout, SHOW_STATE, "showing states")
@@ -41,8 +41,8 @@ class WorkerShower(IdempotentCalls):
             entries: Entries of its log, in total no larger than a message may be.
 
         Raises:
-            RunError: W410 if the worker cannot be reached in time, or gives no JSON; W416 if it cannot show states; an
-                error that it reports, e.g. C507.
+            RunError: W410 if the worker cannot be reached in time, or its reply is no JSON; W416 if it cannot show
+                states; an error that the worker reports, e.g. C507.
         """
         request = pb.ShowStateRequest(stage=stage, entries=entries)
         return shown_of(self.path, self.ask("ShowState", request, "states"))

@@ -1,4 +1,4 @@
-"""The facts that a task needs to find its worker, or to start it."""
+"""The description by which a task finds or starts its worker."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ PYTHON_PLACEHOLDER = "{python}"
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """The facts by which one worker is started and called.
+    """The description by which one worker is started and called.
 
     Attributes:
         application: Name of the application.
@@ -28,9 +28,9 @@ class WorkerSpec:
         directory: Working directory of the worker.
         interface_hash: Hash that the worker's `Init` must answer; empty if any hash is accepted.
         deadline_ms: Time without progress in a call after which the worker counts as hung.
-        cache_bytes: Bound of the worker's state cache.
-        check_persist: Whether the worker looks for changes of state that are not persisted; slow.
-        processes: Number of processes of a language without threads; 0 for one per processor of the executor.
+        cache_bytes: Limit for the bytes in the worker's state cache.
+        check_persist: Whether the worker searches for changes of state that the program does not persist; this is slow.
+        processes: Number of processes of a worker in a language without threads; 0 for one process per processor.
         run: Name of the run (Spark's application id), so that two runs share no worker.
         log_directory: Directory of the worker's output; empty for its private directory.
         start_timeout_ms: Time within which the worker must serve.
@@ -39,8 +39,8 @@ class WorkerSpec:
         archive: Name of the worker's archive, as Spark ships it; empty if the worker is on this machine.
         archive_digest: SHA-256 of the archive in hexadecimal.
         python: Interpreter for `{python}`; empty for the interpreter of this process.
-        python_path: Directories that go before others on the worker's PYTHONPATH.
-        topics: Directory with the topics of an engine in memory; empty if the topics are Kafka's.
+        python_path: Directories at the beginning of the worker's PYTHONPATH.
+        topics: Directory with the topics of the in-memory engine; empty if Kafka has the topics.
     """
 
     application: str
@@ -88,7 +88,7 @@ class WorkerSpec:
         return cls(**{**value, **tuples})
 
     def unpacked(self, directory: Path) -> "WorkerSpec":
-        """Return the spec of this worker for an archive that was unpacked in a directory."""
+        """Return the spec with the paths of an archive that was unpacked in a directory."""
 
         def placed(text: str) -> str:
             return text.replace(ARCHIVE_PLACEHOLDER, str(directory)).replace(PLATFORM_PLACEHOLDER, this_platform())
@@ -107,7 +107,7 @@ class WorkerSpec:
         return self.python or sys.executable
 
     def program(self) -> list[str]:
-        """Return the command with the interpreter put in, which imports nothing from the worker's directory."""
+        """Return the command with the interpreter; it imports nothing from the worker's directory."""
         first, *rest = self.command
         if first != PYTHON_PLACEHOLDER:
             return [first, *rest]

@@ -8,7 +8,7 @@ from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, IdempotentC
 
 
 class WorkerSplitter(IdempotentCalls):
-    """Asks the worker at a gRPC target; waits for it while it is being restarted.
+    """Calls the worker at a gRPC target to cut bytes, and waits while the worker restarts.
 
     Other parameters are those of `IdempotentCalls`.
 
@@ -27,8 +27,8 @@ class WorkerSplitter(IdempotentCalls):
             Lengths of the whole messages at the start of `data`, and the length of the next one (0 if not known).
 
         Raises:
-            RunError: The error that the worker reports; W410 if it cannot be reached in time or its answer does not fit
-                `data`; W416 if it cannot cut.
+            RunError: The error that the worker reports; W410 if the worker cannot be reached in time or its answer does
+                not fit `data`; W416 if the worker cannot cut.
         """
         request = pb.SplitRequest(path=self.path, data=data, max_message_bytes=self.max_message_bytes)
         reply: pb.SplitReply = self.ask("SplitFrames", request, "framing")

@@ -1,10 +1,10 @@
-"""The counts of workers at the sources, steps and sinks, added up over calls and tasks."""
+"""Adds up the counts of workers at sources, steps and sinks, over calls and tasks."""
 
 from collections import Counter
 from collections.abc import Mapping
 
-StepCount = Counter[str]  # by name: `messages_in`, `messages_out`, `dead_letters`, and the step's own counters
-StepCounts = dict[str, StepCount]  # by path
+StepCount = Counter[str]  # counts by name: `messages_in`, `messages_out`, `dead_letters`, and the counters of the step
+StepCounts = dict[str, StepCount]  # counts by path of the source, step or sink
 
 
 def refusal(count: int) -> StepCount:

@@ -1,4 +1,4 @@
-"""The process that starts a worker, restarts it, keeps its output, and ends it with the executor.
+"""The supervisor of a worker: starts and restarts the worker, keeps its output, and ends it with the executor.
 
 Run as `python -m wallaroo_runtime.worker.supervisor CONFIG`, where CONFIG is a JSON file with `directory`, `spec`
 and `owner`. It imports neither Spark nor gRPC, so that it starts fast and stays small.
@@ -30,13 +30,13 @@ from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL when the application stops
-ORPHAN_GRACE_SECONDS = 1.5  # the same if the executor is gone and nobody waits for results
+ORPHAN_GRACE_SECONDS = 1.5  # the same time if the executor is gone, so that nobody waits for results
 BROKEN_SECONDS = 1.0  # time within which a process whose streams broke must end
 BACKOFF = Backoff(0.1, 2.0)
 POLL_SECONDS = 0.01
 PAST_LIMIT = 16
 
-_started: list["subprocess.Popen[bytes]"] = []  # children of this process, to be reaped by it
+_started: list["subprocess.Popen[bytes]"] = []  # supervisors that this process has started, and must reap
 
 
 class Supervisor:
@@ -55,11 +55,11 @@ class Supervisor:
         self.grace = GRACE_SECONDS
         self.endings: deque[float] = deque()
         self.past: dict[int, Ending] = {}  # endings of the latest generations
-        self.unanswered = 0  # the last process that is known to have left a call without an answer
+        self.unanswered = 0  # number of the last process that has left a call unanswered
         self.serving: set[asyncio.Task[Any]] = set()
 
     async def run(self, started: int) -> None:
-        """Serve until the executor is gone or a task asks to stop; `started` is closed once tasks can connect."""
+        """Serve until the executor is gone or a task asks to stop; closes `started` when tasks can connect."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, self.over.set)
@@ -114,7 +114,7 @@ class Supervisor:
         with contextlib.suppress(OSError):
             self.directory.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
-        with contextlib.suppress(OSError):  # the last worker of the executor succeeds
+        with contextlib.suppress(OSError):  # only the last worker of the executor can remove the parent
             lock_path(self.directory).unlink(missing_ok=True)
             self.directory.parent.rmdir()
 
@@ -132,7 +132,7 @@ class Supervisor:
                 await self._spend(served)
 
     async def _run_once(self) -> bool:
-        """Start the worker and wait for its end; returns whether it had served."""
+        """Start the worker, wait for its end, and return whether it has served."""
         for name in (launch.SOCKET, launch.FAILURE, ENDED):
             (self.directory / name).unlink(missing_ok=True)
         self.log.clear_tail()
@@ -152,7 +152,7 @@ class Supervisor:
                 await self._fail(launch.explain_start(self.spec, self.directory, reason, tail, log=log))
             return False
         await self._set({"state": "ready", "generation": self.generation, "pid": process.pid})
-        await asyncio.shield(process.ended)  # other tasks await this future, so a cancel must not reach it
+        await asyncio.shield(process.ended)  # other tasks await this future, so it must not be cancelled
         if self.state["state"] == "ready":
             await self._set({"state": "starting"})
         return True
@@ -171,7 +171,7 @@ class Supervisor:
         return not process.ended.done()
 
     async def _spend(self, served: bool) -> None:
-        """Count an end against the budget; give up when it is used up."""
+        """Count an end of the worker; give up if the worker has ended too often."""
         ending = self.process.ending() if self.process else None
         if served and ending is not None and ending.is_excused:
             return
@@ -258,9 +258,9 @@ class Supervisor:
             )
 
     def _note_unanswered(self) -> None:
-        """Record in the log, once for each process of the worker, that a task waited for it when its streams broke.
+        """Write into the log, once for each process of the worker, that the process left a call unanswered.
 
-        The log gets the last process that ended: a task may name an earlier process, which had the same socket.
+        The log names the process that ended last, because the task may name an earlier process with the same socket.
         """
         ended = self.generation - (self.state["state"] == "ready")
         if ended > self.unanswered:
@@ -289,7 +289,7 @@ class Supervisor:
 
 
 def start(directory: Path, spec: WorkerSpec, owner: Owner) -> None:
-    """Start a supervisor in a session of its own, and return when it answers requests.
+    """Start a supervisor in its own session, and return when it answers requests.
 
     Raises:
         OSError: The supervisor ended at once; its output is in `supervisor.log` in the directory.
@@ -322,7 +322,7 @@ def start(directory: Path, spec: WorkerSpec, owner: Owner) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run the supervisor that the file named by the first argument describes."""
+    """Run the supervisor; the first argument is its configuration file."""
     config = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     directory, spec = Path(config["directory"]), WorkerSpec.from_json(config["spec"])
     os.umask(0o077)

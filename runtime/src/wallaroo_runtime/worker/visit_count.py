@@ -1,4 +1,4 @@
-"""The counts of visits, added up over steps, buckets and tasks."""
+"""Adds up the counts of visits, over steps, buckets and tasks."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ class VisitCount:
         return VisitCount(self.keys + other.keys, self.failed + other.failed)
 
 
-Visits = dict[int, VisitCount]  # by the visit's id
+Visits = dict[int, VisitCount]  # counts by id of the visit
 
 
 def count_visits(into: Visits, visits: Iterable[pb.Visited]) -> None:
-    """Add the counts of a bucket call."""
+    """Add the counts in the reply of a bucket's call."""
     for visit in visits:
         into[visit.id] = into.get(visit.id, VisitCount()) + VisitCount(visit.keys, visit.failed)
 
 
 def add_visits(into: Visits, others: Mapping[int, VisitCount]) -> None:
-    """Add other counts, by id of the visit."""
+    """Add other counts of visits."""
     for number, count in others.items():
         into[number] = into.get(number, VisitCount()) + count
