@@ -1,1 +1,1 @@
-"""User programs: found, run as front-ends, built, packed."""
+"""Finds the programs of users, runs them as front-ends, builds and packs them."""

@@ -16,7 +16,7 @@ from wallaroo.emit.program import is_file, split_app
 from wallaroo_runtime.errors import USAGE, WORKER, RunError
 from wallaroo_runtime.worker.launch import ELF_BYTES, elf_machine, other_machine
 
-SHOWN = 8  # programs of a folder that an error names
+SHOWN = 8  # limit for the programs of a folder that an error names
 MAIN = "app.py"  # main file of a folder with a program in Python, as `wallaroo new` writes it
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
@@ -91,7 +91,7 @@ def find_module(name: str) -> str:
         if spec is None:
             return ""
         search = spec.submodule_search_locations
-        origin = spec.origin or ""  # a folder without __init__.py can hold modules, but is none
+        origin = spec.origin or ""  # a folder without __init__.py can hold modules, but is no module
     return origin
 
 
@@ -126,7 +126,7 @@ def _reason(app: str, path: Path) -> str:
 
 
 def _here(folder: Path) -> str:
-    """Return `; FOLDER has NAMES` with the programs of a folder; empty if it has none."""
+    """Return `; FOLDER has NAMES` with the programs of a folder; empty if the folder has no programs."""
     try:
         programs = sorted(each.name for each in folder.iterdir() if not each.name.startswith(".") and _is_program(each))
     except OSError:

@@ -1,4 +1,4 @@
-"""Turns the named application into a topology: a program is emitted, a document is read."""
+"""Loads the topology of an application: from a program's front-end, or from a document."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from wallaroo_runtime.topology.model import TcpSink, Topology
 from wallaroo_runtime.topology.override import BROKERS, override, parse_brokers, with_brokers
 from wallaroo_runtime.topology.secret import declare
 
-BROKERS_END = "_BROKERS"  # the names of all variables with brokers end so
+BROKERS_END = "_BROKERS"  # end of the names of all variables with brokers
 PORT = re.compile(r":([0-9]{1,5})(?=,|\Z)")
 
 
@@ -43,7 +43,8 @@ def load_application(
     Args:
         app: A Python file or module, a Go package directory, a worker binary, a topology file, or an archive.
         args: Arguments of the application's own command line.
-        inputs: The value of `--in`. A program reads it itself; for a document it overrides the addresses of sources.
+        inputs: The value of `--in`. A program reads this option itself; in a document it overrides addresses of
+            sources.
         outputs: The value of `--out`, with the same effect for sinks.
         tell: Called with a text before work that may take seconds.
 
@@ -65,12 +66,12 @@ def load_application(
 
 
 def _elsewhere(topology: Topology) -> Topology:
-    """Return a topology with the brokers that the environment names, if it names some."""
+    """Return a topology with the brokers that environment variables name, if there are such variables."""
     return with_brokers(topology, os.environ) if any(name.endswith(BROKERS_END) for name in os.environ) else topology
 
 
 def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diagnostic]:
-    """Return a finding (R743) for `--in` or `--out` when none of its ports is in the program's declaration.
+    """Return a finding (R743) for `--in` or `--out` if the program has declared none of the option's ports.
 
     Args:
         topology: Topology that the program has declared.
@@ -89,10 +90,10 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diag
 
 
 def check_runnable(topology: Topology) -> None:
-    """Refuse a topology that cannot be run: sinks without the port of a receiver.
+    """Refuse a topology with sinks that have no port of a receiver.
 
     Raises:
-        RunError: T211, one finding for each such sink.
+        RunError: T211, with a finding for each such sink.
     """
     findings = []
     for sink in topology.sinks():

@@ -1,4 +1,4 @@
-"""Uses workers that somebody else started, under a debugger or as part of a larger program: `--attach`."""
+"""Uses workers that run already, under a debugger or as part of a larger program: `--attach`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,12 +10,12 @@ from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
 
 STAND_IN = "wallaroo_runtime.worker.attached_worker"
-# A user takes long to look at a message in a debugger, so no call counts as hung.
+# A user may look at a message in a debugger for long, so no call counts as hung.
 DEADLINE_MS = 24 * 60 * 60 * 1000
 
 
 def attached(topology: Topology, sockets: Mapping[str, Path]) -> Topology:
-    """Return the topology with stand-in processes for workers that others have started.
+    """Return the topology with the command of `attached_worker` for each worker that runs already.
 
     Args:
         sockets: Unix sockets of such workers on this machine, by name of the worker.

@@ -1,8 +1,8 @@
-"""Builds Go programs to worker binaries: `wallaroo build`.
+"""Builds worker binaries from Go programs: `wallaroo build`.
 
-A program in the style of Wallaroo's tutorials is built as it is: the compiler reads a prepared copy of its files
-(`go build -overlay`), made by the SDK's command `overlay`. The program and the SDK are joined in a temporary
-workspace, so that the program needs no go.mod, and its directory is not touched.
+A program in the style of Wallaroo's tutorials needs no change: the SDK's command `overlay` makes a prepared copy of its
+files, which the compiler reads (`go build -overlay`). A temporary workspace has the program and the SDK, so that the
+program needs no go.mod, and its directory stays as it is.
 """
 
 import json
@@ -19,7 +19,7 @@ from wallaroo_runtime.program.go import broken, run_go
 from wallaroo_runtime.program.module import go_environment, write_workspace
 from wallaroo_runtime.program.sdk import go_command, sdk_directory
 
-NAME_CHARACTERS = 60  # limit for the directory's name in that of a binary
+NAME_CHARACTERS = 60  # limit for the part of a binary's name that is the directory's name
 
 
 def build(
@@ -98,7 +98,7 @@ def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) 
 
 
 def _workspace(go: str, version: str, directory: Path, work: Path, replace: dict[str, str]) -> Path:
-    """Write workspace and overlay file; return the overlay file."""
+    """Write the workspace and the overlay file of a build, and return the overlay file."""
     write_workspace(go, version, directory, work, replace)
     overlay = work / "overlay.json"
     overlay.write_text(json.dumps({"Replace": replace}), encoding="utf-8")

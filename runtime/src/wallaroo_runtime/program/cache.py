@@ -1,4 +1,4 @@
-"""The user's cache of worker binaries: its size is bounded, and the entries used longest ago are removed first."""
+"""The user's cache of worker binaries, with a limit for its size: the least recently used entries are removed."""
 
 import hashlib
 import os
@@ -15,10 +15,11 @@ BOUND_BYTES = 1 << 30  # some sixty binaries of 17 MB
 
 
 def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_bytes: int = BOUND_BYTES) -> Path:
-    """Return the binary that a compiler makes.
+    """Return the path of a binary in the cache, after the compiler has brought it up to date.
 
-    The go command knows best whether a binary is up to date, so each place has a file that it builds in place. The
-    returned file is a copy under the hash of its content, so that a running worker's binary is never replaced.
+    The go command knows best whether a binary is up to date. So each place has a file that go builds in place. The
+    returned file is a copy of it, named after the hash of the content, so that a running worker's binary is never
+    replaced.
 
     Args:
         place: Any text that identifies the program and the target.
@@ -30,7 +31,7 @@ def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_by
     slot = root / "slot" / hashlib.sha256(place.encode()).hexdigest()[:32]
     slot.mkdir(parents=True, exist_ok=True, mode=0o700)
     with locked(root / "lock", SHARE):
-        slot.mkdir(exist_ok=True, mode=0o700)  # once more: it may have been removed just before the lock
+        slot.mkdir(exist_ok=True, mode=0o700)  # again, because it may have been removed before the lock was taken
         with locked(slot / "lock"):
             built = slot / name
             if built.exists():
@@ -39,17 +40,17 @@ def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_by
             final = root / "binary" / hashlib.sha256(built.read_bytes()).hexdigest()[:32] / name
             final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             _put(*((final, built) if final.exists() else (built, final)), os.link)
-        now = time.time_ns()  # the kernel itself would take the time of its last tick
+        now = time.time_ns()  # more exact than the kernel, which takes the time of its last tick
         for used in (slot, final.parent):
             os.utime(used, ns=(now, now))
-    # If another build is running, it applies the bound at its end.
+    # If another build is running, that build applies the limit at its end.
     with suppress(BlockingIOError), locked(root / "lock", TRY):
         _prune(root, bound_bytes)
     return final
 
 
 def _put(source: Path, target: Path, make: Callable[[Path, Path], object]) -> None:
-    """Replace `target` by a link to a file, or by a copy of it."""
+    """Replace `target` by a link to `source`, or by a copy."""
     temporary = target.with_suffix(".part")
     temporary.unlink(missing_ok=True)
     try:
@@ -60,12 +61,12 @@ def _put(source: Path, target: Path, make: Callable[[Path, Path], object]) -> No
 
 
 def _bytes(entry: Path) -> int:
-    """Return the size of an entry; a binary with two names counts half at each."""
+    """Return the size of an entry; a file with two names counts half for each name."""
     return sum(stat.st_size // stat.st_nlink for stat in (file.stat() for file in entry.iterdir()))
 
 
 def _prune(root: Path, bound_bytes: int) -> None:
-    """Remove the entries used longest ago beyond the bound; the two newest entries are the last build's."""
+    """Remove the least recently used entries beyond the limit, but not the two newest, which the last build needs."""
     entries = sorted([*root.glob("slot/*"), *root.glob("binary/*")], key=lambda entry: -entry.stat().st_mtime_ns)
     total = sum(map(_bytes, entries[:2]))
     running: set[Path] | None = None

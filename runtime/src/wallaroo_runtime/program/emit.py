@@ -31,7 +31,7 @@ class Emitted(NamedTuple):
     """The declaration of a program.
 
     Attributes:
-        libraries: The programs whose components it uses, by the names of their workers.
+        libraries: Programs whose components the program uses, by the names of their workers.
     """
 
     document: dict[str, Any]
@@ -39,7 +39,7 @@ class Emitted(NamedTuple):
 
 
 def say_nothing(what: str) -> None:
-    """Report nothing of slow steps."""
+    """Ignore the report of a slow step."""
 
 
 def emit(
@@ -49,7 +49,7 @@ def emit(
     *,
     tell: Callable[[str], None] = say_nothing,
 ) -> dict[str, Any]:
-    """Return the document of `emit_all`."""
+    """Return the topology document of a program, as `emit_all` does."""
     return emit_all(app, args, deadline_seconds, tell=tell).document
 
 
@@ -60,10 +60,10 @@ def emit_all(
     *,
     tell: Callable[[str], None] = say_nothing,
 ) -> Emitted:
-    """Return the program's declaration; the output that the program prints goes to our stderr.
+    """Run a program's front-end, and return the program's declaration; its output goes to stderr of this process.
 
-    A Go program is built first. Programs whose components it uses are run in the same way, and their workers are added
-    to the document.
+    A Go program is built before. Programs whose components the program uses run in the same way, and their workers are
+    added to the document.
 
     Args:
         app: An application of `resolve` that is not a topology.
@@ -97,9 +97,9 @@ def join_programs(
     """Run the front-ends of other programs, and add their workers to the document of the program that names them.
 
     Args:
-        document: Document of the program that names them; it is changed.
+        document: Document of the program that names the others. The call changes it.
         programs: Targets of the programs, by the names of their workers.
-        home: Directory of the program that names them.
+        home: Directory of the program that names the others.
         args: Arguments of the application's own command line.
         deadline_seconds: Limit for the setup of one program.
         tell: As for `emit_all`.
@@ -120,7 +120,7 @@ def join_programs(
 def run_front_end(
     app: App, args: Sequence[str], deadline_seconds: float, tell: Callable[[str], None] = say_nothing
 ) -> dict[str, Any]:
-    """Return the document that one program writes in mode `emit`; its workers get the command that starts them.
+    """Return the document that one program writes in mode `emit`, with the commands that start its workers.
 
     Raises:
         RunError: As `emit`.
@@ -152,7 +152,7 @@ def own_workers(result: Any) -> list[Any]:
 
 
 def _refuse_other_wallaroo(app: App) -> None:
-    """Refuse another package `wallaroo` on the child's path, because the child would import that itself."""
+    """Refuse another package `wallaroo` on the child's path, because the child would import that package."""
     directory = os.path.dirname(app.path) if app.kind is AppKind.PYTHON_FILE else os.getcwd()
     path = os.environ.get("PYTHONPATH")
     file = other_wallaroo([directory, *(path.split(os.pathsep) if path else ())])

@@ -48,7 +48,7 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
 
 
 def _said(process: "subprocess.Popen[str]") -> tuple[str, str]:
-    """Wait until a command is done; the user is notified if that takes long."""
+    """Return the output of a command at its end; the user is notified if the command takes long."""
     try:
         return process.communicate(timeout=NOTE_SECONDS)
     except subprocess.TimeoutExpired:
@@ -57,7 +57,7 @@ def _said(process: "subprocess.Popen[str]") -> tuple[str, str]:
 
 
 def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Wait until a command is done; a command that is too slow is killed."""
+    """Return the output of a command at its end; a command that takes too long is killed."""
     try:
         return process.communicate(timeout=BUILD_SECONDS)
     except BaseException:
@@ -66,7 +66,7 @@ def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 def broken(directory: Path, output: str) -> RunError:
-    """Return W407 with the compiler's output at its first place; R697 if a module is missing; R742 on a full disk."""
+    """Return the error for a compiler's output: W407 at the first place, R697 without a module, R742 on a full disk."""
     if match := _NOT_FETCHED.search(output):
         return RunError.of("R697", WORKER, reason=match[0])
     if full := next(filter(_FULL.search, output.splitlines()), ""):

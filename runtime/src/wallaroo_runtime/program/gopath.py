@@ -1,8 +1,8 @@
-"""Packages that a Go program finds by their place: below `src`, as Wallaroo's programs do, or in a `vendor` folder.
+"""Finds the packages that a Go program imports by place: below `src`, as Wallaroo's programs do, or in `vendor`.
 
 Since version 1.16 Go finds packages only by modules, and in a workspace it uses only the workspace's vendor folder. So
-each package that a program imports in the former way becomes a module of its own in the workspace of the build.
-Packages of the standard library and of the SDK come first, then packages of the program's modules, as with `go`.
+each package that a program imports by place becomes a module in the workspace of the build. Packages of the standard
+library and of the SDK come first, then packages of the program's modules, as with `go`.
 """
 
 import re
@@ -26,7 +26,8 @@ def packages_by_place(
         modules: The directories of the program's modules, by their paths.
         standard: The directory of the standard library.
         sdk: Paths of the SDK's module and of the modules that it needs.
-        has_module: Whether the program has a go.mod; then a path with a host is one of a module, unless it is vendored.
+        has_module: Whether the program has a go.mod. Then a path that begins with a host is a module's, unless
+            vendored.
     """
     packages: dict[str, Path] = {}
     seen, left = {program}, [program]
@@ -48,7 +49,7 @@ def packages_by_place(
 
 
 def _in_modules(path: str, modules: Mapping[str, Path]) -> Path | None:
-    """Return the directory in which a module of the program has a package."""
+    """Return the directory of a package in the program's modules; None if no module has the package."""
     for root in sorted(modules, key=len, reverse=True):
         if is_in(path, root) and _has_go(directory := modules[root] / path[len(root) + 1 :]):
             return directory
@@ -56,13 +57,13 @@ def _in_modules(path: str, modules: Mapping[str, Path]) -> Path | None:
 
 
 def _is_nested(package: Path, roots: Collection[Path]) -> bool:
-    """Return whether a go.mod that the program does not use is nearer to a package than every go.mod that it uses."""
+    """Return whether the nearest go.mod above a package is one that the program does not use."""
     nearest = next(above for above in (package, *package.parents) if above in roots or (above / "go.mod").is_file())
     return nearest not in roots
 
 
 def _place(path: str, folder: Path, program: Path, *, has_module: bool) -> Path | None:
-    """Return the directory of a package in Go's former layout, for an import in `folder`."""
+    """Return the directory of a package that a file in `folder` imports by place; None if there is no such package."""
     for above in (folder, *folder.parents):
         if _has_go(directory := above / "vendor" / path):
             return directory

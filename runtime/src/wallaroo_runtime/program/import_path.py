@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 MODULE = "wallarooapi"
-NESTED = ("goka", "otel")  # folders of the SDK that are modules of their own, for their many dependencies
+NESTED = ("goka", "otel")  # folders of the SDK that are separate modules, because they have many dependencies
 _IMPORT = re.compile(rf'"{MODULE}(?:/([^/"\s]+)[^"\s]*)?"')
 
 
 def is_in(path: str, root: str) -> bool:
-    """Return whether a package or module has the path of a module, or one below it."""
+    """Return whether a path of a package or module is that of a module, or below it."""
     return f"{path}/".startswith(f"{root}/")
 
 

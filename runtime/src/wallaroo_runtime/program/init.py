@@ -29,8 +29,8 @@ def init(directory: Path) -> list[Path]:
     """Make plain go tools (`go vet`, `go test`, editors) work in a program's directory.
 
     The directory of the SDK differs from machine to machine, so a go.work names it, and git ignores this file. The
-    nearest go.mod is the program's; if there is none, the program gets one. Existing files are amended, not replaced.
-    git ignores the output of `go build`, too.
+    nearest go.mod is the program's; if there is none, the program gets one. Existing files are amended, not replaced. A
+    .gitignore gets the output of `go build`, too.
 
     Returns:
         The files that were written.
@@ -60,7 +60,7 @@ def init(directory: Path) -> list[Path]:
 
 
 def _without_sdk(go: str, file: Path) -> bool:
-    """Remove the SDK's directories, which earlier versions wrote into a go.mod; returns whether there was one."""
+    """Remove the SDK's directories, which earlier versions wrote into a go.mod; returns whether the go.mod changed."""
     content = json.loads(run_go([go, "mod", "edit", "-json", str(file)], file.parent, go_environment()))
     names = [
         path
@@ -74,7 +74,7 @@ def _without_sdk(go: str, file: Path) -> bool:
 
 
 def _write_workspace(go: str, module: Path, file: Path) -> list[Path]:
-    """Make a go.work name a module and the SDK of this installation instead of another SDK; returns the changed files.
+    """Make a go.work name a module and the SDK of this installation, and no other SDK; returns the changed files.
 
     Raises:
         RunError: R780 if the go.work is committed.
@@ -100,14 +100,14 @@ def _is_of_another_machine(path: str) -> bool:
 
 
 def _built(go: str, directory: Path, workspace: str) -> list[str]:
-    """Return the output of `go build`, for git to ignore: the binary, which has the last name of the program's path."""
+    """Return the file that `go build` writes, for a .gitignore: its name is the last part of the program's path."""
     listing = [go, "list", "-e", "-find", "-f", "{{.Target}}", "."]
     name = Path(run_go(listing, directory, go_environment(workspace)).strip()).name
     return [f"/{name}"] if name and not (directory / name).is_dir() else []
 
 
 def _ignore(file: Path, names: list[str]) -> bool:
-    """Add files to a .gitignore, unless git ignores them already; returns whether it was changed."""
+    """Add files to a .gitignore, unless git ignores them already; returns whether the .gitignore was changed."""
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     added = [
         name for name in names if name not in text.splitlines() and not _git(file.parent, "check-ignore", "-q", name)
@@ -119,7 +119,7 @@ def _ignore(file: Path, names: list[str]) -> bool:
 
 
 def _git(directory: Path, *arguments: str) -> bool:
-    """Return whether a command of git succeeds; without git no file is tracked or ignored."""
+    """Return whether a command of git succeeds; False if there is no git."""
     git = shutil.which("git")
     if git is None:
         return False

@@ -1,4 +1,4 @@
-"""Finds the parts in which a topology and the program that it names differ, if their hashes differ."""
+"""Finds the parts in which a topology differs from its programs, if interface hashes differ."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ def explained(error: RunError, topology: Topology) -> RunError:
 
 @contextmanager
 def explaining(topology: Topology) -> Iterator[None]:
-    """Run a block, and explain its errors as `explained` does."""
+    """Run a block, and change its errors as `explained` does."""
     try:
         yield
     except RunError as error:
@@ -43,7 +43,7 @@ def _explained(finding: Diagnostic, topology: Topology) -> Diagnostic:
 
 
 def _differences(topology: Topology, worker: Worker) -> list[str]:
-    """Return a line for each part in which the document differs from the worker's program as it is now."""
+    """Return a line for each part in which the topology differs from the worker's current program."""
     target = worker.command[-1]
     try:
         program = load_document(emit(resolve(target), worker.args))

@@ -19,11 +19,11 @@ def check_interpreter(python: str, topology: Topology, *, is_here: bool, is_pack
 
     Args:
         python: Value of the setting; empty if it is not set.
-        is_here: Whether the workers are processes of this machine, so that the interpreter can be checked.
+        is_here: Whether the workers run on this machine, so that the interpreter can be checked.
         is_packed: Whether the workers bring their own libraries.
 
     Raises:
-        RunError: R608 if the application has no worker in Python; W404 if the interpreter cannot run one.
+        RunError: R608 if the application has no worker in Python; W404 if the interpreter cannot run a worker.
     """
     if not python:
         return

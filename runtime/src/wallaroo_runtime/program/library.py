@@ -1,4 +1,4 @@
-"""Programs that host components for other programs: finds them, checks the wanted components, adds their workers."""
+"""Finds libraries, programs that host components for other programs; checks the components, and adds the workers."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,11 +19,11 @@ def library_alone(app: str) -> Diagnostic:
 
 
 def find_library(worker: str, home: Path, target: str) -> App:
-    """Return the program of a worker as another program names it.
+    """Return the library that another program names for a worker.
 
     Args:
         worker: Name of the worker.
-        home: Directory of the program that names it; paths are relative to this directory.
+        home: Directory of the program that names the library; paths are relative to this directory.
         target: A Python file or module, a Go package directory, or a worker binary.
 
     Raises:
@@ -42,7 +42,7 @@ def join_libraries(document: dict[str, Any], results: Mapping[str, tuple[str, Js
     """Put the workers of libraries into the document of the program that uses them.
 
     Args:
-        document: Document of the program; it is changed.
+        document: Document of the program. The call changes it.
         results: Path of each library and its document of mode `emit`, by name of the worker.
 
     Raises:
@@ -123,7 +123,7 @@ def _outputs_text(outputs: Mapping[str, str]) -> str:
 
 
 def _entry(library: Json, name: str, steps: list[Any]) -> dict[str, Any]:
-    """Return the worker's entry; its components have the paths of the steps that name them."""
+    """Return a worker's entry for the document, in which each component has the path of the step that names it."""
     known = {component["name"]: component for component in library["components"]}
     components = []
     for step in steps:

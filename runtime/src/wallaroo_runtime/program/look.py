@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Look where a worker of this interpreter would look: not in the directory of this file or the current one."""
+    """Print the missing modules. Like a worker, it searches neither the directory of this file nor the current one."""
     if not getattr(sys.flags, "safe_path", False):
         del sys.path[0]
     from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""The Go modules of a program: its own module, the modules of its workspace, and the SDK's modules."""
+"""Finds and joins the Go modules of a program: its own module, those of its workspace, and the SDK's."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from wallaroo_runtime.program.gopath import packages_by_place
 from wallaroo_runtime.program.import_path import MODULE, go_files, is_sdk, nested_in
 from wallaroo_runtime.program.sdk import sdk_directory
 
-# Module of a program without a go.mod, whatever its directory is called. Nothing is ever fetched from this domain.
+# Module of a program without a go.mod; the directory's name does not matter. Nothing is fetched from this domain.
 NEW_PATH = "wallaroo.local/program"
 NEW_MODULE = f"module {NEW_PATH}\n\ngo 1.24.0\n"
 _REQUIRED = re.compile(r"^(?:require)?\s+(\S+) v\d", re.MULTILINE)
@@ -23,12 +23,12 @@ _MODULE_LINE = re.compile(r'^module\s+"?([^\s"]+)', re.MULTILINE)
 
 
 def find_module(directory: Path) -> Path | None:
-    """Return the nearest directory, this one or one above it, that has a go.mod."""
+    """Return the nearest directory with a go.mod: `directory`, or a directory above it."""
     return next((parent for parent in (directory, *directory.parents) if (parent / "go.mod").is_file()), None)
 
 
 def find_workspace(go: str, module: Path) -> Path | None:
-    """Return the user's go.work that has a module: the one that GOWORK names, else the nearest one above.
+    """Return the user's go.work that has a module: the file that GOWORK names, else the nearest go.work above.
 
     A go.work that does not name the module does not count, because go commands refuse to work there.
     """
@@ -52,12 +52,12 @@ def read_workspace(go: str, file: Path) -> dict[str, Any]:
 
 
 def used(file: Path, content: Mapping[str, Any]) -> list[Path]:
-    """Return the directories that a go.work names, absolute."""
+    """Return the absolute paths of the directories that a go.work names."""
     return [(file.parent / entry["DiskPath"]).resolve() for entry in content.get("Use") or ()]
 
 
 def sdk_modules(*modules: Path) -> list[Path]:
-    """Return the directories of the SDK's modules, in this installation, that a program with some modules needs."""
+    """Return the directories of the installed SDK's modules that the program's modules need."""
     files = chain.from_iterable(map(go_files, modules))
     return [sdk_directory(), *(sdk_directory() / name for name in sorted(nested_in(files)))]
 
@@ -68,7 +68,7 @@ def _sdk_required() -> set[str]:
 
 
 def module_path(directory: Path) -> str:
-    """Return the path of the module in a directory; empty if there is none."""
+    """Return the path of the module in a directory; empty if the directory has no module."""
     try:
         match = _MODULE_LINE.search((directory / "go.mod").read_text(encoding="utf-8"))
     except OSError:
@@ -77,13 +77,14 @@ def module_path(directory: Path) -> str:
 
 
 def write_workspace(go: str, version: str, program: Path, work: Path, replace: dict[str, str]) -> None:
-    """Write the workspace of a build into `work`: the program's module, its user's workspace, and the SDK.
+    """Write the workspace of a build into `work`: the program's module, the user's workspace, and the SDK.
 
     Args:
         version: Version of the go command, e.g. `go1.26.1`.
         program: The directory of the main package.
         work: Directory of the new go.work.
-        replace: Files that the compiler reads instead of others; a go.mod that cannot be used as it is gets an entry.
+        replace: Files that the compiler reads instead of other files. A go.mod that cannot be used as it is gets an
+            entry.
     """
     module = find_module(program) or program
     workspace = find_workspace(go, module)
@@ -120,19 +121,19 @@ def write_workspace(go: str, version: str, program: Path, work: Path, replace: d
 
 
 def go_environment(workspace: str = "off") -> dict[str, str]:
-    """Return the environment of go commands, without a user's settings of modules; no toolchain is fetched."""
+    """Return the environment of go commands, without the user's settings for modules; go fetches no toolchain."""
     return {**os.environ, "GOWORK": workspace, "GOFLAGS": "", "GO111MODULE": "on", "GOTOOLCHAIN": "local"}
 
 
 def _write_module(path: str, directory: Path, work: Path, replace: dict[str, str]) -> None:
-    """Write a go.mod that the compiler finds in a directory."""
+    """Write a go.mod into `work`, which the compiler reads as the go.mod of `directory`."""
     mod_file = work / f"{len(replace)}.mod"
     mod_file.write_text(NEW_MODULE.replace(NEW_PATH, path), encoding="utf-8")
     replace[str(directory / "go.mod")] = str(mod_file)
 
 
 def _new_path(program: Path, placed: Mapping[str, Path]) -> str:
-    """Return the module path of a program without a go.mod, which lets it import internal packages by place."""
+    """Return the module path for a program without a go.mod, so that it may import internal packages by place."""
     for path, folder in placed.items():
         root = folder.parents[path.count("/")]
         if "internal" in path.split("/") and root in program.parents:
@@ -154,7 +155,7 @@ def _placed_modules(placed: Mapping[str, Path], standard: Path, work: Path, repl
 
 
 def _mend(go: str, file: Path, standard: Path, work: Path, replace: dict[str, str]) -> None:
-    """Replace a go.mod that go could not use by a copy.
+    """Replace a go.mod that go cannot use by a corrected copy.
 
     Such a go.mod replaces modules by directories of another machine, names the SDK, has its requirements in a vendor
     folder, or has the name of a package of the standard library.
@@ -182,7 +183,7 @@ def _mend(go: str, file: Path, standard: Path, work: Path, replace: dict[str, st
 
 
 def _is_gone(entry: Mapping[str, Any], file: Path) -> bool:
-    """Return whether a replacement is left out; `wallarooapi` always comes from this installation."""
+    """Return whether a copied go.mod leaves out a replacement; `wallarooapi` always comes from this installation."""
     if is_sdk(entry["Old"]["Path"]):
         return True
     path = Path(entry["New"]["Path"])

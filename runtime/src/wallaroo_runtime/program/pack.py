@@ -68,7 +68,7 @@ class PackOptions:
 
 
 def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> ArchiveManifest:
-    """Write the archive of an application; the same input gives the same bytes.
+    """Write the archive of an application; equal input gives equal bytes.
 
     Args:
         tell: Called with a text before work that may take minutes.
@@ -117,12 +117,12 @@ class Packed:
     """A program in an archive.
 
     Attributes:
-        worker: Name of its worker.
-        files: Its files, by their names in the archive.
-        command: Command that starts its worker.
-        directory: Working directory of its worker.
-        platforms: Platforms on which it runs; empty for all.
-        requirements: File with its further requirements, if it is in Python.
+        worker: Name of the program's worker.
+        files: Files of the program, by their names in the archive.
+        command: Command that starts the worker.
+        directory: Working directory of the worker.
+        platforms: Platforms on which the program runs; empty for all platforms.
+        requirements: File with the requirements of a Python program.
     """
 
     worker: str
@@ -142,7 +142,7 @@ def _program(
 
 
 def _dependencies(app: App, packed: Sequence[Packed], options: PackOptions, work: Path) -> dict[str, Path]:
-    """Return the wheels that the Python programs need, and the SDK; empty if they need no wheels."""
+    """Return the wheels that the Python programs need, with the SDK; empty if no program needs wheels."""
     wanted = {program.requirements for program in packed if program.requirements is not None}
     if not wanted:
         return {}

@@ -21,7 +21,7 @@ SHOWN_LINES = 5
 
 
 def python_version() -> str:
-    """Return the version of Python that wheels are fetched for: this interpreter's, e.g. `3.11`."""
+    """Return the version of Python for which wheels are fetched: that of this interpreter, e.g. `3.11`."""
     return "{}.{}".format(*sys.version_info[:2])
 
 
@@ -61,7 +61,7 @@ def worker_requirements() -> list[str]:
 
 
 def lock_text(wheels: Sequence[Path]) -> str:
-    """Return requirements with the hashes of these wheels, one line for each version."""
+    """Return the text of a lock file for wheels: a line for each version, with the hashes of its wheels."""
     hashes = defaultdict(set)
     for wheel in wheels:
         hashes[_requirement(wheel)].add(file_digest(wheel))

@@ -15,7 +15,7 @@ GO_VERSION_SECONDS = 30
 
 @cache
 def sdk_directory() -> Path:
-    """Return the directory of the Go module `wallarooapi`: of the checkout, else of the installed package.
+    """Return the directory of the Go module `wallarooapi`: in the checkout, else in the installed package.
 
     Raises:
         RunError: I901 if the installation is not complete.

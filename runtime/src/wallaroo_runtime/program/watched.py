@@ -1,4 +1,4 @@
-"""Notices that somebody has changed the files of a program."""
+"""Detects changes of a program's files."""
 
 import os
 import time
@@ -18,11 +18,11 @@ NEVER = {"__pycache__", "node_modules", "vendor", "testdata"}
 
 
 class ProgramFiles:
-    """The source files of a program as it was loaded, and whether they have changed since.
+    """Detects whether the source files of a program have changed since the program was loaded.
 
-    A Python program has the Python files in its folder, and in the folders below as long as each has some; the folder
-    of a module is the one from which it is imported. A Go program has the Go files of its module. A worker binary,
-    topology or archive is one file.
+    A Python program has the Python files in its folder, and in the folders below, down to folders without Python files.
+    For a module, the folder is the one from which the module is imported. A Go program has the Go files of its module.
+    A worker binary, topology or archive is one file.
 
     Args:
         app: The application, as `resolve` takes it.
@@ -44,10 +44,11 @@ class ProgramFiles:
         self._loaded = self._last = seen(app)
 
     def have_changed(self, settle_s: float = LOOK_S) -> bool:
-        """Return whether the files have changed since the last True, and an editor has written all of them.
+        """Return whether the files have changed since the last True, and no file is still being written.
 
         Args:
-            settle_s: Seconds in which nothing more may change, and least time between two looks.
+            settle_s: Seconds without a further change after which the files count as written; least time between two
+                checks.
         """
         if time.monotonic() - self._looked_at < settle_s:
             return False
@@ -63,7 +64,7 @@ def seen(app: str) -> dict[str, tuple[int, int]]:
     states = {}
     try:
         for path in _files(app):
-            with suppress(OSError):  # the file was removed meanwhile, or is a link to nothing
+            with suppress(OSError):  # the file was removed meanwhile, or is a broken link
                 status = path.stat()
                 states[str(path)] = (status.st_mtime_ns, status.st_size)
     except (OSError, RunError):  # an editor may replace the file in two steps
@@ -91,7 +92,7 @@ def _of_folder(root: Path, suffixes: set[str], *, needs_some: bool) -> Iterator[
     Args:
         root: The folder.
         suffixes: Suffixes of the files.
-        needs_some: Whether to leave out a lower folder without such a file, and everything in it.
+        needs_some: Whether to leave out lower folders without such a file, with everything in them.
     """
     count = 0
     for folder, folders, names in os.walk(root):
