@@ -1,1 +1,1 @@
-"""From an application to `spark-submit`."""
+"""Submits applications with `spark-submit`."""

@@ -1,7 +1,7 @@
-"""Runs spark-submit for a driver on the cluster, and reports the fate of the application there.
+"""Runs spark-submit for a driver on the cluster, and reports the states of the application.
 
-The output of spark-submit and YARN's client is for their developers. Here it becomes a line for each change of state
-and, if the application has failed, one error with the exit code of the driver.
+The output of spark-submit and YARN's client is long. The user gets a line for each change of state instead and, if the
+application has failed, one error with the exit code of the driver.
 """
 
 import re
@@ -27,7 +27,7 @@ DIAGNOSIS = re.compile(r"^\s*diagnostics: (?!N/A|AM container is launched|\[)(.+
 
 
 class Submission:
-    """An application on YARN or Kubernetes, as its spark-submit reports it.
+    """An application on YARN or Kubernetes, whose states come from the output of spark-submit.
 
     Args:
         note: Prints a line for the user.
@@ -63,7 +63,7 @@ class Submission:
         return 0
 
     def _run(self) -> int:
-        # It has a session of its own, so that a signal of the terminal to all processes reaches it only once.
+        # spark-submit has a session of its own, so that a signal of the terminal reaches it only once.
         self._child = child = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             errors="replace", start_new_session=True,
@@ -95,7 +95,7 @@ class Submission:
             self._note(f"{self._application}: {state.lower()}")
 
     def _remedy(self, verb: str) -> str:
-        """Return the command of the cluster's own tool that shows the application's logs, or ends it."""
+        """Return the command of the cluster's tool that shows the application's logs, or ends the application."""
         return f"`{self._tools[verb]} {self._application}`"
 
     def _failure(self, code: int) -> RunError:

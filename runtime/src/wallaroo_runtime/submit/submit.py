@@ -1,4 +1,4 @@
-"""Turns the submission of an application into the command that runs its driver, and keeps a driver running."""
+"""Makes the command that runs the driver of an application, and keeps a driver running."""
 
 import os
 import signal
@@ -26,15 +26,15 @@ CLUSTER_KINDS = ("yarn", "k8s://")
 LIMIT, WINDOW_S = 10, 600.0
 BACKOFF = Backoff(1.0, 30.0)
 INTERRUPTED = SIGNALLED + signal.SIGINT
-# Exit codes of a driver with a fault that the next driver would find again, or with a start that a signal has ended.
+# Exit codes after which another driver makes no sense: the fault would come again, or a signal has ended the start.
 FINAL = frozenset({0, USAGE, TOPOLOGY, *(SIGNALLED + number for number in SIGNALS)})
 
 
 def check_deploy_mode(master: str, deploy_mode: str) -> None:
-    """Refuse cluster mode if Spark has none for Python at a master.
+    """Refuse cluster mode for a master where Spark has no cluster mode for Python.
 
     Raises:
-        RunError: R608 if Spark has none.
+        RunError: R608 if Spark has no such mode.
     """
     if deploy_mode == "cluster" and not master.startswith(CLUSTER_KINDS):
         raise RunError.of(
@@ -46,7 +46,7 @@ def check_deploy_mode(master: str, deploy_mode: str) -> None:
 
 
 def client_command(arguments: Sequence[str]) -> list[str]:
-    """Return the command whose process is the driver; PySpark starts the JVM next to it through spark-submit.
+    """Return the command of a driver on this machine; PySpark starts the driver's JVM through spark-submit.
 
     Args:
         arguments: Arguments of `wallaroo run`.
@@ -89,7 +89,7 @@ class DriverKeeper:
     """Runs a driver, and runs it again if it fails.
 
     Args:
-        says_ready: Returns whether a line of its output means that the driver is initialized.
+        says_ready: Returns whether a line of the driver's output means that the driver is initialized.
         restarts: Whether a failed driver is run again.
     """
 
@@ -100,9 +100,10 @@ class DriverKeeper:
         self._was_ready, self._missed = False, 0
 
     def run(self) -> int:
-        """Run until the driver ends for good; returns its exit code.
+        """Run drivers until one must not be followed by another, and return the exit code of the last driver.
 
-        If a driver fails before any driver was initialized, it is not run again, because it would fail again.
+        If a driver ends with an error before any driver was initialized, no other follows, because it would fail again.
+        A killed driver is always followed by another.
 
         Raises:
             RunError: R661 if drivers have failed too often.
@@ -136,7 +137,7 @@ class DriverKeeper:
 
     def _run_once(self) -> int:
         """Run one driver to its end, and pass on its output."""
-        # It has a session of its own, so that a signal of the terminal to all processes reaches it only once.
+        # The driver has a session of its own, so that a signal of the terminal reaches it only once.
         self._child = child = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
             preexec_fn=dying_with_parent(signal.SIGTERM),  # noqa: PLW1509 - no other thread runs
@@ -159,6 +160,6 @@ class DriverKeeper:
     def _forward(self, number: int, frame: Any) -> None:
         self._stopped.set()
         if self._child is None or self._child.poll() is not None:
-            self._missed = number  # a driver that is starting now has missed it
+            self._missed = number  # a driver that is starting now has missed the signal
         else:
             self._child.send_signal(number)
