@@ -1,1 +1,1 @@
-"""Services of the operating system that all parts use: locks, processes, pauses between tries."""
+"""Functions of the operating system that all parts use: locks, processes, pauses between tries."""

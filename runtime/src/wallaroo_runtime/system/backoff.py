@@ -1,4 +1,4 @@
-"""Pauses between tries."""
+"""Computes pauses between tries."""
 
 from dataclasses import dataclass
 
@@ -28,5 +28,5 @@ class Backoff:
         return self.after(self.count)
 
     def after(self, failures: int) -> float:
-        """Return the pause after so many failures in a row; 0 after no failure."""
+        """Return the pause after a number of failures in a row; 0 after no failure."""
         return min(self.last, self.first * 2.0 ** min(failures - 1, 60)) if failures else 0.0

@@ -1,4 +1,4 @@
-"""Ends children: with their group, or from another thread than the one that waits for them."""
+"""Ends child processes: together with their group, or while another thread waits for them."""
 
 import os
 import signal
@@ -12,21 +12,21 @@ Child = subprocess.Popen[bytes] | subprocess.Popen[str]
 
 
 class Children:
-    """The processes for which a thread waits.
+    """The processes for which a thread waits, so that another thread can end them.
 
     Attributes:
-        is_ended: Whether the processes were ended; later ones are then ended at once.
+        is_ended: Whether `end` was called. Processes that are added later are ended at once.
     """
 
     def __init__(self) -> None:
         self._lock, self._running, self.is_ended = threading.Lock(), set[Child](), False
 
     def watch(self) -> None:
-        """Add the processes that this thread makes `endable` from now on."""
+        """Add all processes that the calling thread makes `endable` from now on."""
         _local.children = self
 
     def end(self) -> None:
-        """End the processes; a thread that waits for one sees that it was killed."""
+        """Kill the processes, so that the thread that waits for them goes on."""
         with self._lock:
             self.is_ended = True
             for child in self._running:
@@ -47,7 +47,7 @@ class Children:
 
 @contextmanager
 def endable(child: Child) -> Iterator[None]:
-    """Let another thread end a child of this one."""
+    """Let another thread end a child of this thread during the block."""
     children: Children | None = getattr(_local, "children", None)
     if children is None:
         yield
@@ -60,14 +60,14 @@ def endable(child: Child) -> Iterator[None]:
 
 
 def end_group(child: Child) -> None:
-    """End a child that has a group of its own, and its own children in that group."""
+    """Kill a child that leads its own process group, and all other processes of that group."""
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
 
 
 def _kill(child: Child) -> None:
-    """End a process that has not ended, and its group if it has one of its own."""
+    """Kill a process if it runs, and its group if the process leads it."""
     with suppress(ProcessLookupError):
         if child.poll() is None and os.getpgid(child.pid) == child.pid:
             os.killpg(child.pid, signal.SIGKILL)

@@ -17,16 +17,16 @@ from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.java import java_program
 from wallaroo_runtime.system.lock import TRY, UNLOCKED, take_lock
 
-# Kept archives of a program: two, e.g. of two versions of it or of Java; more if they were all used within a day.
+# Kept archives of a program: two, e.g. for two versions of the program or of Java; more if all were used within a day.
 KEPT, KEPT_OF_A_DAY = 2, 8
 WRITING_S, ABANDONED_S, DAY_S = 120.0, 3600.0, 86_400.0
 LOCK = "lock"
 MAKE = "-XX:ArchiveClassesAtExit"
-MAGIC = bytes.fromhex("a8ab0bf0")  # the header is written last: a file that begins with it is whole
+MAGIC = bytes.fromhex("a8ab0bf0")  # the header is written last, so a file that begins with it is whole
 
 
 def archive_option(program: str, *parts: object) -> str:
-    """Return the option that lets a virtual machine use the file, or make it; empty if no file can be kept.
+    """Return the option that lets a virtual machine use the class archive, or make it; empty if none can be kept.
 
     The virtual machine compares versions, jars and options by itself, and goes on without a file that does not fit.
 
@@ -53,15 +53,15 @@ def archive_option(program: str, *parts: object) -> str:
 
 
 def is_being_made(option: str) -> bool:
-    """Return whether an option lets the virtual machine make the file, of all classes that it has loaded."""
+    """Return whether an option lets the virtual machine make the file."""
     return option.startswith(MAKE)
 
 
 class ArchiveWriter:
-    """The right of a virtual machine to make the file when it ends, which takes a minute of a processor.
+    """The right of a virtual machine to make the file at its end, which takes a minute of processor time.
 
-    The virtual machine inherits a descriptor of a lock. When the process that started it no longer needs it, this
-    process takes the lock by that descriptor. So the virtual machine has the lock until its own end.
+    The virtual machine inherits a descriptor of a lock. When the starting process no longer needs the virtual machine,
+    it takes the lock by that descriptor. So the virtual machine has the lock until its own end.
 
     Args:
         options: Options of the virtual machine.
@@ -81,7 +81,7 @@ class ArchiveWriter:
                 self.descriptors = (take_lock(self.directory / LOCK, UNLOCKED),)
 
     def take(self) -> bool:
-        """Return whether the virtual machine may write at its end: no other one is writing or has written the file."""
+        """Return whether the virtual machine may write the file, because no other is writing or has written it."""
         if self._archive is None or not self.descriptors:
             return False
         try:
@@ -100,7 +100,7 @@ def _key(java: str, parts: tuple[object, ...]) -> str:
 
 
 def _take_over(archive: Path) -> None:
-    """Give the archive of a run its final name; remove an archive that is not whole and no longer written."""
+    """Give the archive of a run its final name; remove an incomplete archive that is no longer written."""
     for part in archive.parent.glob(f"{archive.stem}.*[0-9]"):
         with suppress(FileNotFoundError), part.open("rb") as file:  # another start may be faster
             if file.read(len(MAGIC)) == MAGIC and not archive.exists():
@@ -110,7 +110,7 @@ def _take_over(archive: Path) -> None:
 
 
 def _prune(directory: Path, program: str) -> None:
-    """Remove a program's archives, of up to 170 MB each, except those used last; and abandoned files of any program."""
+    """Remove a program's archives except the last used, since each has up to 170 MB; and abandoned files."""
     used = {path: _modified(path) for path in directory.glob(f"{program}-*.jsa")}
     for number, (old, at) in enumerate(sorted(used.items(), key=lambda item: -item[1])):
         if number >= KEPT_OF_A_DAY or (number >= KEPT and time.time() - at > DAY_S):

@@ -1,4 +1,4 @@
-"""Waiting for another process to write files, without looking again and again."""
+"""Lets a process wait until another process writes files, without frequent checks."""
 
 import ctypes
 import os
@@ -6,7 +6,7 @@ import select
 from pathlib import Path
 from types import TracebackType
 
-LOOK_S = 0.01  # pause between looks if the system reports nothing
+LOOK_S = 0.01  # pause between checks if the system reports no writes
 IN_MODIFY, IN_MOVED_TO = 0x2, 0x80
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -39,7 +39,7 @@ class FileWatch:
         self._close()
 
     def wait(self, seconds: float) -> None:
-        """Return after the next write, when the time is over, or even earlier, so the caller must look again."""
+        """Wait for the next write, for at most `seconds`. It may return earlier, so the caller must check the file."""
         if self._descriptor < 0:
             select.select([], [], [], min(seconds, LOOK_S))
         elif select.select([self._descriptor], [], [], seconds)[0]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from wallaroo_runtime.errors import RunError
 
 WAIT, TRY, SHARE = fcntl.LOCK_EX, fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_SH
-UNLOCKED = fcntl.LOCK_UN  # only open the file, to lock it later by the same descriptor
+UNLOCKED = fcntl.LOCK_UN  # opens the file without a lock, so that its descriptor can lock it later
 
 
 def take_lock(path: Path, how: int = WAIT) -> int:
@@ -31,7 +31,7 @@ def take_lock(path: Path, how: int = WAIT) -> int:
 
 @contextmanager
 def locked(path: Path, how: int = WAIT) -> Iterator[int]:
-    """Hold a lock, as `take_lock` does."""
+    """Hold the lock of a file or directory during the block; parameters and errors are those of `take_lock`."""
     descriptor = take_lock(path, how)
     try:
         yield descriptor

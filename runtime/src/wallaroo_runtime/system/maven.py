@@ -1,4 +1,4 @@
-"""Jars of programs in Java, fetched with Maven once and kept in the user's cache."""
+"""Fetches jars with Maven, and keeps them in the user's cache."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from wallaroo_runtime.system.process import dying_with_parent
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 FETCH_S, LOOK_S = 600.0, 0.1
-HEAD_CHARACTERS, TAIL_CHARACTERS = 100, 300  # of a long reason: Maven's goal, and its error
+HEAD_CHARACTERS, TAIL_CHARACTERS = 100, 300  # parts of a long reason that are kept: Maven's goal, and its error
 LAST_LINES = 3
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -38,7 +38,7 @@ class Waiting:
 
     Attributes:
         tell: Called when Maven is started.
-        is_over: Called from time to time; returns whether to end Maven, because nobody waits for it.
+        is_over: Called from time to time; returns whether to end Maven, because nobody needs the result.
     """
 
     tell: Callable[[], None] = lambda: None
@@ -49,10 +49,10 @@ PATIENT = Waiting()
 
 
 def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "", waiting: Waiting = PATIENT) -> Path:
-    """Return a directory with jars and the jars that they depend on.
+    """Return a directory with jars and their dependencies; only the first call fetches them.
 
     Args:
-        name: Name of the directory in the cache; another version must have another name.
+        name: Name of the directory in the cache, different for each version.
         coordinates: GROUP:ARTIFACT:VERSION of each jar.
         alone: Coordinates of another jar, which comes without its dependencies; empty for none.
 
@@ -64,7 +64,7 @@ def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "", waiting
     if target.is_dir():
         return target
     cache.mkdir(parents=True, exist_ok=True)
-    # Fetch into a temporary directory and rename it then, since another program may fetch the same jars.
+    # Fetch into a temporary directory, then rename it, since another program may fetch the same jars.
     with tempfile.TemporaryDirectory(prefix=f"{name}.", dir=cache) as temporary:
         jars = Path(temporary, "jars")
         jars.mkdir()
@@ -96,7 +96,7 @@ def run_maven(directory: Path, goal: str, *options: str, waiting: Waiting = PATI
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        start_new_session=True,  # a terminal's Ctrl-C must only reach this process, which then ends Maven
+        start_new_session=True,  # Ctrl-C in a terminal must only reach this process, which then ends Maven
         preexec_fn=dying_with_parent(signal.SIGTERM),
     )
     try:

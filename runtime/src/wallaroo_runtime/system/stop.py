@@ -1,4 +1,4 @@
-"""Notifies a process that a signal has asked it to end."""
+"""Handles the signals that ask a process to end."""
 
 import contextlib
 import os
@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # they ask a process to end
-SIGNALLED = 128  # plus the number of a signal: exit code of a process that the signal has ended, as in a shell
-LONGEST_S = 3600.0  # system calls have a limit for the time to wait
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # signals that ask a process to end
+SIGNALLED = 128  # exit code of a process that a signal has ended, minus the number of the signal, as in a shell
+LONGEST_S = 3600.0  # limit for the seconds of one wait, since system calls have a limit
 
 
 class Stop:
@@ -52,7 +52,7 @@ class Stop:
         return self._is_set
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the flag is set, for at most so many seconds; returns whether it is set."""
+        """Wait until the flag is set, for at most `seconds`; returns whether it is set."""
         deadline = time.monotonic() + seconds
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
@@ -62,7 +62,7 @@ class Stop:
 
 
 class Raised:
-    """The exception of a signal handler: raised again only if it has been lost.
+    """The exception of a signal handler, which may only be raised again if Python has dropped it.
 
     Python drops an exception that is raised in a callback, such as `__del__` or a callback of a fork. But while an
     exception is on its way, another one would interrupt the cleanup.
@@ -86,7 +86,7 @@ class Raised:
         self._last: weakref.ref[BaseException] | None = None
 
     def is_on_its_way(self) -> bool:
-        """Return whether the last exception still exists, which ends when it has been handled or dropped."""
+        """Return whether the last exception was neither handled nor dropped yet."""
         return self._last is not None and self._last() is not None
 
     @property
@@ -101,15 +101,15 @@ class Raised:
         try:
             raise error
         finally:
-            del error  # its traceback has this frame: it would refer to itself
+            del error  # its traceback has this frame, so that it would refer to itself
 
 
 class Ended(SystemExit):
-    """SIGTERM or SIGHUP has ended a command."""
+    """The exception by which SIGTERM or SIGHUP ends a command."""
 
 
 def end_in_order() -> None:
-    """Let SIGTERM and SIGHUP end a command as an exception does, with cleanup; the exit code is 143 or 129.
+    """Let SIGTERM and SIGHUP raise `Ended`, so that a command cleans up; the exit code is 143 or 129.
 
     Commands with a flag of their own replace these handlers. Only the first signal counts: `timeout`, for example,
     sends it to the process and again to its group.
@@ -136,7 +136,7 @@ def end_for_good() -> None:
 
 
 def handle_ending(handler: Callable[[int, FrameType | None], object]) -> dict[int, Any]:
-    """Let signals that ask a process to end call a handler; SIGHUP stays ignored if it is, e.g. under `nohup`.
+    """Install a handler for the signals that ask a process to end. An ignored SIGHUP stays ignored (`nohup`).
 
     Returns:
         The former handlers, by signal.
@@ -151,7 +151,7 @@ def handle_ending(handler: Callable[[int, FrameType | None], object]) -> dict[in
 
 
 def leave_terminal(number: int) -> None:
-    """Drop further output if SIGHUP reports that the terminal is gone, since writing would fail."""
+    """Drop further output if the signal is SIGHUP, since the terminal is gone and writes would fail."""
     if number != signal.SIGHUP:
         return
     for descriptor in range(3):
@@ -164,7 +164,7 @@ def leave_terminal(number: int) -> None:
 
 @contextmanager
 def signals_kill() -> Iterator[None]:
-    """Let signals kill a command during its imports without a message, because callbacks there drop exceptions.
+    """Let signals kill a command in the block, i.e. during its imports, where callbacks drop exceptions.
 
     If the process has other handlers for these signals, they stay.
     """
