@@ -1,1 +1,1 @@
-"""Archives of applications: no content of an archive is trusted before its hash was compared."""
+"""Reads the archives of applications; no content is trusted before its hash was compared."""

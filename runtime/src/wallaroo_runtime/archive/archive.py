@@ -1,4 +1,4 @@
-"""Reads the archive of an application: nothing in it is trusted before its hash was compared.
+"""Reads the archive of an application; no content is trusted before its hash was compared.
 
 The archive is a gzipped tar file, which `wallaroo pack` writes. `manifest.json` is first and lists every other member
 with size and SHA-256. Placeholders in the topology's commands and directories stand for the directory into which an
@@ -43,7 +43,7 @@ MAX_NAME_BYTES = 4096
 REFUSED_HEADERS = frozenset(
     (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE)
 )
-TAR_OVERHEAD_BYTES = 4096  # of a member: its header, one with a long name, and padding
+TAR_OVERHEAD_BYTES = 4096  # limit for the extra bytes of a member: its header, a header with a long name, and padding
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -69,7 +69,7 @@ class Archive:
 
 
 def read_archive(path: Path) -> Archive:
-    """Read an archive and compare everything in it with its hashes; nothing is written.
+    """Read an archive, and compare all members with the hashes in its manifest; writes nothing.
 
     Raises:
         RunError: R655 if the archive is damaged, was changed, or is of another version.
@@ -98,7 +98,7 @@ def check_platform(path: Path, manifest: ArchiveManifest, machine: str = "this m
     """Refuse an archive that has no worker for this machine.
 
     Raises:
-        RunError: R655 if it has none.
+        RunError: R655 if the archive has no such worker.
     """
     mine = this_platform()
     if manifest.platforms and mine not in manifest.platforms:
@@ -137,7 +137,7 @@ def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
 
 
 def _check_python(path: Path, wanted: str, python: str, machine: str) -> None:
-    """Refuse wheels for another version of Python than the interpreter's."""
+    """Refuse an archive with wheels for another version of Python than that of the interpreter."""
     if not wanted:
         return
     command = [python, "-I", "-c", "import sys; print('{}.{}'.format(*sys.version_info))"]
@@ -184,7 +184,7 @@ def _extract(path: Path, directory: Path) -> ArchiveManifest:
 
 
 def _checked(member: Member, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield a member's content; at its end refuse content that does not match the manifest."""
+    """Yield a member's content in pieces; after the last piece, refuse content that does not match the manifest."""
     digest, size = hashlib.sha256(), 0
     while block := file.read(COPY_BYTES):
         digest.update(block)
@@ -198,7 +198,7 @@ CHANGED = "it is not the archive of an application, or was changed after it was 
 
 
 class _told:  # noqa: N801 - reads as a statement where it is used
-    """Turns failures in the block into R655."""
+    """Raises R655 in place of other errors in the block."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -215,7 +215,7 @@ class _told:  # noqa: N801 - reads as a statement where it is used
 
 
 class _Bounded:
-    """A stream that gives at most as many bytes as its reader expects, so that no small file becomes a huge one."""
+    """A stream that gives at most the expected number of bytes, so that a small archive cannot become a huge file."""
 
     def __init__(self, source: gzip.GzipFile, limit: int) -> None:
         self._source, self.left = source, limit
@@ -229,7 +229,7 @@ class _Bounded:
 
 
 class _Header(tarfile.TarInfo):
-    """A header of the archive's tar file: of a member, or of a long name.
+    """A header in the tar file, which must be that of a member or of a long name.
 
     Other headers are refused before `tarfile` reads the data that they announce. `wallaroo pack` writes none of them,
     and a few bytes of them may keep the reader busy for days: records of a pax header are searched again and again,

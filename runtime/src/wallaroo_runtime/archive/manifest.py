@@ -1,4 +1,4 @@
-"""The manifest of an archive, checked before anything else of it is read."""
+"""The manifest of an archive, which is checked before any other member is read."""
 
 import os
 import re
@@ -11,7 +11,10 @@ MAX_FILES = 100_000
 MAX_FILE_BYTES = 1 << 30
 MAX_BYTES = 4 << 30
 MAX_TOPOLOGY_BYTES = 64 << 20
-MAX_RATIO, MAX_FREE_BYTES = 100, 64 << 20  # unpacked size: at most so many times that of the archive, plus so much
+MAX_RATIO, MAX_FREE_BYTES = (
+    100,
+    64 << 20,
+)  # limit for the unpacked size: ratio, plus bytes
 MAX_PART_BYTES = 255
 _NAME = re.compile(r"[^\x00-\x1f\x7f\\]{1,1000}")
 
@@ -37,11 +40,11 @@ class ArchiveManifest:
     """The archive's description of its members.
 
     Attributes:
-        runtime_version: Version of the runtime that packed it.
-        platforms: Platforms for which there is a worker; empty for all.
-        python: Version of Python, e.g. `3.11`, of its wheels; empty if it has no wheels, and its workers run with the
-            packages of the interpreter.
-        members: All other files, in their order.
+        runtime_version: Version of the runtime that packed the archive.
+        platforms: Platforms for which there is a worker; empty for all platforms.
+        python: Version of Python for the wheels, e.g. `3.11`; empty if the archive has no wheels, so that workers run
+            with the packages of the interpreter.
+        members: All other files of the archive, in their order.
     """
 
     runtime_version: str
@@ -99,7 +102,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _fault(member: Member) -> str:
-    """Return the fault of an entry of the manifest, or an empty text."""
+    """Return the reason why an entry of the manifest is wrong, or an empty text."""
     name = member.name
     if not isinstance(name, str) or not _NAME.fullmatch(name) or not _is_possible(name):
         return f"a name in its manifest is not usable: {str(name)[:80]!r}"
@@ -113,7 +116,7 @@ def _fault(member: Member) -> str:
 
 
 def _is_possible(name: str) -> bool:
-    """Return whether file systems accept a name: it may be no Unicode, or too long."""
+    """Return whether a file can have a name; the name may be no Unicode, or too long."""
     try:
         return all(len(os.fsencode(part)) <= MAX_PART_BYTES for part in _parts(name))
     except UnicodeEncodeError:
@@ -121,7 +124,7 @@ def _is_possible(name: str) -> bool:
 
 
 def check_ratio(size: int, manifest: ArchiveManifest) -> None:
-    """Refuse an archive whose files are very much larger than itself, because reading them would take too long.
+    """Refuse an archive whose files are very much larger than the archive, because to read them would take too long.
 
     Args:
         size: Size of the archive in bytes.

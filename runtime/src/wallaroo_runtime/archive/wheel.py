@@ -15,8 +15,8 @@ from installer.utils import Scheme
 
 LIBRARIES = ("purelib", "platlib")
 MAX_FILES = 100_000
-MAX_METADATA_BYTES = 16 * 1024 * 1024  # of one file: the library reads them into memory
-# Errors for a name that no file can have, or that is taken: the fault is in the wheel, not in the disk.
+MAX_METADATA_BYTES = 16 * 1024 * 1024  # limit for one file, because the library reads it into memory
+# Errors for a name that is impossible or in use: the fault is in the wheel, not in the disk.
 _ODD_NAMES = {errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ}
 
 
@@ -25,10 +25,10 @@ def unpack_wheel(wheel: Path, directory: Path, max_bytes: int) -> int:
 
     Args:
         directory: Directory for the modules, which is created if it is missing.
-        max_bytes: Limit for the bytes that are written; the wheel states its size beforehand.
+        max_bytes: Limit for the bytes that are written, compared with the sizes that the wheel states.
 
     Returns:
-        Total size of its files in bytes.
+        Total size of the wheel's files in bytes.
 
     Raises:
         ValueError: The file is no wheel, or a member would be outside of the directory.
@@ -37,7 +37,7 @@ def unpack_wheel(wheel: Path, directory: Path, max_bytes: int) -> int:
         with zipfile.ZipFile(wheel) as archive:
             size, source = _checked_size(archive, max_bytes), WheelFile(archive)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # it warns of compiled files, which it leaves out
+                warnings.simplefilter("ignore")  # the library warns of compiled files, which it leaves out
                 install(source, _Modules(directory), {})
     except OSError as error:
         if error.errno not in _ODD_NAMES:
@@ -53,7 +53,7 @@ def _no_wheel(wheel: Path, error: Exception) -> ValueError:
 
 
 def _checked_size(archive: zipfile.ZipFile, max_bytes: int) -> int:
-    """Return the total size of the members; raises ValueError if it is too large, or a member would be outside."""
+    """Return the total size of the members; raises ValueError if it is too large, or a path leaves the directory."""
     members = archive.infolist()
     size = sum(entry.file_size for entry in members)
     if size > max_bytes or len(members) > MAX_FILES:
@@ -74,7 +74,7 @@ def _checked_size(archive: zipfile.ZipFile, max_bytes: int) -> int:
 
 
 class _Modules(SchemeDictionaryDestination):
-    """Takes the modules that can be imported; two wheels may share a file of a namespace."""
+    """Writes the modules of a wheel; two wheels may have the same file of a namespace package."""
 
     def __init__(self, directory: Path) -> None:
         schemes = dict.fromkeys(LIBRARIES, str(directory))
