@@ -1,1 +1,1 @@
-"""Small files that survive a crash."""
+"""Reads and writes small files that survive a crash."""

@@ -1,4 +1,4 @@
-"""Small files in a directory of this machine, or of a file system that Hadoop reaches."""
+"""Small files in a local directory, or in a file system that Hadoop reaches."""
 
 import shlex
 import shutil
@@ -9,7 +9,7 @@ from wallaroo_runtime.durable.file import replace_file
 
 
 class Directory(Protocol):
-    """Reads and writes the small files of a directory; errors have its name."""
+    """Reads and writes the small files of a directory; errors have the directory's name."""
 
     @property
     def removal(self) -> str:
@@ -22,14 +22,14 @@ class Directory(Protocol):
         """Return the content of a file; None if there is no such file."""
 
     def write(self, name: str, content: bytes) -> None:
-        """Give a file this content; a reader sees the old content or the new one."""
+        """Replace the content of a file; a reader sees the old content or the new content."""
 
     def remove(self, name: str) -> None:
         """Remove a file, or a folder and everything in it; nothing happens if it does not exist."""
 
 
 class LocalDirectory:
-    """A directory of this machine.
+    """A directory on this machine.
 
     Args:
         path: Path of the directory, which must exist.
@@ -58,7 +58,7 @@ class LocalDirectory:
             return None
 
     def write(self, name: str, content: bytes) -> None:
-        """Give a file this content; it survives a loss of power."""
+        """Replace the content of a file; the new content survives a loss of power."""
         replace_file(self._path / name, content, durable=True)
 
     def remove(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Small files that another process may read at any time."""
+"""Writes small files that another process may read at any time, and explains failures of the disk."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ from wallaroo_runtime.errors import RunError
 
 # Errors of a system call if the disk, a quota or a limit of the file size leaves no room.
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
-# Errors of a disk that takes nothing though it has room, with their remedies.
+# Errors of a disk that takes nothing though it has room, each with its remedy.
 _REMEDIES = {
     errno.EROFS: "mount it for writing (`dmesg` may say why it is not)",
     errno.ESTALE: "mount it again",
@@ -44,24 +44,24 @@ def disk_told(path: Path) -> Iterator[None]:
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file that only the user can read; the `opener` of `open`."""
+    """Open a file that only the user can read; for the parameter `opener` of `open`."""
     return os.open(path, flags, 0o600)
 
 
 def unnoticed(path: str, flags: int) -> int:
-    """Open a file without changing its time of last access, which shows whether it is used; an `opener`."""
+    """Open a file without a change of its time of last access; for the parameter `opener` of `open`."""
     try:
         return os.open(path, flags | os.O_NOATIME)
-    except PermissionError:  # the file is another user's
+    except PermissionError:  # the file belongs to another user
         return os.open(path, flags)
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
-    """Give `path` this content; a reader sees the old content or the new one, never a mixture.
+    """Replace the content of a file; a reader sees the old content or the new content, never a mixture.
 
     Args:
         path: The file; its directory exists.
-        content: All its bytes.
+        content: The new content.
         durable: Whether the new content must survive a loss of power from now on.
     """
     new = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
@@ -74,7 +74,7 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
                 os.fsync(file.fileno())
         new.replace(path)
     except OSError as error:
-        error.filename = error.filename or str(path)  # the error of a failed write has no name
+        error.filename = error.filename or str(path)  # the error of a failed write does not name the file
         new.unlink(missing_ok=True)
         raise
     if durable:
@@ -101,11 +101,11 @@ def _sync(path: Path, kind: int = 0) -> None:
 
 
 def refuse_links(directory: Path, left_out: Collection[str] = ()) -> None:
-    """Refuse a directory with a symbolic link in it: the runtime makes no links, so a stranger has put it there.
+    """Refuse a directory with a symbolic link in it: the runtime makes no links, so the link is a stranger's.
 
     Args:
-        directory: The directory. It may itself be reached through a link, and need not exist.
-        left_out: Names of directories that are for programs of the user.
+        directory: The directory, which need not exist. Its own path may have links.
+        left_out: Names of directories that are not checked, because they are for programs of the user.
 
     Raises:
         RunError: R711 if there is a link.

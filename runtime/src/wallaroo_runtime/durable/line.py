@@ -1,4 +1,4 @@
-"""Lines with a checksum: the form of small files that cannot be restored from other files."""
+"""Packs and reads lines with a checksum, for small files that cannot be restored from other files."""
 
 import json
 import zlib
@@ -18,7 +18,7 @@ def pack_line(value: dict[str, Any]) -> bytes:
 
 
 def unpack_line(line: bytes) -> dict[str, Any] | None:
-    """Read a line without its newline; None if its checksum does not fit."""
+    """Return the object in a line without its newline; None if the checksum does not fit."""
     if len(line) < 10 or line[8:9] != b" " or b"%08x" % zlib.crc32(line[9:]) != line[:8]:
         return None
     value = json.loads(line[9:])
@@ -26,7 +26,7 @@ def unpack_line(line: bytes) -> dict[str, Any] | None:
 
 
 def read_line(path: Path) -> dict[str, Any] | None:
-    """Read a file of one line; None if there is no such file.
+    """Return the object in a file of one line; None if there is no such file.
 
     Raises:
         ValueError: The line does not fit its checksum.

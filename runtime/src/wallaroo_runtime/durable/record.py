@@ -27,7 +27,7 @@ def pack_record(record: Any) -> bytes:
 
 
 def unpack_record(kind: type[Kind], content: bytes, place: object) -> Kind:
-    """Read the bytes that `pack_record` has returned.
+    """Return the record in bytes that `pack_record` has returned.
 
     Args:
         place: Place of the bytes, for the error.
@@ -47,7 +47,7 @@ def unpack_record(kind: type[Kind], content: bytes, place: object) -> Kind:
 
 
 def read_record(path: Path, kind: type[Kind]) -> Kind | None:
-    """Read the record in a file; None if there is no such file.
+    """Return the record in a file; None if there is no such file.
 
     Raises:
         RunError: R698 if the file cannot be read or is damaged, or the record is not of this kind.
@@ -63,7 +63,7 @@ def read_record(path: Path, kind: type[Kind]) -> Kind | None:
 
 
 def write_record(path: Path, record: Any, *, durable: bool = True) -> None:
-    """Replace the record in a file; a reader sees the old record or the new one.
+    """Replace the record in a file; a reader sees the old record or the new record.
 
     Args:
         durable: Whether the new record must survive a loss of power from now on.
