@@ -42,8 +42,8 @@ _FOLDERS = ("outbox", "dead-letters", "staging")
 class EgressHost(Host):
     """Runs an egress, which keeps an outbox and delivers its output, for the driver that attached last.
 
-    Each epoch has a directory for its staged files, so files that tasks of an earlier driver still write do no harm.
-    A driver on the same machine writes the files itself, and the egress only delivers them.
+    Each epoch has a directory for its staged files, so files that tasks of an earlier driver still write do no harm. A
+    driver on the same machine writes the files itself, and the egress only delivers them.
 
     Args:
         directory: Directory of the service; its data are in the folders `outbox`, `dead-letters` and `staging` of the

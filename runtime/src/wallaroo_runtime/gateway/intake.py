@@ -324,8 +324,8 @@ class Intake:
             failure: Error that ended journaling; None if the gateway was stopped.
 
         Returns:
-            Findings to report: the error, and the number of senders' messages that could not be written (R800).
-            Only senders cannot repeat their messages. All other sources have positions and continue there.
+            Findings to report: the error, and the number of senders' messages that could not be written (R800). Only
+            senders cannot repeat their messages. All other sources have positions and continue there.
         """
         if not isinstance(failure, OSError):
             try:

@@ -1,7 +1,7 @@
 """Runs a local service: a child of the driver, on a Unix socket in the checkpoint.
 
-Only the user can enter the directory of the socket (mode 0700), so calls need no token. A path in
-`/proc/self/fd` names the directory, because the path of a Unix socket has at most 107 bytes.
+Only the user can enter the directory of the socket (mode 0700), so calls need no token. A path in `/proc/self/fd` names
+the directory, because the path of a Unix socket has at most 107 bytes.
 """
 
 import os

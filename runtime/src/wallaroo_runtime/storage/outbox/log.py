@@ -31,9 +31,8 @@ class OutboxFile:
 class OutboxRecord:
     """A published micro-batch; `number` counts all records from 0, removed ones included.
 
-    `offsets` is Spark's plan of the micro-batch, as the file in its checkpoint has it; empty if it is not known.
-    `live` is the safe end of the live log at publication. Entries before that end are delivered before the record's
-    files.
+    `offsets` is Spark's plan of the micro-batch, as the file in its checkpoint has it; empty if it is not known. `live`
+    is the safe end of the live log at publication. Entries before that end are delivered before the record's files.
     """
 
     number: int
