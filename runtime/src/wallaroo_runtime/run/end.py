@@ -47,8 +47,8 @@ class Activity:
 class IdleWatch:
     """Detects that no messages have come for some time, and that all possible work on earlier messages is done.
 
-    Two things do not count, because they are left for the next run: output for sinks that cannot be reached, and
-    messages that wait for a full outbox.
+    A run can be idle although output waits for sinks that cannot be reached, or messages wait for a full outbox. The
+    next run takes this output and these messages.
 
     Args:
         seconds: Seconds without input after which the run is idle.

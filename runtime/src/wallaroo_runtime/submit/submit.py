@@ -103,7 +103,7 @@ class DriverKeeper:
         """Run drivers until one must not be followed by another, and return the exit code of the last driver.
 
         If a driver ends with an error before any driver was initialized, no other follows, because it would fail again.
-        A killed driver is always followed by another.
+        A killed driver is followed by another.
 
         Raises:
             RunError: R661 if drivers have failed too often.
