@@ -1,1 +1,1 @@
-"""Lowers a plan to PySpark; the only package that imports it."""
+"""Runs a plan on PySpark. No other package imports PySpark."""

@@ -4,8 +4,8 @@
 journal to level 0, from the rows of one level to the tasks of the next one, from the last level to the staged files.
 
 An attempt of a task sends its account with its rows to one of the partitions, and each row names the attempt that made
-it. So an attempt that fails reports nothing, and a repeated or speculative one never counts in addition to another.
-If rows of several attempts of one task are fetched, some of their accounts may be missing.
+the row. So an attempt that fails reports nothing, and a repeated or speculative attempt never counts twice. If rows of
+several attempts of one task are fetched, some of their accounts may be missing.
 """
 
 from collections import Counter, defaultdict
@@ -28,8 +28,8 @@ class Account:
     """The counts of one attempt of a task, in messages.
 
     Attributes:
-        level: The level of the plan.
-        task: Spark's number of the attempt.
+        level: The level of the plan at which the task runs.
+        task: Spark's number of the attempt, which no other attempt has.
         made: Number of messages sent to other tasks, by bucket and port.
         taken: Number of messages received in rows, by bucket, the attempt that made the row, and port.
         makers: Level and partition of the attempts that made the received rows, by number of the attempt.
@@ -43,7 +43,7 @@ class Account:
         stores: Number of keys and bytes of the log of each bucket that was processed, by stage and bucket.
         begun: Time at which each stage began to call its worker, in milliseconds since 1970.
         ended: Time at which the task ended.
-        endings: Processes of workers that ended by themselves, by executor and number, in words.
+        endings: Descriptions of worker processes that ended by themselves, by executor and number.
     """
 
     batch: int
@@ -94,7 +94,7 @@ def last_attempts(batch: int, accounts: Accounts) -> list[Account]:
 
 
 def visits_of(batch: int, accounts: Accounts) -> Visits:
-    """Return the counts of a micro-batch's visits."""
+    """Return the number of visited keys and of failed keys of each visit, summed over the accounts of a micro-batch."""
     visits: Visits = {}
     for account in last_attempts(batch, accounts):
         add_visits(visits, account.visited)
@@ -108,10 +108,10 @@ Slot = tuple[int, int]  # level and partition: attempts of one task share it
 
 
 class Balance:
-    """Compares the accounts of a micro-batch.
+    """Compares the accounts of a micro-batch's tasks with one another.
 
     Args:
-        plan: Says which level receives which port, and which partition has which bucket.
+        plan: Has the level that receives each port, and the partition that has each bucket.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -151,7 +151,7 @@ class Balance:
             yield f"{planned} messages of the journal are planned, level 0 has read {most}"
 
     def _shuffled(self, accounts: Sequence[Account]) -> Iterator[str]:
-        """Yield the differences between messages that one level sent and another one received."""
+        """Yield a description of each difference between the messages that tasks sent and the messages that arrived."""
         attempts: dict[Slot, list[Account]] = defaultdict(list)
         for account in accounts:
             attempts[account.level, account.partition].append(account)
@@ -198,7 +198,7 @@ def _not_staged(partition: int, level: int, staged: Counter[int], in_files: Coun
 def _arrived(
     goal: Slot, taker: Account, sent: Taken, attempts: Mapping[Slot, Sequence[Account]], *, slots: Mapping[int, Slot]
 ) -> Iterator[str]:
-    """Yield each task of which the attempt `taker` received other messages than one of its attempts has sent."""
+    """Yield a description of each task that sent other messages than the attempt `taker` received from this task."""
     offers, arrived = _by_maker(sent, slots), _by_maker(taker.taken, slots)
     for slot in sorted({*offers, *arrived}):
         offered, taken = offers.get(slot, {}), arrived.get(slot, {})
@@ -218,7 +218,7 @@ def _arrived(
 
 
 def _by_maker(taken: Taken, slots: Mapping[int, Slot]) -> dict[Slot, dict[int, Messages]]:
-    """Return the messages by sending task and its attempt."""
+    """Group the messages by the task that sent them, and then by the attempt of this task."""
     messages: dict[Slot, dict[int, Messages]] = defaultdict(lambda: defaultdict(Counter))
     for (bucket, task, port), count in taken.items():
         if count:

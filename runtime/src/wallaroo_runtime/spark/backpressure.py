@@ -16,7 +16,7 @@ LOOK_S = 0.1
 
 
 class OutboxRoom:
-    """The gate of a query's micro-batches: it lets each one begin, and publishes its output.
+    """The gate of a query's micro-batches: each micro-batch begins and is published through the gate.
 
     Args:
         publish: Publishes a micro-batch that has run.
@@ -26,8 +26,8 @@ class OutboxRoom:
 
     Attributes:
         failure: The error with which this gate stopped the query, if it did.
-        error: Any other exception that this gate raised. Spark keeps only its text.
-        is_waiting: Whether a micro-batch waits for room.
+        error: Any other exception that the gate raised, because Spark keeps only the text of an exception.
+        is_waiting: Whether a micro-batch waits until the outbox has room.
         batch: Number of the micro-batch that began last, -1 before the first one.
     """
 
@@ -47,14 +47,14 @@ class OutboxRoom:
         self._ended = threading.Event()
 
     def begin(self, batch: int) -> None:
-        """Wait until there is room for the output of a micro-batch, and check it."""
+        """Wait until the outbox has room for the output of a micro-batch, then call `check`."""
         self.batch = batch
         with self._noting():
             self._wait()
             self._check()
 
     def publish(self, rows: Rows, batch: int) -> None:
-        """Publish a micro-batch."""
+        """Publish a micro-batch, and record the error if this fails."""
         with self._noting():
             self._publish(rows, batch)
 

@@ -1,4 +1,4 @@
-"""Reports for the monitor: of a micro-batch, or of a query in real-time mode since its last report."""
+"""Reports for the monitor: about one micro-batch, or about a query in real-time mode since its last report."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ class BatchReport:
 
     Attributes:
         batch: Number of the micro-batch.
-        begun_ms: When its tasks began, in milliseconds since 1970.
+        begun_ms: When the tasks of the micro-batch began, in milliseconds since 1970.
         steps: Counts of sources, steps and sinks, by path.
         arrived: Number of messages by the time of their arrival, in milliseconds since 1970, where that time is known.
         stores: Number of keys and bytes of the log of each bucket that was processed, by stage and bucket.
@@ -39,7 +39,7 @@ class BatchReport:
 
 @dataclass(frozen=True, slots=True)
 class LiveReport:
-    """The report of a query in real-time mode since the last one.
+    """The counts of a query in real-time mode since its last report.
 
     Attributes:
         offset: All output of the journal before this offset is in the outbox. -1 if that is not known yet.

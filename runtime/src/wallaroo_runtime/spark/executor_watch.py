@@ -15,7 +15,7 @@ HEARTBEATS = "executor-heartbeater"  # a thread that lives exactly as long as it
 
 
 class ExecutorWatch:
-    """The executor in this driver's Java virtual machine.
+    """Watches the executor in this driver's Java virtual machine.
 
     A local Spark gives tasks even to an executor that has ended, and waits for them for ever. On a cluster Spark
     replaces executors that have ended, so they are not watched.
@@ -33,7 +33,7 @@ class ExecutorWatch:
             self._heartbeats = next((thread for thread in threads if thread.getName() == HEARTBEATS), None)
 
     def is_gone(self) -> bool:
-        """Say whether the executor has ended; raises the errors of Py4J."""
+        """Say whether the executor has ended. Raises the errors of Py4J if Java does not answer."""
         return self._is_watched and (self._heartbeats is None or not self._heartbeats.isAlive())
 
 

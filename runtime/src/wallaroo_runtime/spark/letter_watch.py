@@ -22,12 +22,12 @@ FRAMED = (
 
 @dataclass(frozen=True, slots=True)
 class Notable:
-    """A dead letter that the run reports.
+    """A dead letter that the run reports, with the number of similar dead letters before it.
 
     Attributes:
         count: Number of dead letters of the same step and code in this run, with this one.
         is_least: Whether `count` may be too low, because not all letters of large micro-batches are read.
-        id: Its id in `wallaroo dead-letters`.
+        id: Id of the dead letter in `wallaroo dead-letters`.
     """
 
     count: int

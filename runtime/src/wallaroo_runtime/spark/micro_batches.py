@@ -1,4 +1,4 @@
-"""Runs functions of this process for each micro-batch of a query. Python asks Java for work; Java never calls Python.
+"""Runs functions of this process for each micro-batch of a query. Python asks Java for tasks; Java never calls Python.
 
 PySpark's own `foreachBatch` opens a server at a port of loopback that asks for no secret: through this port each user
 of the machine could run code in this process.
@@ -23,11 +23,11 @@ Publish = Callable[[Rows, int], None]
 
 
 def drop(rows: Rows, batch: int) -> None:
-    """Ignore the rows of a micro-batch."""
+    """Publish nothing: ignore the rows of a micro-batch."""
 
 
 def admit(batch: int) -> None:
-    """Let a micro-batch run at once."""
+    """Let a micro-batch run at once, without a check."""
 
 
 class MicroBatches:
@@ -54,7 +54,7 @@ class MicroBatches:
             raise
 
     def run_one(self, writer: DataStreamWriter) -> None:
-        """Run a query for one micro-batch: the one that is planned already, or else the next one.
+        """Run one micro-batch of a query: the one that is already planned, or else the next one.
 
         Raises:
             PySparkException: The query fails.
@@ -66,9 +66,9 @@ class MicroBatches:
             self.end()
 
     def end(self) -> None:
-        """Wait for the publishing in progress, and publish nothing afterwards. Stop the query before this.
+        """Wait until the micro-batch in progress is published, and publish no other. Stop the query before this.
 
-        Spark does not wait for this process. Without this wait the process could publish after the next run has begun.
+        Spark does not wait for this process. Without this wait, it could publish after the next run has begun.
         """
         self._has_ended = True
         with suppress(Py4JError, ConnectionError):
@@ -88,7 +88,7 @@ class MicroBatches:
                 self._java.end()
 
     def _failure(self, batch: int, rows: Rows | None) -> str:
-        """Do the work that Java asks for. Return the traceback if it fails, else an empty text."""
+        """Run the function that Java asks for. Return the traceback if the function fails, else an empty text."""
         try:
             if rows is None:
                 self._begin(batch)

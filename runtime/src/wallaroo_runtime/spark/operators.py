@@ -34,7 +34,7 @@ def microbatch_settings(
     wait_s: float,
     records: Sequence[RecordSource],
 ) -> str:
-    """Return the settings of the operators of micro-batches as JSON. It has no token, since Spark shows it.
+    """Return the settings of the operators of micro-batches as JSON, without any token, because Spark shows them.
 
     Args:
         workers: The workers by name.
@@ -60,7 +60,7 @@ def microbatch_settings(
 def task_settings(
     plan: Plan, workers: Mapping[str, RunningWorker], records: Sequence[RecordSource], sampled_below: int = 0
 ) -> dict[str, Any]:
-    """Return the settings of the tasks of all levels, for any source and destination of rows.
+    """Return the settings of the tasks of all levels, which do not depend on where rows come from or go to.
 
     For the arguments see `microbatch_settings` and `plan_settings`.
     """
@@ -82,14 +82,14 @@ def _journal(journal: JournalPlace) -> dict[str, Any]:
 
 
 def put_credentials(session: SparkSession, services: Iterable[Service | None]) -> None:
-    """Give the operators the credentials of remote services, which are in no setting."""
+    """Give the operators the credentials of remote services. The settings have none, because Spark shows them."""
     credentials: Any = java_class(session, "rpc.Credentials")
     for service in filter(None, services):
         credentials.put(service.address, service.token, service.authority)
 
 
 def plan_settings(plan: Plan, workers: Mapping[str, RunningWorker], sampled_below: int = 0) -> dict[str, Any]:
-    """Return the settings that follow from a plan, for the operators of either mode.
+    """Return the settings that follow from a plan, for operators of micro-batches and of real-time mode.
 
     Args:
         sampled_below: The bound of ids of reported traces, see `trace.sampled_below`.

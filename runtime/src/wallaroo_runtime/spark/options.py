@@ -17,7 +17,7 @@ CHUNK_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """The options of a query.
+    """The options with which a plan runs as a query.
 
     Attributes:
         checkpoint: Spark's own checkpoint: a directory, or a URL of any file system that Hadoop knows.
@@ -32,8 +32,8 @@ class QueryOptions:
         max_outbox_bytes: No micro-batch begins while more bytes of output than this wait for sinks.
         archive: Archive with the workers; None if every executor has the workers installed.
         python: Interpreter of Python workers; empty for the one that runs Spark's tasks.
-        tell_batch: Gets the report of each micro-batch, if given.
-        tell_live: Gets the reports of a query in real-time mode, if given.
+        tell_batch: Is called with the report of each micro-batch, if given.
+        tell_live: Is called with the reports of a query in real-time mode, if given.
         records: Counts messages of Spark's sources and sinks.
         available_now: Whether the query ends when it has processed all messages that its sources have at the start.
         passes_lost: Whether sources of Kafka continue if a topic has lost records.

@@ -14,7 +14,7 @@ from wallaroo_runtime.storage.progress import Progress, Topics, committed_progre
 
 
 class Planned:
-    """The plans of a running query. The outbox keeps them with the output, because Spark's files may be lost.
+    """The micro-batches that Spark has planned for a running query. The outbox has a copy: Spark's files may be lost.
 
     Args:
         session: Session for access to a checkpoint at a URL.
@@ -36,7 +36,7 @@ class Planned:
 
     @property
     def query(self) -> str:
-        """Id of the query."""
+        """Id of the query in Spark's checkpoint."""
         self._query = self._query or str(json.loads(self._read("metadata"))["id"])
         return self._query
 
@@ -45,7 +45,7 @@ class Planned:
         return self._read(f"offsets/{batch}")
 
     def messages(self, batch: int) -> int:
-        """Return the number of messages of journals in a micro-batch."""
+        """Return the number of messages that a micro-batch takes from journals."""
         before = self._ends.get(batch - 1)
         if before is None:
             before = journal_messages(self.offsets(batch - 1)) if batch else 0
@@ -54,13 +54,13 @@ class Planned:
         return end - before
 
     def topics(self, batch: int) -> Topics:
-        """Return the offsets of topics at the end of a planned micro-batch; empty for -1."""
+        """Return the offsets of topics at the end of a planned micro-batch; empty for micro-batch -1."""
         if self._topics[0] != batch:
             self._topics = batch, progress_at(self.offsets(batch).encode()).topics
         return self._topics[1]
 
     def first_topics(self, sources: Iterable[int]) -> Topics:
-        """Return the offsets of topics at which sources began. A source without a record of them is left out."""
+        """Return the offsets at which sources began to read topics, except for sources without recorded offsets."""
         if self._first:  # callers ask again until Spark reports a micro-batch
             return self._first
         topics: dict[str, dict[int, int]] = {}
@@ -73,14 +73,14 @@ class Planned:
 
 
 def past_progress(session: SparkSession, checkpoint: str) -> Progress:
-    """Return the progress like `committed_progress`, for a checkpoint in any file system."""
+    """Return the same as `committed_progress`, for a checkpoint in any file system."""
     if "://" not in checkpoint:
         return committed_progress(Path(checkpoint))
     return progress_in(HadoopDirectory(session, checkpoint))
 
 
 def to_offset(position: Position) -> dict[str, Any]:
-    """Return a position in the form of Spark's checkpoint. The id is text, since JSON readers round large numbers."""
+    """Return a journal position as in Spark's checkpoint. The id is a text, since JSON readers round large numbers."""
     return {"journal": f"{position.journal_id:016x}", "offset": position.offset, "sequence": position.messages}
 
 

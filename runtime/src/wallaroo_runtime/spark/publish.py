@@ -1,4 +1,4 @@
-"""Publishes the staged output of each micro-batch once, in the driver."""
+"""Publishes the staged output of each micro-batch exactly once, in the driver."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Starts a plan as a streaming query, and watches it."""
+"""Starts a plan as a streaming query of micro-batches, and watches the query."""
 
 import json
 import threading
@@ -45,7 +45,7 @@ AVAILABLE_NOW_FOR_ALL = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 
 
 class RunningQuery:
-    """A started query.
+    """A started query of micro-batches.
 
     Attributes:
         targets: Name of each worker to the gRPC target of its first endpoint, for sources whose framing is in a worker.
@@ -89,7 +89,7 @@ class RunningQuery:
         return self._record_sources > 0 and (is_running or not begun)
 
     def exception(self) -> RunError | None:
-        """Return why the query stopped by itself, without stack traces of the JVM, or None."""
+        """Return the error that ended the query, without stack traces of the JVM; None if there is no such error."""
         failure = self._publisher.failure or self._room.failure
         if failure is not None:
             return failure
@@ -117,7 +117,7 @@ class RunningQuery:
             return bool(context.sc().isStopped())
 
     def progress(self) -> Progress:
-        """Return the progress of the query."""
+        """Return the offsets, batches and counts that the query has reached."""
         report = self._report()
         counted = replace(
             self._progress,
@@ -166,12 +166,12 @@ class RunningQuery:
             return None
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return the findings since the last call. They do not end the query."""
+        """Return the findings since the last call. None of them ends the query."""
         return self._room.new_findings()
 
     @property
     def is_held(self) -> bool:
-        """Whether a micro-batch waits for sinks to take more of the outbox."""
+        """Whether a micro-batch waits until sinks have taken enough output from the outbox."""
         return self._room.is_waiting
 
     def latest(self) -> Mapping[str, Any]:
@@ -186,7 +186,7 @@ class RunningQuery:
     def stop(self) -> None:
         """Stop the query and its workers. The next run processes uncommitted input again.
 
-        If the system has asked the Java virtual machine to end, too, this has stopped them already.
+        If the system has also asked Java to end, the query and its workers have already ended.
         """
         if self._is_stopped:
             return

@@ -82,7 +82,7 @@ def _plain(match: re.Match[str]) -> str:
 
 
 def check_times(session: SparkSession, columns: StructType, what: str) -> None:
-    """Refuse Spark 2.4's rules for times in JSON, which change fractions of seconds and days before 1582.
+    """Refuse a session with Spark 2.4's rules for times in JSON: they change fractions of seconds and days before 1582.
 
     Args:
         what: Names the rows in the error.
@@ -96,7 +96,7 @@ def check_times(session: SparkSession, columns: StructType, what: str) -> None:
 
 
 def field_of(rows: DataFrame, name: str, what: str) -> StructField | None:
-    """Return the column with a name, or None. Names are compared as `spark.sql.caseSensitive` says.
+    """Return the column with a name; None if there is no such column. `spark.sql.caseSensitive` says if case counts.
 
     Args:
         what: Names the DataFrame in the error.
@@ -121,7 +121,7 @@ def _is_case_sensitive(rows: DataFrame) -> bool:
 
 
 def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
-    """Return the columns of a DataFrame that a program declares, cast to the declared types.
+    """Return the columns that a program declares for a DataFrame, cast to the declared types.
 
     Args:
         schema: The declared columns as DDL.
@@ -145,9 +145,9 @@ def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
 
 
 def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
-    """Return sequences in the order of a column: 64 bits without a sign, as in frames.
+    """Return a sequence for each row, in the order of a column: 64 bits without a sign, as in frames.
 
-    Null is first: its sequence is null.
+    Null comes first: its sequence is null.
 
     Args:
         what: Names the DataFrame in the error.
@@ -167,7 +167,7 @@ def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
 
 
 def _number(column: Column, kind: DataType) -> Column | None:
-    """Return the values of a column as signed integers in the same order; None if its type is not ordered here."""
+    """Return the values of a column as signed integers in the same order; None for a type that cannot give an order."""
     match kind:
         case TimestampType():
             return F.unix_micros(column)
@@ -181,7 +181,7 @@ def _number(column: Column, kind: DataType) -> Column | None:
 
 
 def _with_nulls(kind: DataType) -> DataType:
-    """Return the type with all parts nullable: Spark casts no value to a type with parts that are not."""
+    """Return the type with all its parts nullable, because Spark casts no nullable value to a type without nulls."""
     match kind:
         case StructType():
             return StructType([StructField(field.name, _with_nulls(field.dataType)) for field in kind.fields])
@@ -193,7 +193,7 @@ def _with_nulls(kind: DataType) -> DataType:
 
 
 def refused(what: str, reason: str, fix: str) -> RunError:
-    """Return an R716."""
+    """Return an R716 with the reason and the remedy."""
     return RunError.of("R716", USAGE, what=what, reason=reason, fix=fix)
 
 
@@ -202,7 +202,7 @@ def _quoted(name: str) -> str:
 
 
 def _lack(actual: DataType, declared: DataType, column: str, *, is_exact: bool) -> str:
-    """Return why some values of a type are not values of the declared one; empty if all are."""
+    """Return why some values of the actual type do not fit the declared type; empty if all values fit."""
     match actual, declared:
         case StructType(), StructType():
             return _lack_of_structs(actual, declared, column, is_exact=is_exact)
@@ -227,7 +227,7 @@ def _lack_of_structs(actual: StructType, declared: StructType, column: str, *, i
 
 
 def _is_wider(actual: DataType, declared: DataType) -> bool:
-    """Say whether a simple type holds all values of another one."""
+    """Say whether the declared simple type holds all values of the actual type."""
     if isinstance(actual, CharType | VarcharType):
         return isinstance(declared, StringType)
     if isinstance(declared, DoubleType):

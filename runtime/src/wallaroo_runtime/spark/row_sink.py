@@ -1,4 +1,4 @@
-"""Sinks that Spark writes: staged messages become rows."""
+"""Writes staged messages as rows to the sinks that Spark writes."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
@@ -51,10 +51,10 @@ class RowSinks:
         self._session, self._sinks, self._place, self._records = session, sinks, output, records
 
     def check(self) -> None:
-        """Let Spark analyse the expressions of the sinks before the first message.
+        """Let Spark analyse the SQL expressions of the sinks before the first message.
 
         Raises:
-            RunError: R716 if Spark does not accept one.
+            RunError: R716 if Spark does not accept an expression.
         """
         if not self._sinks:
             return  # the first look at a format takes Spark some tenths of a second
@@ -68,7 +68,7 @@ class RowSinks:
                 self._chosen(sink, none)
 
     def write(self, query: str, batch: int, files: Sequence[StagedFile]) -> list[StagedFile]:
-        """Write the files of Spark's sinks, with one action for each sink, and return the other files.
+        """Write the files of Spark's sinks, with one Spark action for each sink, and return the files of other sinks.
 
         Raises:
             RunError: R674 if a sink does not accept its rows.
@@ -113,7 +113,7 @@ class RowSinks:
         return self._session.sql(f"SELECT {sink.value} FROM {view}")
 
     def _rows(self, files: Sequence[StagedFile]) -> DataFrame:
-        """Return key and value of the messages of staged files."""
+        """Return the keys and values of the messages in staged files."""
         rows: Any = java_class(self._session, "microbatch.StagedRows")
         paths = [file.path for file in files]
         return DataFrame(rows.of(cast(Any, self._session)._jsparkSession, paths), self._session)

@@ -1,4 +1,4 @@
-"""A query that runs, in either mode."""
+"""The interface of a running query, of micro-batches or in real-time mode."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ from wallaroo_runtime.storage.progress import Progress
 
 
 class Query(Protocol):
-    """The query of a run."""
+    """The running query of an application."""
 
     @property
     def targets(self) -> Mapping[str, str]:
@@ -24,16 +24,16 @@ class Query(Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether Spark's own sources have unprocessed messages."""
+        """Whether a micro-batch is running, or Spark's own sources have unprocessed messages."""
         ...
 
     @property
     def is_held(self) -> bool:
-        """Whether a micro-batch waits for sinks to take more of the outbox."""
+        """Whether a micro-batch waits until sinks have taken enough output from the outbox."""
         ...
 
     def exception(self) -> RunError | None:
-        """Return why the query stopped by itself, or None."""
+        """Return the error that ended the query; None if there is no such error."""
         ...
 
     def progress(self) -> Progress:
@@ -41,7 +41,7 @@ class Query(Protocol):
         ...
 
     def new_findings(self) -> Sequence[Diagnostic]:
-        """Return the findings since the last call. They do not end the query."""
+        """Return the findings since the last call. None of them ends the query."""
         ...
 
     def latest(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Makes the Spark session: without console output, bound to this machine, with the settings that frames need."""
+"""Starts the Spark session: without console output, bound to this machine, with the settings that frames need."""
 
 import logging
 import os
@@ -41,11 +41,11 @@ def create_session(
 
     Args:
         application: Name of the application.
-        master: As for spark-submit; but `local[N]` becomes `local[N,4]`, so that Spark repeats a task that was killed.
+        master: Address as for spark-submit. `local[N]` becomes `local[N,4]`, so that Spark repeats a killed task.
         shuffle_partitions: Number of partitions of each shuffle.
         directory: Directory of the logs; created if it is missing.
         settings: Further settings of Spark, which win over the runtime's.
-        java: Java, if it was launched for this master, directory and settings. None launches Java if none runs.
+        java: A Java launched with the same master, directory and settings. None launches Java unless it runs already.
 
     Raises:
         RunError: R602 if Spark does not start because of Java, R611 if it does not start for another reason, R617
@@ -79,17 +79,17 @@ def create_session(
 
 
 def import_early() -> None:
-    """Import the modules of PySpark's first call of Java in a thread while Java starts: this takes up to a second."""
+    """Import the modules of PySpark's first call of Java, in a thread, because this takes up to a second."""
     Thread(target=import_module, args=("pyspark.testing.utils",), daemon=True).start()
 
 
 def running_session() -> SparkSession | None:
-    """Return the session of this process, or None."""
+    """Return the Spark session of this process; None if there is no session."""
     return SparkSession._instantiatedSession
 
 
 def _connect(java: VirtualMachine) -> None:
-    """Connect PySpark to a Java virtual machine that another process has started, by environment variables."""
+    """Connect PySpark to a Java virtual machine that is already started, by means of environment variables."""
     port, secret = java.wait()
     os.environ |= {SUBMITTED: str(port), SECRET: secret}
     try:
@@ -101,7 +101,7 @@ def _connect(java: VirtualMachine) -> None:
 
 
 def open_cluster(settings: SparkConf) -> Diagnostic | None:
-    """Return the finding that Spark's processes accept connections without a secret (R713), or None."""
+    """Return R713 if the processes of the cluster accept connections without a secret, else None."""
     is_closed = settings.get("spark.authenticate", "false") == "true"
     return (
         None
@@ -127,10 +127,10 @@ def _keep_quiet() -> None:
 
 
 def _keep_accumulators_quiet(session: SparkSession) -> None:
-    """Let PySpark's thread for accumulators log the end of the JVM instead of printing it.
+    """Let PySpark's thread for accumulators log the end of the JVM, instead of printing a traceback.
 
-    Also let the stop of Spark not wait for this thread, which checks only each half second (with a connection: each
-    second) whether it shall end.
+    Also stop Spark without waiting for this thread, which checks only every half second (every second if it has a
+    connection) whether it shall end.
     """
     server = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None and "handle_error" not in vars(server):  # each changed program asks for a session
@@ -153,5 +153,5 @@ def stop_session(session: SparkSession) -> None:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Say whether a record of the root logger is not Py4J's, which uses this logger for some of its records."""
+    """Say whether a record of the root logger is not from Py4J, which uses the root logger for some records."""
     return "py4j" not in Path(record.pathname).parts

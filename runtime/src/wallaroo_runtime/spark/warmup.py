@@ -1,4 +1,4 @@
-"""A short run of a query's operators without input, before the first message.
+"""Rehearses a query: runs its operators for a short time without input, before the first message.
 
 Spark's first micro-batch takes seconds: Java loads and compiles classes, tasks connect to workers, and the library of
 the state store is loaded. The rehearsal does this before the application reports that it is initialized.

@@ -91,7 +91,7 @@ def _operators(session: SparkSession) -> Any:
 
 
 def ship(session: SparkSession, archive: Archive, directory: Path) -> str:
-    """Give every executor a copy of an archive. The copy stays in a directory of the driver while Spark runs.
+    """Give every executor a copy of an archive. The driver keeps the copy in a directory while Spark runs.
 
     Returns:
         The name of the copy.
@@ -115,7 +115,7 @@ def ship(session: SparkSession, archive: Archive, directory: Path) -> str:
 
 
 def worker_specs(session: SparkSession, topology: Topology, options: QueryOptions) -> dict[str, WorkerSpec]:
-    """Return the specs of a topology's workers in this Spark application. Ship their archive to the executors."""
+    """Return the specs of a topology's workers for a query. Ship the archive of the workers to the executors."""
     archive = options.archive
     shipped = ship(session, archive, options.logs) if archive is not None else ""
     specs = local_specs(topology, options.logs, options.cache_bytes, options.python)
@@ -128,7 +128,7 @@ def worker_specs(session: SparkSession, topology: Topology, options: QueryOption
 
 
 def local_specs(topology: Topology, logs: Path, cache_bytes: int, python: str) -> dict[str, WorkerSpec]:
-    """Return the specs of a program's workers next to a local Spark, which the id of its process identifies.
+    """Return the specs of a program's workers for a local Spark. The workers run next to Spark, on this machine.
 
     Args:
         logs: Directory to which the workers write.
@@ -140,7 +140,7 @@ def local_specs(topology: Topology, logs: Path, cache_bytes: int, python: str) -
 
 
 def start_early(specs: Mapping[str, WorkerSpec], plan: Plan, java: int) -> None:
-    """Start the workers of a local Spark while Java starts. Later `start_workers` finds them running.
+    """Start the workers of a local Spark while Java starts. `start_workers` later finds them running.
 
     Args:
         specs: The result of `local_specs`.
@@ -188,16 +188,16 @@ def start_workers(
 
 
 def running_in_tasks(session: SparkSession, plan: Plan, specs: Mapping[str, WorkerSpec]) -> dict[str, RunningWorker]:
-    """Return the workers of a plan. On each executor, the first task that needs a worker starts it."""
+    """Return the workers of a plan, not started yet. On each executor, the first task that needs a worker starts it."""
     stages = _stages_by_worker(plan)
     return {name: RunningWorker(specs[name], _request(session, specs[name], stages[name])) for name in stages}
 
 
 def start_foreign(session: SparkSession, topology: Topology, workers: Mapping[str, RunningWorker]) -> None:
-    """Start the workers in other languages in tasks: they may lack what their stages need.
+    """Start the workers that are written in other languages, to find out early whether they lack something.
 
     Raises:
-        RunError: W416, one does; or why it does not start.
+        RunError: W416 if a worker lacks what a stage needs, or the reason why a worker does not start.
     """
     foreign = {name: each for name, each in workers.items() if topology.worker(name).language not in LANGUAGES}
     if foreign:
@@ -215,7 +215,7 @@ def _request(session: SparkSession, spec: WorkerSpec, stages: list[Any]) -> dict
 
 
 def _started(session: SparkSession, workers: Mapping[str, RunningWorker]) -> dict[str, str]:
-    """Start the workers on the executors, by one task for each core, and return their targets."""
+    """Start the workers on the executors, with one Spark task for each core, and return the targets of the workers."""
     listed = json.dumps(
         [{"worker": name, "worker_directory": "", "start": worker.request} for name, worker in workers.items()]
     )

@@ -64,7 +64,7 @@ class Cause:
 
 
 def told_causes(text: str) -> Iterator[Cause]:
-    r"""Yield the errors named in a report, in their order. A report is all there is if Java could not send the error.
+    r"""Yield the errors named in a report, in their order. Only a report is known if Java could not send the error.
 
     Example:
         >>> [*told_causes("a.B.FailException: x\n\tat a.b.C\nCaused by: java.io.IOException: y")]
@@ -100,7 +100,7 @@ def significant(chain: Sequence[Cause]) -> list[Cause]:
 
 
 def _expanded(chain: Iterable[Cause]) -> list[Cause]:
-    """Return a chain, each cause followed by errors that its message names: the innermost `MAX_CAUSES`, each once."""
+    """Add the errors that each cause's message names. Return the innermost `MAX_CAUSES` causes, each once."""
     causes = [each for cause in chain for each in (cause, *told_causes(cause.message))]
     return [*dict.fromkeys(reversed(causes))][:MAX_CAUSES][::-1]
 

@@ -328,7 +328,7 @@ TABLE: tuple[FailureRow, ...] = (
 
 
 def row_of(chain: Sequence[Cause], checkpoint: str = "") -> tuple[FailureRow, Cause] | None:
-    """Return the first row that fits a cause, with the outermost such cause, which mostly names the place."""
+    """Return the first row of the table that fits a cause, and the outermost cause that this row fits."""
     path = checkpoint.partition("://")[2] or checkpoint
     clear = significant(chain)
     ordered = [*clear, *(cause for cause in reversed(chain) if cause not in clear)]

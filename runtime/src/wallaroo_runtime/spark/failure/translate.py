@@ -31,7 +31,7 @@ _OPERATOR = re.compile("wallaroo-operator:([A-Za-z0-9+/=]+):")
 
 
 class TaskFailure(RuntimeError):
-    """A `RunError` whose text contains all of it, so that Spark's report of a failed task keeps it."""
+    """A `RunError` whose text contains the whole error, so that Spark's report of a failed task keeps it."""
 
     def __init__(self, error: RunError) -> None:
         value = {"exit_code": error.exit_code, "diagnostics": [finding.to_json() for finding in error.diagnostics]}
@@ -44,7 +44,7 @@ class JavaEnded(RunError):
 
     @classmethod
     def because(cls, reason: str, log: Path) -> "JavaEnded":
-        """Return the error with its reason and the path of Spark's log."""
+        """Return an R617 with the reason and the path of Spark's log."""
         return cls(RunError.of("R617", process="Spark process", reason=reason, log=log).diagnostics)
 
 
@@ -107,7 +107,7 @@ def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = N
 
 
 def _files(chain: Sequence[Cause]) -> list[str]:
-    """Return the file that Spark read when it failed, if a message names it."""
+    """Return the file that Spark could not read, as the only item; empty if no message names the file."""
     matches = (_FILE.search(cause.message) for cause in chain if cause.condition.startswith("FAILED_READ_FILE"))
     return list(dict.fromkeys(unquote(each[1]) for each in matches if each))[:1]
 
@@ -129,13 +129,13 @@ def _source(log: Path | None) -> str:
 
 
 def of_operator(chain: Iterable[Cause]) -> dict[str, Any] | None:
-    """Return the failure that an operator in Java reports; None if there is none in the chain."""
+    """Return the failure that an operator in Java reports; None if no operator reports a failure in the chain."""
     marked = next(filter(None, (_OPERATOR.search(cause.message) for cause in chain)), None)
     return None if marked is None else json.loads(base64.b64decode(marked[1]))
 
 
 def operator_error(value: Mapping[str, Any]) -> RunError:
-    """Return the error of an operator in Java, which sends code and values without the catalogue's text."""
+    """Return the error of an operator in Java from its report, which has the code and values but not the text."""
     if "reported" in value:
         return remote_error(value["worker"], pb.Failure(**value["reported"]))
     if "found" in value:

@@ -74,7 +74,7 @@ class Input:
 def continue_goka(
     session: SparkSession, plan: Plan, topology: Topology, journals: Sequence[JournalPlace], checkpoint: str, mark: str
 ) -> Begin:
-    """Write the first states of all groups to a checkpoint of Spark's. The caller writes the offsets of its sources.
+    """Write the first states of all groups to a new checkpoint of Spark's. The caller writes the sources' offsets.
 
     Args:
         session: The session of the run.
@@ -161,7 +161,7 @@ def _asked(session: SparkSession, source: KafkaSource, group: str) -> Input:
 
 
 def check_marks(group: str, inputs: Sequence[Input], mark: str) -> None:
-    """Refuse a group that another checkpoint has continued, because messages would count in both checkpoints."""
+    """Raise R788 if another checkpoint has continued the group: messages would count in both checkpoints."""
     for each in inputs:
         if others := sorted(each.marks - {mark}):
             reason = f"another checkpoint ({others[0]}) has begun with its offsets of {each.source.topic}"
@@ -177,7 +177,7 @@ def _mark(session: SparkSession, group: str, inputs: Sequence[Input], mark: str)
 
 
 def check_some(group: str, inputs: Sequence[Input]) -> None:
-    """Refuse a group with a table but without offsets: it is unknown which messages the table has counted."""
+    """Raise R788 if a group has a table but no offsets: nobody knows which messages the table has counted."""
     first = next((each.source for each in inputs if each.unread), None)
     if first is None or any(each.committed for each in inputs):
         return
@@ -214,7 +214,7 @@ def _reset(group: str, source: KafkaSource, *partitions: int) -> str:
 
 
 def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -> GokaTable:
-    """Return the table to read. It is read with the settings of the group's inputs.
+    """Return the table of a group's state to read, with the settings of the group's inputs.
 
     Raises:
         RunError: R788 if the pipeline that writes the table is no group.
@@ -233,5 +233,5 @@ def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -
 
 
 def double_of(topic: str, count: TableCount) -> Diagnostic:
-    """Return the R789 about keys with values in several partitions."""
+    """Return the R789 that `count` keys have values in several partitions of a topic."""
     return Diagnostic.of("R789", topic=topic, count=count.double, key=readable(count.example))

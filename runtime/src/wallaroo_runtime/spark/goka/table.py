@@ -29,7 +29,7 @@ LANGUAGES = (PYTHON, "go")  # languages with an API for groups
 
 @dataclass(frozen=True, slots=True)
 class GokaTable:
-    """A table to read.
+    """The table of a group, which is read once.
 
     Attributes:
         source: A source that reads the topic of the table from the start.
@@ -43,7 +43,7 @@ class GokaTable:
 
 
 class TableCount(NamedTuple):
-    """The counts of a table with which a group begins.
+    """The counts of keys in a table with which a group begins.
 
     Attributes:
         keys: Number of keys with a value.
@@ -56,16 +56,16 @@ class TableCount(NamedTuple):
     example: bytes = b""
 
     def plus(self, note: Mapping[str, Any]) -> "TableCount":
-        """Return the counts with those of an operators' note added."""
+        """Return the sum of these counts and the counts in a note of an operator."""
         example = self.example or b64decode(note.get("example", ""))
         return TableCount(self.keys + note.get("keys", 0), self.double + note.get("double", 0), example)
 
 
 def values_of(records: DataFrame) -> DataFrame:
-    """Return the value of each key that has one, and whether it has values in more than one partition.
+    """Return the newest value of each key, and whether the key has values in more than one partition.
 
-    Goka has a state for each key and partition. Here a key has one state, the value of its newest record. If that
-    record has no value, the key has none.
+    Goka has a state for each key and partition. Here a key has one state, the value of its newest record. A key whose
+    newest record has no value has no state.
 
     Args:
         records: Columns partition, offset, timestamp, key and value.

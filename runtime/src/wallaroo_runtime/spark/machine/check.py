@@ -28,10 +28,10 @@ _CONTAINERS = "/proc/self/cgroup"
 
 
 class MachineFinding(NamedTuple):
-    """The result of one check.
+    """The result of one check of the machine.
 
     Attributes:
-        what: Names the checked thing.
+        what: Name of the checked thing.
         finding: The problem, if there is one.
         needed: Whether the problem prevents every run.
     """
@@ -50,7 +50,7 @@ class MachineFinding(NamedTuple):
 
 
 def lacks(what: str, reason: str, fix: str, *, needed: bool = True) -> MachineFinding:
-    """Return the result of a check that failed."""
+    """Return the result of a check that failed, with the problem and its remedy."""
     return MachineFinding(what, finding=Diagnostic.of("R742", what=what, reason=reason, fix=fix), needed=needed)
 
 
@@ -63,7 +63,7 @@ def no_pyspark(error: object) -> Diagnostic:
 
 
 def check_machine() -> None:
-    """Refuse a machine on which Spark does not start. Raise the limits of this process as far as a user may.
+    """Refuse a machine on which Spark does not start. Raise the limits of this process as far as its user may do so.
 
     Raises:
         RunError: R728 without PySpark, R602 without a usable Java, R742 for a directory or limit that prevents a run.
@@ -96,7 +96,7 @@ def limits() -> Iterator[MachineFinding]:
 
 
 def _few_left(limit: int) -> MachineFinding | None:
-    """Return the finding that user or container has too few threads left for a run; None if there are enough."""
+    """Return the finding that the user or the container has too few threads left for a run; None if enough are left."""
     used = 0 if limit >= 1 << 62 or os.geteuid() == 0 else _threads()  # the limit does not bind root
     whose, fix = "", f"end some of your processes, or ulimit -u {used + LIMITS[1][2]}"
     for most, now in _container_limits():
@@ -110,7 +110,7 @@ def _few_left(limit: int) -> MachineFinding | None:
 
 
 def _threads() -> int:
-    """Return the number of the user's threads, each of which counts as a process."""
+    """Return the number of threads of all processes of the user, which the limit of processes counts."""
     count = 0
     for entry in Path("/proc").glob("[0-9]*/status"):
         with suppress(OSError):
@@ -147,7 +147,7 @@ def temporary_files() -> MachineFinding:
 
 
 def caches() -> MachineFinding:
-    """Check the directory of caches, from which programs in Go are run."""
+    """Check the directory of caches, which holds programs in Go that a run executes."""
     return directory("caches", cache_directory(), "XDG_CACHE_HOME", runs="programs in Go run from there", needed=False)
 
 

@@ -21,7 +21,7 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 def spark_path(path: object) -> str:
     """Return a path or URL as a URL for Spark.
 
-    Without a scheme, Spark takes a path as one of the default file system, which may be HDFS.
+    Spark itself would look for a path without a scheme in its default file system, which may be HDFS.
 
     Example:
         >>> spark_path("/var/checkpoint"), spark_path("hdfs://name/checkpoint")
@@ -54,7 +54,7 @@ class HadoopDirectory:
 
     @property
     def removal(self) -> str:
-        """The command that removes the directory."""
+        """The shell command with which a user can remove the directory."""
         return f"hadoop fs -rm -r {shlex.quote(self.url)}"
 
     def _path(self, name: str) -> Any:

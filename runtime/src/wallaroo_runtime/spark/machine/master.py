@@ -1,4 +1,4 @@
-"""The settings that follow from the address of the Spark master."""
+"""Derives settings from the address of the Spark master."""
 
 import os
 import re
@@ -17,7 +17,7 @@ KINDS = ("local", "local[N]", "spark://HOST:PORT", "yarn", "k8s://https://HOST:P
 
 
 def cores(master: str) -> int | None:
-    """Return the number of tasks that run at once on a local master; None for a cluster, where only Spark knows it.
+    """Return the number of tasks that run at once on a local master; None for a cluster, where only Spark knows this.
 
     Example:
         >>> cores("local"), cores("local[3]"), cores("spark://host:7077")
@@ -32,7 +32,7 @@ def cores(master: str) -> int | None:
 
 
 def cluster_of(master: str) -> str:
-    """Return the master if it is one of a cluster; empty for a local one.
+    """Return the master if it is the master of a cluster; empty if it is local.
 
     Example:
         >>> cluster_of("yarn"), cluster_of("local[2]")

@@ -97,7 +97,7 @@ appender.file.strategy.max = 2
 
 
 def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
-    """Return the memory that a container needs for workers besides the JVM. Spark's own default counts no workers.
+    """Return the setting for the memory that containers need for workers, in addition to the JVM's memory.
 
     Args:
         master: Address of the Spark master, as for spark-submit.
@@ -197,7 +197,7 @@ def authentication(master: str) -> dict[str, str]:
 
 
 def is_local(master: str | None) -> bool:
-    """Say whether executors are on this machine, in the driver's own JVM."""
+    """Say whether tasks run on this machine, in the driver's own Java virtual machine."""
     return (master or "").startswith("local")
 
 

@@ -28,7 +28,7 @@ def temporary_directory() -> Path:
 
 
 def temporary_lock() -> int:
-    """Return the descriptor of the lock of that directory. A process that inherits the descriptor has the lock, too.
+    """Return the descriptor of the lock of `temporary_directory`. A process that inherits it holds the lock, too.
 
     Raises:
         RunError: See `temporary_directory`.

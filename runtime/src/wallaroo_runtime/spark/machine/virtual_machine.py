@@ -26,12 +26,12 @@ LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class VirtualMachine:
-    """A Java virtual machine that starts. It ends when its standard input ends, thus with this process.
+    """A Java virtual machine that this process starts. It ends when its standard input ends, thus with this process.
 
-    It also holds the lock of the temporary directory: without that directory it would never read its input, nor end.
-    A signal that asks a run to end must not end Spark before the query is stopped. So Java is in a session of its own,
-    where signals to the process group (from shells and `timeout`) do not reach it. And it ignores signals to each
-    process (from a service manager).
+    Java also holds the lock of the temporary directory. Without this directory it would never read its standard
+    input, nor end. A signal that asks a run to end must not end Spark before the query is stopped. So Java is in
+    a session of its own, where it gets no signals to the process group (from shells and `timeout`). And Java ignores
+    signals to single processes (from a service manager).
 
     Args:
         output: File for the output of Java.
@@ -67,7 +67,7 @@ class VirtualMachine:
         _at_end(self.end)  # this process removes the directory to which Java writes
 
     def wait(self) -> tuple[int, str]:
-        """Return port and secret for PySpark, to which the process then belongs.
+        """Wait for Java, and return its port and secret for PySpark. From now on PySpark uses this Java.
 
         Raises:
             OSError: Java has ended.
@@ -84,10 +84,10 @@ class VirtualMachine:
         return int.from_bytes(answer[:4], "big"), answer[8 : 8 + length].decode()
 
     def end(self) -> Path | None:
-        """End Java now, unless PySpark uses it: then it ends with this process, and may write its archive of classes.
+        """End Java now. If PySpark uses it, Java ends with this process instead, and may write its archive of classes.
 
         Returns:
-            The directory of the archive that Java will write; None if it writes none.
+            The directory of the archive if Java will write one, else None.
         """
         is_done = self._is_used and self._classes.directory is None  # PySpark uses it, and it ends with this process
         if is_done or self.process.poll() is not None:
@@ -98,18 +98,18 @@ class VirtualMachine:
         return None
 
     def kill(self) -> None:
-        """Kill Java, even if PySpark uses it. PySpark takes this for a crash."""
+        """Kill Java, even if PySpark uses it. To PySpark this looks like a crash of Java."""
         _end(self.process)
 
 
 def is_launched() -> bool:
-    """Say whether PySpark has a Java virtual machine already."""
+    """Say whether PySpark already has a Java virtual machine."""
     pyspark = sys.modules.get("pyspark")
     return SUBMITTED in os.environ or (pyspark is not None and pyspark.SparkContext._gateway is not None)
 
 
 def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMachine | None:
-    """Begin to start Java; return None if it runs already.
+    """Begin to start Java, and return it; None if PySpark already has a Java virtual machine.
 
     Args:
         master: Address of the Spark master, as for spark-submit.
@@ -129,7 +129,7 @@ def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMac
 
 
 def _at_end(end: Callable[[], object]) -> None:
-    """Call a function when this process ends, but not when one of its forks ends."""
+    """Call a function when this process ends, but not when a fork of this process ends."""
     parent = os.getpid()
     atexit.register(lambda: end() if os.getpid() == parent else None)
 

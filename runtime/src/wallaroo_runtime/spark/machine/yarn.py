@@ -1,4 +1,4 @@
-"""Settings and addresses of a YARN cluster that are needed before Spark connects to it."""
+"""Finds settings and addresses of a YARN cluster that are needed before Spark connects to it."""
 
 import re
 import sys
@@ -26,7 +26,7 @@ def driver_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def resource_managers(environment: Mapping[str, str]) -> list[tuple[str, int]]:
-    """Return the addresses at which resource managers take applications. To reach one of them is enough.
+    """Return the addresses at which resource managers take applications. One address that answers is enough.
 
     An address that only Hadoop itself can read, e.g. because the file includes others, is left out.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Letters(Protocol):
-    """Finds the dead letters that are written after this object was made.
+    """Finds the dead letters that the egress has written since this object was made.
 
     Attributes:
         watch: Chooses the dead letters that the run reports.
@@ -31,7 +31,7 @@ class Letters(Protocol):
 
 
 class LocalLetters:
-    """Reads the files that an egress of this machine writes. The attributes are those of `Letters`.
+    """Finds dead letters in the files of an egress on this machine. The attributes are those of `Letters`.
 
     Args:
         folder: The directory of these files.
@@ -52,7 +52,7 @@ class LocalLetters:
 
 
 class RemoteLetters:
-    """Asks a remote egress for dead letters. The attributes are those of `Letters`.
+    """Finds dead letters by asking a remote egress. The attributes are those of `Letters`.
 
     Args:
         before: Number of dead letters at the egress when this object is made.
@@ -74,7 +74,7 @@ class RemoteLetters:
 
 
 def open_output(output: OutputPlace) -> tuple[DriverOutput, Letters]:
-    """Return the output of a run's driver, which does not wait for a remote egress, and the finder of dead letters.
+    """Open the output of a run, and return it with an object that finds the run's dead letters.
 
     Raises:
         RunError: R698 if the output is damaged, R642 if the egress does not answer.

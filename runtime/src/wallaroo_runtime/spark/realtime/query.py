@@ -1,4 +1,4 @@
-"""Starts a plan as a query in Spark's real-time mode, and watches it."""
+"""Starts a plan as a query in Spark's real-time mode, and watches the query."""
 
 import json
 import time
@@ -78,7 +78,7 @@ class RealTimeQuery:
         self._tell_live, self._reports, self._told, self._told_at = options.tell_live, LiveReports(), 0, 0.0
 
     def exception(self) -> RunError | None:
-        """Return why the query stopped by itself, or None."""
+        """Return the error that ended the query; None if there is no such error."""
         with needing_java(self._log):
             if self._looked().is_active or self._query.isActive:
                 return None
@@ -88,7 +88,7 @@ class RealTimeQuery:
         return None if self._is_stopped else JavaEnded.because("it was asked to end", self._log)
 
     def progress(self) -> Progress:
-        """Return the progress of the query. A message counts when all its output is in the outbox."""
+        """Return the progress of the query. A message counts as processed when all its output is in the outbox."""
         if self._is_stopped:
             return self._progress
         with needing_java(self._log):
@@ -104,7 +104,7 @@ class RealTimeQuery:
         return self._progress
 
     def _tell_numbers(self, changes: int) -> None:
-        """Report the counts of the operators if somebody wants them."""
+        """Report the counts of the operators, if a monitor wants them and if they have changed."""
         now = time.monotonic()
         if self._tell_live is not None and changes > self._told and now >= self._told_at + NUMBERS_S:
             self._told, self._told_at = changes, now
@@ -137,7 +137,7 @@ class RealTimeQuery:
         return self._look
 
     def wait_until_reading(self) -> None:
-        """Wait until the query reads messages as they arrive, or has ended."""
+        """Wait until the query reads messages as they arrive. Return early if the query has ended."""
         with needing_java(self._log):
             while (look := _look(self._ask, self._query, self._settings)).is_active and not look.is_reading:
                 time.sleep(LOOK_S)
@@ -155,7 +155,7 @@ class RealTimeQuery:
         self._progress = replace(self._progress, batches=self._progress.batches + 1)
 
     def _release(self) -> None:
-        """Release the committed input, but only after the gateway has the counts of its visits, else they are lost."""
+        """Let the gateway delete the committed input, once it has the counts of visits. Else they would be lost."""
         if self._end < 0 or self._progress.offsets == (self._end,):
             return
         with needing_java(self._log):
@@ -164,7 +164,7 @@ class RealTimeQuery:
             self._progress = replace(self._progress, offsets=(self._end,))
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return the findings since the last call. Most problems end the query instead."""
+        """Return the findings since the last call. Most problems are not findings, since they end the query."""
         findings, self._findings = self._findings, []
         return findings
 
@@ -181,7 +181,7 @@ class RealTimeQuery:
         return [json.loads(report.json) for report in self._query.recentProgress]
 
     def stop(self) -> None:
-        """End the batch, so that the next run need not repeat it. Then stop query and workers."""
+        """End the running batch, so that the next run need not repeat it. Then stop the query and its workers."""
         if self._is_stopped:
             return
         try:
@@ -200,10 +200,10 @@ class RealTimeQuery:
             self._workers.stop()
 
     def _end_batch(self) -> None:
-        """Let the engine end, and wait until all its work is committed.
+        """Let the engine end its batch, and wait until all its results are committed.
 
-        To wait for the next report of a batch is not enough: that batch may have been in commit already, while the
-        engine worked for the batch after it.
+        The next report of a batch does not prove this. That batch may already have been in commit, while the engine
+        processed messages of the batch after it.
         """
         self._operators.endBatches(self._settings)
         deadline = time.monotonic() + END_S
@@ -218,7 +218,7 @@ class RealTimeQuery:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """The operators' report of a query, see `RealTime.look`."""
+    """The operators' report about a query, see `RealTime.look`."""
 
     is_active: bool = False
     is_reading: bool = False
@@ -234,7 +234,7 @@ def _look(ask: Any, query: StreamingQuery, settings: str) -> _Look:
 
 
 def _offset_of(report: Mapping[str, Any] | None) -> int:
-    """Return the journal's offset at the end of the batch of a report; -1 if there is none."""
+    """Return the journal's offset at the end of a reported batch; -1 if the report has no such offset."""
     offset = report["sources"][0]["endOffset"] if report is not None else None
     if not offset:
         return -1

@@ -8,7 +8,7 @@ from wallaroo_runtime.worker.step_count import StepCounts
 
 
 class LiveReports:
-    """Makes reports of the new counts from a query's counts, most of which are since its start.
+    """Makes reports for the monitor, which have only the counts since the last report.
 
     Example:
         >>> reports = LiveReports()

@@ -56,7 +56,7 @@ class Services:
 
     @property
     def remote(self) -> tuple[Service, ...]:
-        """The remote services of the two."""
+        """The services among gateway and egress that are remote."""
         return tuple(service for service in (self.gateway, self.egress) if not is_local(service))
 
 
@@ -77,7 +77,7 @@ def operator_settings(
     policy: ErrorPolicy,
     topics: Iterable[KafkaSource] = (),
 ) -> str:
-    """Return the settings of the operators as JSON. It has no token, since Spark shows it.
+    """Return the settings of the operators in real-time mode as JSON, without any token, because Spark shows them.
 
     Args:
         plan: A plan without obstacles to real-time mode.
@@ -111,7 +111,7 @@ def operator_settings(
 
 
 def _short(service: Service) -> str:
-    """Return the address of a service. A Unix socket gets a short path, since the checkpoint's may be too long."""
+    """Return the address of a service. For a Unix socket this is a link, since paths of sockets must be short."""
     if not is_local(service):
         return service.address
     path = Path(service.address)

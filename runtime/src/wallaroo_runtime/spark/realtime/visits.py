@@ -1,4 +1,4 @@
-"""Gives the gateway the counts of visits, in real-time mode."""
+"""Reports the counts of visits to the gateway, in real-time mode."""
 
 import json
 from collections import Counter
@@ -14,8 +14,8 @@ class VisitCounts:
     """Counts each visit once, and reports the counts when the gateway can receive them.
 
     Args:
-        read: Returns the counts of the visits after the one with an id, see `RealTime.visits`.
-        tell: Gets these counts. It raises `Away` after a short time if the gateway does not answer.
+        read: Returns the counts of all visits after the visit with a given id, see `RealTime.visits`.
+        tell: Is called with these counts. It raises `Away` if the gateway does not answer in a short time.
 
     Attributes:
         counts: Number of visits that have ended, and of the keys that they visited.

@@ -1,1 +1,1 @@
-"""Sources that Spark reads itself, as the driver sees them."""
+"""Sources that Spark reads itself, without a gateway: the code in the driver."""

@@ -29,7 +29,7 @@ def is_pattern(path: str) -> bool:
 
 
 def file_sources(topology: Topology) -> list[SparkSource]:
-    """Return the sources that read files."""
+    """Return the sources of a topology that read files."""
     return [each for each in topology.sources() if isinstance(each, SparkSource) and each.format.lower() in FORMATS]
 
 
@@ -37,7 +37,7 @@ def check_names(session: SparkSession, topology: Topology) -> Iterator[Diagnosti
     """Yield an R801 for each source whose path is a pattern without a matching file.
 
     Raises:
-        RunError: R716 if a file or directory has such a path as its name: Spark would take it as a pattern.
+        RunError: R716 if a file or directory exists whose name Spark would take as a pattern.
     """
     jvm: Any = session.sparkContext._jvm
     configuration = session.sparkContext._jsc.hadoopConfiguration()
@@ -56,9 +56,9 @@ def check_names(session: SparkSession, topology: Topology) -> Iterator[Diagnosti
 
 
 def forget_renamed(session: SparkSession, checkpoint: str) -> None:
-    """Remove missing files whose names are patterns from the micro-batch that Spark has planned last.
+    """Remove missing files from the micro-batch that Spark has planned last, if their names are patterns.
 
-    Spark leaves out a file that is missing, but would still read the other files once more because of its name.
+    Spark skips a missing file. But if the name is a pattern, Spark would still read the other files twice.
     """
     directory = HadoopDirectory(session, spark_path(checkpoint))
     jvm: Any = session.sparkContext._jvm
@@ -82,13 +82,13 @@ def forget_renamed(session: SparkSession, checkpoint: str) -> None:
 
 
 def _url(line: str) -> str:
-    """Return the file that a line of Spark's plan names; empty if the line is of another kind of source."""
+    """Return the URL of the file that a line of Spark's plan names; empty if the line is of another kind of source."""
     entry = json.loads(line) if line.startswith("{") else {}
     return str(entry.get("path", "")) if "timestamp" in entry else ""
 
 
 def check_batch(session: SparkSession) -> None:
-    """Refuse the micro-batch that begins if Spark would read its files wrongly.
+    """Refuse the micro-batch that is about to begin if Spark would read its files wrongly.
 
     Raises:
         RunError: R611, see `check_files`.

@@ -1,4 +1,4 @@
-"""Reads Kafka with Spark's own connector: the offsets at which reading begins, and errors with their remedies."""
+"""Reads Kafka with Spark's own connector: finds the offsets at which reading begins, and explains errors."""
 
 import json
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -161,7 +161,7 @@ def check_kafka(
 
 
 def spark_topic(sink: Sink) -> KafkaSink | None:
-    """Return a sink that Spark writes as one of Kafka; None: it is none, or its rows name topics."""
+    """Return a SparkSink that writes to Kafka as a KafkaSink; None for other sinks, or if rows name their topics."""
     if not isinstance(sink, SparkSink) or sink.format != FORMAT or not (topic := sink.options.get("topic")):
         return None
     brokers = resolved(sink.options).get(PREFIX + "bootstrap.servers", "").split(",")
@@ -176,7 +176,7 @@ def _told(other: RunError, warn: Callable[[Diagnostic], None] | None) -> None:
 
 
 def passes_lost(source: KafkaSource) -> bool:
-    """Say whether a source continues after its topic has lost records."""
+    """Say whether a source goes on reading after its topic has lost records."""
     return source.options.get(FAIL_ON_LOSS, "").lower() == "false"
 
 
@@ -269,10 +269,10 @@ class KafkaAdmin:
         return self._get(self._client.describeTopics(names).allTopicNames()).get(topic)
 
     def check_written(self, topic: str) -> None:
-        """Refuse a topic that is not there, where brokers say that they create none for a client that writes.
+        """Refuse a topic that does not exist, if the broker says that it creates no topic for a client that writes.
 
         Raises:
-            RunError: R673; R672, no answer.
+            RunError: R673 if the topic is refused, R672 if no broker answers.
         """
         if topic in self._get(self._client.listTopics().names()):
             return
@@ -296,7 +296,7 @@ class KafkaAdmin:
         return {number: int(answer.get(key).offset()) for number, key in keys.items()}
 
     def settings(self, name: str, *wanted: str, kind: str = "TOPIC") -> list[str]:
-        """Return settings of a topic or broker; empty: it does not say."""
+        """Return the wanted settings of a topic or broker, with an empty text for each unknown setting."""
         resource = self._jvm.org.apache.kafka.common.config.ConfigResource
         kinds = getattr(self._jvm.org.apache.kafka.common.config, "ConfigResource$Type")
         asked = resource(getattr(kinds, kind), name)
@@ -306,7 +306,7 @@ class KafkaAdmin:
         return [str(entry.value()) if (entry := config.get(each)) else "" for each in wanted]
 
     def members(self, group: str) -> int:
-        """Return the number of members of a consumer group now."""
+        """Return the present number of members of a consumer group."""
         names = self._jvm.java.util.ArrayList()
         names.add(group)
         description = self._get(self._client.describeConsumerGroups(names).describedGroups().get(group), NO_GROUP)
@@ -325,7 +325,7 @@ class KafkaAdmin:
         }
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int], metadata: str) -> None:
-        """Commit offsets of a consumer group without members."""
+        """Commit offsets for a consumer group that has no members."""
         common, consumer = self._jvm.org.apache.kafka.common, self._jvm.org.apache.kafka.clients.consumer
         pairs = (
             (common.TopicPartition(topic, number), consumer.OffsetAndMetadata(offset, metadata))

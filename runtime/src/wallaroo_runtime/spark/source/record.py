@@ -1,4 +1,4 @@
-"""Sources that Spark reads itself: Kafka and others. `RecordFrames.java` packs their rows into frames."""
+"""Loads the sources that Spark reads itself, e.g. Kafka. `RecordFrames.java` packs their rows into frames."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -48,7 +48,7 @@ class RecordSource:
 
     @property
     def is_table(self) -> bool:
-        """Whether its messages precede all others of a micro-batch."""
+        """Whether the source is a table: its messages precede all others of a micro-batch."""
         return isinstance(self.source, KafkaSource) and self.source.table
 
     def settings(self, plan: Plan) -> dict[str, Any]:
@@ -69,10 +69,10 @@ class RecordSource:
         }
 
     def load(self, session: SparkSession) -> DataFrame:
-        """Return the rows: sequence LONG (null: a task numbers it), key, value BINARY, timestamp_ms LONG, headers.
+        """Return the rows with these columns: sequence LONG, key, value BINARY, timestamp_ms LONG, headers.
 
-        Rows of Kafka also have partition and offset. All records of tables have sequence 0, so that they come first.
-        Records of one key keep their order, because they are in one partition, which one task reads.
+        If the sequence is null, a task numbers the row. Rows of Kafka also have partition and offset. Records of tables
+        have sequence 0, so that they come first. Records of a key stay in order, because one task reads their partition.
         """
         if isinstance(self.source, KafkaSource):
             sequence = "CAST(0 AS LONG)" if self.is_table else "offset"
@@ -98,14 +98,14 @@ class RecordSource:
 
 
 def selected(rows: DataFrame, source: SparkSource, order_by: str = "", no_time: int | None = None) -> DataFrame:
-    """Return rows of Spark with the columns of `RecordSource.load`.
+    """Return the rows of a Spark source with the columns of `RecordSource.load`.
 
     Args:
         order_by: Column that gives the order of the messages; `IN_TIME` for event time; empty for arrival order.
         no_time: Time of a row whose event time is null, in milliseconds; None takes the current time.
 
     Raises:
-        RunError: R716.
+        RunError: R716 if the columns or the SQL of the source do not fit the rows.
     """
     with analysed(place_of(source), source.value, source.key, source.timestamp):
         if source.value == EVERYTHING:
@@ -129,7 +129,7 @@ def selected(rows: DataFrame, source: SparkSource, order_by: str = "", no_time: 
 
 
 def _times(rows: DataFrame, source: SparkSource, no_time: int | None) -> tuple[Column, Column]:
-    """Return the times of rows in milliseconds since 1970, and sequences in the order of these times."""
+    """Return two columns: the times of rows in milliseconds since 1970, and sequences in the order of these times."""
     # Not in SQL, where settings of the session can change the meaning of `current_timestamp` and `TIMESTAMP`.
     now = F.unix_millis(F.current_timestamp())
     if not source.timestamp:
@@ -148,7 +148,7 @@ def _times(rows: DataFrame, source: SparkSource, no_time: int | None) -> tuple[C
 
 @contextmanager
 def analysed(part: str, *expressions: str) -> Iterator[None]:
-    """Raise R716 if Spark does not accept the format, options, schema or SQL of a source or sink.
+    """Raise R716 if the block fails because Spark does not accept the settings or the SQL of a source or sink.
 
     Args:
         part: Names the source or sink.
@@ -186,7 +186,7 @@ def record_sources(plan: Plan, topology: Topology, *, passes_lost: bool = False)
 def precede_all(plan: Plan, sources: Iterable[RecordSource]) -> bool:
     """Say whether ticks and visits precede all messages of a micro-batch.
 
-    They do if Spark reads all sources: then the journals have ticks and visits only, whose sequences cannot be
+    They do if Spark reads all sources. In this case the journals have only ticks and visits, whose sequences cannot be
     compared with those of records.
 
     Args:

@@ -1,1 +1,1 @@
-"""States in Spark's store, outside of a query: read and rescaled."""
+"""Reads and rescales the states in Spark's store, without running the query."""

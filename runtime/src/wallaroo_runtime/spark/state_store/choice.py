@@ -1,4 +1,4 @@
-"""Chooses the states in a stage's logs that somebody wants to see."""
+"""Describes which states to read from the logs of a stage."""
 
 import base64
 import json
@@ -28,12 +28,12 @@ def row_bytes(row: StateRow) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StateChoice:
-    """The conditions for wanted states; `ChosenStates` of `runtime/java` applies them in each bucket.
+    """The conditions that choose states; `ChosenStates` of `runtime/java` applies them in each bucket.
 
     Attributes:
         ports: Ports of the wanted states.
         keys: The wanted keys; None for all.
-        prefixes: Wanted keys begin with one of these.
+        prefixes: The beginnings of wanted keys; a key fits if it begins with any of them.
         after: Wanted keys are after this one, in the order of their bytes; None begins with the first key.
         limit: The largest number of states: the first ones are returned. None for no limit.
         most_bytes: For a state with more bytes only the size is returned; None returns all states whole.

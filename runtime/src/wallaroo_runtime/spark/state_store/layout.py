@@ -21,12 +21,12 @@ def state_store(session: SparkSession) -> Any:
 
 
 def operator_count(checkpoint: Path) -> int:
-    """Return the number of operators with a store in a checkpoint of Spark's."""
+    """Return the number of operators with state in one of Spark's checkpoints."""
     return sum(path.name.isdigit() for path in checkpoint.glob("state/*"))
 
 
 def operators_of(plan: Plan, *, is_realtime: bool) -> list[list[Stage]]:
-    """Return the stages of each of Spark's operators with state. Spark numbers these from the end of its plan.
+    """Return the stages of each Spark operator with state. Spark numbers its operators from the end of its plan.
 
     In real-time mode one operator has the stages of all levels.
     """
@@ -35,7 +35,7 @@ def operators_of(plan: Plan, *, is_realtime: bool) -> list[list[Stage]]:
 
 
 def operator_of(plan: Plan, stage: str, count: int) -> int | None:
-    """Return the number of a stage's operator; None if the checkpoint has no such operator.
+    """Return the number of the operator that has a stage's state; None if the checkpoint has no such operator.
 
     Args:
         stage: Id of the stage.
@@ -48,7 +48,7 @@ def operator_of(plan: Plan, stage: str, count: int) -> int | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return why Spark could not read or write states: the reason of an operator of ours, or else Spark's."""
+    """Return why Spark could not read or write states: the reason of our operator if it reports one, else Spark's."""
     chain = causes_of(error)
     value = of_operator(chain)
     return described(chain).reason if value is None else str(value["values"]["reason"])
@@ -68,7 +68,7 @@ class Stored:
     plan: Plan
 
     def logs(self, stage: str, operator: int, batch: int, buckets: Sequence[int] = ()) -> Any:
-        """Return the rows of a stage's logs in the given buckets (all if there are none), as a Java dataset."""
+        """Return the rows of a stage's logs as a Java dataset. Without `buckets` it has the rows of all buckets."""
         java, count = state_store(self.session), len(self.plan.bucket_ids)
         first = blocks_of(self.plan)[stage] * count
         logs = java.logs(self.session._jsparkSession, self.path, operator, batch, first, count)

@@ -1,4 +1,4 @@
-"""Writes a new checkpoint of Spark's with the states of an old one, for other numbers or the other mode.
+"""Writes a new checkpoint of Spark's with the states of an old one, for other bucket numbers or the other mode.
 
 A temporary query with the operators of the new mode writes the states, sorted by the new buckets, in micro-batch 0.
 Then Spark's own tool rewrites this state as that of a later micro-batch, the last one of the new checkpoint, and
@@ -55,7 +55,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Rescaling:
-    """The job of a rescale.
+    """The description of a rescale: from one of Spark's checkpoints to another one.
 
     Attributes:
         old: Spark's old checkpoint, which has a micro-batch. It is not changed.
@@ -77,7 +77,7 @@ class Rescaling:
 
 
 def rescale(session: SparkSession, what: Rescaling) -> Moved:
-    """Write a new checkpoint of Spark's with the states of an old one, for the same query.
+    """Write a new checkpoint of Spark's for the same query, with the states of an old checkpoint.
 
     Args:
         session: A local session.
@@ -97,7 +97,7 @@ def rescale(session: SparkSession, what: Rescaling) -> Moved:
 
 @contextmanager
 def moving() -> Iterator[None]:
-    """Turn errors during a move of states into an R664."""
+    """Turn an error in the block, which moves states, into an R664."""
     try:
         yield
     except RunError:
@@ -107,12 +107,12 @@ def moving() -> Iterator[None]:
 
 
 def failed(*, reason: str) -> RunError:
-    """Return an R664."""
+    """Return an R664 with the reason."""
     return RunError.of("R664", reason=reason)
 
 
 def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any]]:
-    """Return a function from a stage of the new plan to its moved logs."""
+    """Return a function that returns the moved logs for a stage of the new plan."""
     stored = Stored(session, spark_path(what.old), what.before)
     batch, operators = last_commit(what.old), operator_count(what.old)
     blocks, count, targets = blocks_of(what.plan), len(what.plan.bucket_ids), what.plan.targets
@@ -184,7 +184,7 @@ def _renumber(session: SparkSession, what: Rescaling) -> None:
 
 
 def _verify(session: SparkSession, what: Rescaling, moved: Moved) -> None:
-    """Read back the states that Spark has stored. Raise R664 if their size is not the written one."""
+    """Read the stored states back. Raise R664 if their size differs from the size that was written."""
     stored, size = Stored(session, spark_path(what.new), what.plan), 0
     for operator, stages in enumerate(operators_of(what.plan, is_realtime=what.is_realtime)):
         for stage in stages:
@@ -196,7 +196,7 @@ def _verify(session: SparkSession, what: Rescaling, moved: Moved) -> None:
 
 
 def relocate(checkpoint: Path, target: str) -> None:
-    """Change the file names in the records of a checkpoint of Spark's to those at another place.
+    """Change the file names in the records of one of Spark's checkpoints, because the checkpoint will be moved.
 
     Args:
         checkpoint: The directory of the checkpoint.
