@@ -1,14 +1,14 @@
-"""Numbers of origins, by which the egress recognizes repeated results of real-time mode after a kill."""
+"""Numbers the blocks of origins, by which the egress recognizes repeated results of real-time mode after a kill."""
 
 from wallaroo_runtime.plan.stage import Plan
 
 
 def blocks_of(plan: Plan) -> dict[str, int]:
-    """Return the number of the first block of origins of each stage.
+    """Return for each stage the number of its first block of origins.
 
-    Stages with state have the first blocks, in their order. Spark's store has their states under these numbers, which
-    must not change when other stages are added or removed. A stage without state has a block for each entry and each
-    stage that may send to this entry, i.e. each stage with an earlier block.
+    Stages with state have the first blocks, in the order of the stages. Spark's store has their states under these
+    numbers, which must not change when other stages are added or removed. A stage without state has one block for each
+    pair of an entry and a stage that may send to this entry, i.e. any stage with an earlier block.
     """
     blocks = {stage.id: number for number, stage in enumerate(stage for stage in plan.stages if stage.has_state)}
     free = len(blocks)

@@ -1,8 +1,8 @@
 """Places nodes in stages where messages pass from one worker to another between two shuffles.
 
-Within a level, each node has a place: its worker, and the number of borders between workers before it. The nodes of one
-place make one stage. The stages of a level run one after the other in the same task. A stage receives messages that
-earlier stages sent.
+Within a level, the place of a node is its worker, and the number of borders between workers before the node. The nodes
+of one place make one stage. The stages of a level run one after the other in the same task, and receive the messages
+that earlier stages sent.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,8 +32,8 @@ class Layout:
 
     Attributes:
         places: Path of each part that emits messages at this level to its place.
-        nodes: The nodes of each place: entries, then the nodes after them.
-        sent: For each place the paths of parts whose messages go to other places, in order.
+        nodes: The nodes of each place: first the entries, then the nodes downstream of them.
+        sent: For each place the paths of parts whose messages are sent to other places, in order.
     """
 
     places: dict[str, StagePlace] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Layout:
     _received: dict[StagePlace, set[str]] = field(default_factory=dict)
 
     def enter(self, worker: str, node: Node) -> None:
-        """Add an entry at the beginning of the level."""
+        """Add an entry of a worker at the beginning of the level."""
         self.places[node.path] = StagePlace(0, worker)
         self.nodes.setdefault(StagePlace(0, worker), []).append(node)
 
@@ -52,7 +52,7 @@ class Layout:
         return StagePlace(max(ranks), worker)
 
     def add(self, place: StagePlace, node: Node, receive: Callable[[str], Node]) -> None:
-        """Add a node at a place, after a RECEIVE for each input from another place."""
+        """Add a node at a place. Put a RECEIVE before the node for each input from another place."""
         nodes = self.nodes.setdefault(place, [])
         for path in node.inputs:
             if self.places[path] != place and path not in self._received.setdefault(place, set()):
@@ -69,12 +69,12 @@ class Layout:
         return paths
 
     def close(self, send: Callable[[str], Node]) -> list[tuple[StagePlace, tuple[Node, ...]]]:
-        """Return the places in the order of their stages, with their nodes and a SEND for each path that leaves."""
+        """Return all places in the order of their stages, with their nodes and a SEND for each path that they send."""
         order = sorted(self.nodes, key=lambda place: place.rank)  # stable: in order of appearance within a rank
         return [(place, (*self.nodes[place], *map(send, self.sent.get(place, {})))) for place in order]
 
 
 def crossing(kind: NodeKind, path: str, port: int, codec: str, *, keys: bool, timestamps: bool) -> Node:
-    """Return a SEND or RECEIVE for the messages of `path`."""
+    """Return a SEND or RECEIVE node for the messages of the part at `path`."""
     inputs = (path,) if kind is NodeKind.SEND else ()
     return Node(path, kind, inputs, port, codec="" if codec == NATIVE else codec, keys=keys, timestamps=timestamps)

@@ -37,10 +37,10 @@ Run = Callable[[Stage, list[R], Crossing], Iterable[pb.Output]]
 
 
 def in_order(rows: Iterable[R]) -> list[R]:
-    """Return the rows of one bucket in the order in which they were made. A shuffle returns them in any order.
+    """Return the rows of one bucket in the order in which they were made, since a shuffle returns them in any order.
 
-    Frames of several tasks may have the same sequence and ordinal, and so may ticks and visits. Then their times
-    decide, then their bytes, so that a repeated micro-batch has the same order.
+    Frames of several tasks may have the same sequence and ordinal, and so may ticks and visits. Such frames are sorted
+    by time and then by their bytes, so that a repeated micro-batch has the same order.
     """
     return sorted(rows, key=lambda row: (row.sequence, row.ordinal, _time_of(row.payload), row.payload))
 
@@ -50,7 +50,7 @@ def _time_of(frame: bytes) -> int:
 
 
 def later_ports(plan: Plan) -> list[frozenset[int]]:
-    """Return for each level the ports of frames for later levels."""
+    """Return for each level the ports of frames that only later levels receive."""
     ports = [frozenset[int]().union(*(stage.entry_ports for stage in level)) for level in plan.levels]
     return [frozenset[int]().union(*ports[number + 1 :]) for number in range(len(ports))]
 
@@ -66,7 +66,7 @@ def run_bucket(
         run: Runs one stage on its rows, and on the frames that earlier stages have sent to it.
 
     Yields:
-        The ordinal of an output that leaves the bucket, and the output.
+        The ordinal of each output that leaves the bucket, and the output.
 
     Raises:
         RunError: I902 if a stage has not taken all messages that were sent to it.

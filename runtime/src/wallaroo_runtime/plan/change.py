@@ -50,7 +50,7 @@ class Change:
 
     Attributes:
         impact: The effect on a checkpoint of the old version.
-        path: Path of the part in the new version, or in the old one if the part is gone; empty if it is of no part.
+        path: Path of the part in the new version, or in the old one if the part is gone; empty if no part has changed.
         text: Describes the change with the part's name, and its consequence if it has one.
         is_interface: Whether the interface hash changes. Else the change is of code, addresses or the start of workers.
         is_start: Whether a worker starts in another way, so that the same code may give other results.
@@ -66,7 +66,7 @@ class Change:
 
 
 def compare(old: Topology, new: Topology) -> list[Change]:
-    """Return every difference. The gravest come first, equally grave ones in document order."""
+    """Return every difference between two versions, the gravest first, and equally grave ones in document order."""
     if old.name != new.name:
         text = f'application was "{old.name}" and is "{new.name}"'
         return [Change(Impact.BREAKS_STATE, "", f"{text}; a checkpoint belongs to one application")]
@@ -113,10 +113,10 @@ def _worker_changes(old: Topology, new: Topology) -> Iterator[Change]:
 
 
 def _is_start(what: str, old: Worker, new: Worker) -> bool:
-    """Say whether a change of a worker other than its code may change results.
+    """Say whether a changed setting of a worker, other than its code, may change results.
 
-    Addresses among the arguments are ignored: they are those of sources and sinks. So are folders in the command: the
-    code hash identifies the program, even if it moves, e.g. because `go run` builds it in a new place at each start.
+    Addresses among the arguments are ignored, because they are those of sources and sinks. So are folders in the
+    command: the code hash identifies the program even if it moves, e.g. because `go run` builds it in a new place.
     """
     if what == "args":
         return without_addresses(old.args) != without_addresses(new.args)
@@ -249,7 +249,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _record_changes(old: Part, new: Part) -> Iterator[Change]:
-    """Yield changes of `table` and `content`, which do not fit records that were read or wait to be delivered."""
+    """Yield changes of `table` and `content`, which may not fit records that were read, or that wait for delivery."""
     if isinstance(old, KafkaSource) and isinstance(new, KafkaSource) and old.table != new.table:
         text = _was(f"table of {called(new)}", old.table, new.table)
         if new.table:
@@ -353,7 +353,7 @@ def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, 
 
 
 def window_shape(window: Window | None) -> str:
-    """Return what windows that were kept depend on, as text."""
+    """Return in words the properties of a window on which its stored state depends."""
     if window is None:
         return "none"
     if window.kind == "count":
@@ -364,7 +364,7 @@ def window_shape(window: Window | None) -> str:
 
 
 def _plan_changes(old: Topology, new: Topology) -> Iterator[Change]:
-    """Yield the changes of the keys of Spark's state: the number of stateful operators, and their stages."""
+    """Yield changes of the keys of Spark's state: changes of the number of shuffles, and of the stages with state."""
     plans = [compile_topology(topology, shuffle_partitions=1) for topology in (old, new)]
     depths = [len(plan.levels) - 1 for plan in plans]
     if depths[0] != depths[1]:

@@ -1,4 +1,4 @@
-"""Compiles a topology to a plan, by passes over one draft in a fixed order."""
+"""Compiles a topology to a plan, by passes over one `Draft` in a fixed order."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,10 +24,10 @@ class Draft:
     Attributes:
         topology: The topology to compile.
         bucket_ids: The chosen id of each bucket.
-        given: The ports of sources, state steps and sinks.
+        given: The ports that sources, state steps and sinks already have.
         parts: All sources, steps and sinks by path, each after its inputs.
         ports: Path of each part to its port.
-        entry_levels: Name of each state to the one level at which its steps run.
+        entry_levels: Name of each state to the level at which all steps with the state run.
         timed: Paths of parts whose messages carry times: steps of states with times, and all parts upstream of them.
         levels: Path of each part to the levels at which it emits messages; for a sink, at which it is an exit.
         carried: Paths of sources and steps whose messages must keep their key, because a later step uses it.
@@ -50,7 +50,7 @@ class Draft:
     findings: list[Diagnostic] = field(default_factory=list)
 
     def find(self, code: str, part: Part, **values: Any) -> None:
-        """Record a finding at a part of the topology."""
+        """Record a finding about a part of the topology."""
         pipeline, kind, number = part.path.split("/")
         component = self.topology.component(part.worker, part.path)
         self.findings.append(
@@ -76,7 +76,7 @@ def _too_many(count: int) -> Diagnostic:
 
 
 def number_ports(draft: Draft) -> None:
-    """Take over the given ports of sources, state steps and sinks."""
+    """Give sources, state steps and sinks the ports of `Draft.given`."""
     crossings = len(draft.parts) if len(draft.topology.workers) > 1 else 0
     count = draft.given.next + crossings
     if count > MAX_PORTS:
@@ -85,7 +85,7 @@ def number_ports(draft: Draft) -> None:
 
 
 def check_workers(draft: Draft) -> None:
-    """Refuse messages and states that would have to pass between workers in the internal form of one worker."""
+    """Refuse a topology if messages or states would have to pass between workers in the internal form of one worker."""
     owners: dict[str, Step] = {}
     for part in draft.parts.values():
         codecs, own = set(), set()
@@ -111,10 +111,10 @@ def check_workers(draft: Draft) -> None:
 
 
 def find_levels(draft: Draft) -> None:
-    """Find the levels of every part.
+    """Find the levels at which every part emits messages.
 
-    All steps of one state run at one level, the deepest that any of them needs. To move a step may move the parts
-    after it, so this repeats until nothing moves. A state that feeds itself would move for ever, and is refused.
+    All steps of one state run at one level, the deepest that any of these steps needs. Moving a step may also move the
+    parts downstream of it, so this repeats until nothing moves. A state that feeds itself never stops, and is refused.
     """
     states = {step.state.name for step in draft.topology.state_steps() if step.state}
     moved = True
@@ -139,7 +139,7 @@ def _put_on_levels(draft: Draft, part: Part, deepest: int) -> None:
 
 
 def find_timed(draft: Draft) -> None:
-    """Find the parts whose messages must carry timestamps or keys, because later windows and states need them."""
+    """Find the parts whose messages must carry timestamps or keys for windows and states downstream."""
     steps = [(step, step.state.name) for step in draft.topology.state_steps() if step.state]
     states = {name for step, name in steps if step.window or step.time}
     timed = {step.path for step, name in steps if name in states}
@@ -152,12 +152,12 @@ def find_timed(draft: Draft) -> None:
 
 
 def takes_key(step: Step) -> bool:
-    """Say whether a step finds its state by the key that the message carries."""
+    """Say whether a step finds its state by the key of the message, without user code that computes a key."""
     return step.state is not None and step.state.key.kind == "message"
 
 
 def lay_out(draft: Draft) -> None:
-    """Place the nodes of every level in future stages."""
+    """Give every node of a level its place, which becomes a stage."""
     for level in range(1 + max(draft.entry_levels.values(), default=0)):
         layout = Layout()
         for worker, node in _entries(draft, level):
@@ -170,7 +170,7 @@ def lay_out(draft: Draft) -> None:
 
 
 def build_stages(draft: Draft) -> None:
-    """Make the stages. Those at the beginning of a level are numbered first, because states have their numbers."""
+    """Make the stages. Stages at the beginning of a level get the first numbers, because states have their numbers."""
     bucket_count = len(draft.bucket_ids)
     closed = [layout.close(lambda path: _crossing(draft, NodeKind.SEND, path)) for layout in draft.layouts]
     beginnings = sum(place.rank == 0 for level in closed for place, _ in level)
@@ -212,7 +212,7 @@ def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
 
 
 def _follow(draft: Draft, layout: Layout, part: Part, inputs: tuple[str, ...]) -> None:
-    """Place a part after its inputs. A key that needs no user code is found in the worker of the inputs."""
+    """Add the node of a part after its inputs. The worker of the inputs finds a key if this needs no user code."""
 
     def receive(path: str) -> Node:
         return _crossing(draft, NodeKind.RECEIVE, path)
@@ -247,14 +247,14 @@ def _key_node(draft: Draft, step: Step, inputs: tuple[str, ...]) -> Node:
 
 
 def _codec_into(draft: Draft, step: Step) -> str:
-    """Return the codec of the input of a state step; empty for the worker's own form."""
+    """Return the codec in which a state step receives messages from other workers; empty if it receives none."""
     producers = [draft.parts[path] for path in step.inputs]
     foreign = [part.codec for part in producers if part.worker != step.worker and not isinstance(part, Sink)]
     return foreign[0] if foreign else ""
 
 
 def _crossing(draft: Draft, kind: NodeKind, path: str) -> Node:
-    """Return a node at a border. Its messages exist only within a task, so the checkpoint does not keep its port."""
+    """Return a SEND or RECEIVE. Its messages exist only within a task, so the checkpoint does not keep its port."""
     part = draft.parts[path]
     assert not isinstance(part, Sink)
     port = draft.given.next + list(draft.parts).index(path)
@@ -277,7 +277,7 @@ PASSES: tuple[Callable[[Draft], None], ...] = (
 def compile_topology(
     topology: Topology, *, shuffle_partitions: int, buckets_per_partition: int = 4, ports: Ports | None = None
 ) -> Plan:
-    """Cut a topology into stages at the shuffles.
+    """Compile a topology to a plan: cut it into stages at the shuffles.
 
     Args:
         topology: A topology from `load`.

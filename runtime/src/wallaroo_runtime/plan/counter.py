@@ -1,4 +1,4 @@
-"""Declares the further counters of runs and steps, which other parts pass through by name.
+"""Declares the additional counters of runs and steps. Other code passes these counters on by name.
 
 The basic counters are messages in, messages out and dead letters. Workers count for steps, and return these counts
 with each call (`more` of `StepCount`). Queries count for runs.
@@ -14,7 +14,7 @@ class StepCounter(NamedTuple):
     """A counter of steps.
 
     Attributes:
-        is_of: Says whether a node has the counter. A window counts at most as many as messages came to it.
+        is_of: Returns whether a node has the counter. A window counts at most as many as messages came to it.
         text: Description for metrics and for people.
     """
 

@@ -1,4 +1,4 @@
-"""Passes messages from one stage of a task to later stages of the same task in other workers."""
+"""Passes messages from one stage of a task to later stages of the same task, which run in other workers."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
 
 
 def messages_by_port(frames: bytes) -> Counter[int]:
-    """Count the messages in a sequence of frames by port. A tick counts as no message, a visit as one."""
+    """Return the number of messages in frames, by port. A tick counts as no message, a visit as one."""
     counts: Counter[int] = Counter()
     offset = 0
     while offset < len(frames):
@@ -32,9 +32,9 @@ def messages_by_port(frames: bytes) -> Counter[int]:
 
 
 def controls_of(data: bytes, ports: Collection[int]) -> Iterator[tuple[int, bytes]]:
-    """Yield the ticks and visits among the frames of a journal, in the form for workers. They go to all buckets.
+    """Yield the ticks and visits among the frames of a journal, as workers receive them. They go to all buckets.
 
-    In the journal, a tick has a sequence of its own, as if it were a message.
+    In the journal, a tick has its own sequence, as if it were a message.
 
     Args:
         ports: Ports of the ticks and visits to yield.
@@ -50,9 +50,9 @@ def controls_of(data: bytes, ports: Collection[int]) -> Iterator[tuple[int, byte
 
 
 class Crossing:
-    """Holds the frames that stages have sent, until the receiving stages run.
+    """Holds the frames that stages of a task have sent, until the receiving stages of the same task run.
 
-    The stages of a task run one after the other, so it holds at most the task's share of a micro-batch.
+    The stages run one after the other, so at most the task's share of a micro-batch is in memory.
 
     Args:
         stages: The stages of the task, in the order in which they run.
@@ -65,7 +65,7 @@ class Crossing:
         self._taken: Counter[tuple[str, int]] = Counter()  # messages, by stage and port
 
     def keep(self, outputs: Iterable[pb.Output]) -> list[pb.Output]:
-        """Keep the outputs for later stages, and return the rest."""
+        """Keep the outputs that later stages receive, and return the other outputs."""
         others = []
         for output in outputs:
             if output.port in self._held:
@@ -75,7 +75,7 @@ class Crossing:
         return others
 
     def take(self, stage: Stage) -> Iterator[bytes]:
-        """Yield the frames for a stage, in the order in which other stages have sent them."""
+        """Yield the frames that other stages have sent to a stage, in the order in which they were sent."""
         for node in stage.entries:
             if node.kind is NodeKind.RECEIVE:
                 for frame in self._held[node.port]:
@@ -86,7 +86,7 @@ class Crossing:
         """Check, after all stages of a micro-batch, that each stage has taken all messages that were sent to it.
 
         Raises:
-            RunError: I902 if a stage has not.
+            RunError: I902 if a stage has not taken all its messages.
         """
         for stage in self._stages:
             for port in self._held.keys() & {node.port for node in stage.entries if node.kind is NodeKind.RECEIVE}:

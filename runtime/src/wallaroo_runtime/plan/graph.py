@@ -50,7 +50,7 @@ def _label(part: Part) -> str:
 
 
 def edges_of(topology: Topology) -> Iterator[tuple[str, str, bool]]:
-    """Yield the start and the end of each edge, and whether messages are shuffled by key on it."""
+    """Yield the path of the start and of the end of each edge, and whether the edge shuffles messages by key."""
     for part in topology.parts():
         for path in inputs_of(part):
             yield path, part.path, isinstance(part, Step) and part.state is not None

@@ -1,8 +1,8 @@
-"""What the states of a query that is not ours depend on: it keeps that next to them, in JSON.
+"""Compares stored facts about states with those of a program, for queries that other programs start (`dataframe`).
 
-`python -m wallaroo_runtime.plan.kept` answers a task that finds something else than its program has. It reads `before`,
-`now` and `accepts_changed` as JSON, and writes `reason` and `fix`, or nothing where the program may go on. The rule is
-that of `wallaroo run`.
+Such a query stores the facts next to its states, in JSON. A task runs `python -m wallaroo_runtime.plan.kept` if the
+stored facts differ from those of its program. The input is JSON with `before`, `now` and `accepts_changed`. The output
+has `reason` and `fix`, or is empty if the program may continue. The rules are those of `wallaroo run`.
 """
 
 import json
@@ -18,13 +18,13 @@ GOES_ON = "pass accept_changed=True to go on without what they held"
 
 
 class KeptState(NamedTuple):
-    """What a state was written by.
+    """The facts about the program that has written a state.
 
     Attributes:
-        type: Its class, language and codec, for people.
-        window: As `window_shape` says it.
-        time: That passes for its window; empty: it has none.
-        symbol: Of its class, which is written in `language` and has the `shape`.
+        type: Class, language and codec of the state, for people.
+        window: The window in words, see `window_shape`.
+        time: Kind of time that passes for the state's window; empty if the state has no window.
+        symbol: Name of the state's class, which is written in `language` and has the `shape`.
     """
 
     type: str
@@ -38,11 +38,11 @@ class KeptState(NamedTuple):
 
 
 def refusal(before: Mapping[str, Any], now: Mapping[str, Any], *, accepts_changed: bool) -> dict[str, str]:
-    """Return why a program must not read states, and what to do; empty: it may.
+    """Return `reason` and `fix` if a program must not read stored states; empty if the program may read them.
 
     Args:
-        before: What they were written by, by name; each has the fields of a `KeptState`.
-        now: What the program has.
+        before: For each state, by name, the fields of a `KeptState` that were stored with it.
+        now: The same for the states of the program.
         accepts_changed: Whether fields of states may be lost.
     """
     for name, fields in before.items():

@@ -42,7 +42,7 @@ def match_parts(old: Topology, new: Topology) -> dict[str, str]:
 
 
 def _grouped(topology: Topology, look: int, matched: set[str]) -> defaultdict[Key, list[str]]:
-    """Return the paths of parts that are not matched yet, by the key that a look compares."""
+    """Group the paths of unmatched parts by the key that one look compares. `look` is the number of the look."""
     groups = defaultdict[Key, list[str]](list)
     for path, keys in _keyed(topology):
         if path not in matched:

@@ -55,7 +55,7 @@ def _of_parts(topology: Topology) -> Iterator[Diagnostic]:
 
 
 def in_realtime(plan: Plan, topology: Topology, *, cluster: str = "") -> list[str]:
-    """Return lines that describe the request to Spark in real-time mode, or the obstacles. See `obstacles`."""
+    """Return lines that describe how Spark runs the plan in real-time mode, or the obstacles. See `obstacles`."""
     findings = obstacles(plan, topology, cluster=cluster)
     if findings:
         places = (f" at {finding.pointer}" if finding.pointer else "" for finding in findings)

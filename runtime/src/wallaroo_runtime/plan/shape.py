@@ -1,4 +1,4 @@
-"""Compares the shapes of a state in two versions: can the new version read states of the old one?
+"""Compares the shape of a state in two versions: can the new version read states that the old version has written?
 
 A shape names the type of each field by its path (`Component.shape`). If a field is gone, its values are lost for ever,
 because the new version writes states without it. Formats that find fields by name read zero in a renamed field, without
@@ -41,7 +41,7 @@ class ShapeChange:
 
 
 def state_component(topology: Topology, step: Step) -> Component | None:
-    """Return the front-end's component of a step's state. For a library, it is the component of the step itself."""
+    """Return the component of a step's state; if the front-end recorded none, return the component of the step."""
     return topology.component(step.worker, f"{step.path}/state") or topology.component(step.worker, step.path)
 
 
@@ -56,7 +56,7 @@ def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> Sh
 def compare_components(
     before: Component | None, after: Component | None, *, language: str, is_same: bool
 ) -> ShapeChange | None:
-    """Do the same with what two programs in a language say of a state; `is_same`: their code is the same."""
+    """Return the difference between the shapes of two components; None if there is none, or the code is unchanged."""
     shapes = [component.shape if component else None for component in (before, after)]
     names = [component.symbol if component else "a class" for component in (before, after)]
     if shapes[0] is None or shapes[1] is None:
@@ -97,7 +97,7 @@ def compare_components(
 
 
 def _narrows(was: str, now: str) -> bool | None:
-    """Say whether some number type is narrower now; None if the types differ otherwise.
+    """Say whether a number type of Go is narrower now; None if the types differ in another way.
 
     Example:
         >>> _narrows("map[string]int", "map[string]int32"), _narrows("int32", "int"), _narrows("int", "uint")
@@ -110,14 +110,14 @@ def _narrows(was: str, now: str) -> bool | None:
 
 
 def _is_other_kind(was: str, now: str | None) -> bool:
-    """Say whether the types of two versions are different plain types of Python, so that no code works with both."""
+    """Say whether both types are plain types of Python, but different ones, so that no code works with both."""
     kinds = [(text or "").rstrip("!").partition("[")[0] for text in (was, now)]
     is_plain = all(kind in PLAIN and "|" not in (text or "") for kind, text in zip(kinds, (was, now), strict=True))
     return is_plain and kinds[0] != kinds[1] and not NUMBERS.issuperset(kinds)
 
 
 def _reads_itself(path: str, was: Mapping[str, str], now: Mapping[str, str]) -> bool:
-    """Say whether a Python class at the path, or around it, has code of its own to read old states.
+    """Say whether a Python class at the path, or one that contains the path, has its own code to read old states.
 
     Example:
         >>> _reads_itself("count", {"": "app.Total"}, {"": "app.Total?"})
@@ -138,7 +138,7 @@ def _class_name(text: str) -> str:
 
 
 def _place(path: str) -> str:
-    """Return the path of the value that contains a field."""
+    """Return the path of the object that contains a field."""
     return path.rpartition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""The plan as data. It is the result of the compiler and the input of an engine."""
+"""Declares the plan as data: the result of the compiler, and the input of an engine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -77,13 +77,13 @@ class Node:
 
     @property
     def is_timed(self) -> bool:
-        """Whether it is a state computation with a ttl or timers."""
+        """Whether the node is a state computation with a ttl or timers."""
         return self.ttl_ms > 0 or bool(self.timers)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The work of one worker call: the steps between two shuffles, in topological order.
+    """The steps that one call of a worker runs, in topological order. Stages lie between shuffles, or between workers.
 
     Attributes:
         id: "s0", "s1", ... in the order of levels. Stages at the beginning of a level are numbered before the others.
@@ -101,12 +101,12 @@ class Stage:
 
     @property
     def entries(self) -> tuple[Node, ...]:
-        """The nodes at which frames enter."""
+        """The nodes at which frames enter the stage."""
         return tuple(node for node in self.nodes if node.kind in ENTRIES)
 
     @property
     def entry_ports(self) -> frozenset[int]:
-        """Ports of the frames that enter. Ticks enter stages with windows, ttls or timers, visits if a step has any."""
+        """Ports of the frames that enter the stage, with the ports of ticks and visits if a step needs them."""
         ports = {node.port for node in self.entries}
         if any(node.kind is NodeKind.WINDOW or node.is_timed for node in self.nodes):
             ports.add(TICK_PORT)
@@ -116,7 +116,7 @@ class Stage:
 
     @property
     def exits(self) -> tuple[Node, ...]:
-        """The nodes at which frames leave."""
+        """The nodes at which frames leave the stage."""
         return tuple(node for node in self.nodes if node.kind in EXITS)
 
     @property

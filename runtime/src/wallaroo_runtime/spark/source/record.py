@@ -72,7 +72,7 @@ class RecordSource:
         """Return the rows with these columns: sequence LONG, key, value BINARY, timestamp_ms LONG, headers.
 
         If the sequence is null, a task numbers the row. Rows of Kafka also have partition and offset. Records of tables
-        have sequence 0, so that they come first. Records of a key stay in order, because one task reads their partition.
+        have sequence 0, so that they come first. Records of a key stay in order: one task reads their partition.
         """
         if isinstance(self.source, KafkaSource):
             sequence = "CAST(0 AS LONG)" if self.is_table else "offset"
