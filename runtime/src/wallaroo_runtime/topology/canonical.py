@@ -1,4 +1,4 @@
-"""The canonical form of a document, and the hash of its interface, which worker and checkpoint must share."""
+"""Writes a document in its canonical form, and hashes its interface, which worker and checkpoint must share."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ Json = Mapping[str, Any]
 
 
 def ordered(value: Any, rule: Json) -> Any:
-    """Return a part of a document with the keys of its objects in the order of the schema's properties."""
+    """Return a part of a document with the keys of its objects in the order in which the schema lists them."""
     rule = resolved(rule)
     if isinstance(value, list):
         return [ordered(item, rule.get("items", {})) for item in value]
@@ -26,12 +26,12 @@ def ordered(value: Any, rule: Json) -> Any:
 
 
 def resolved(rule: Json) -> Json:
-    """Return a rule of the schema, or the rule to which it refers."""
+    """Return a rule of the schema; if the rule is a reference, return the rule to which it refers."""
     return schema()["$defs"][rule["$ref"].rsplit("/", 1)[1]] if "$ref" in rule else rule
 
 
 def meant(value: Json, rule: Json) -> Json:
-    """Return the alternative of a rule that fits an object: by its `kind`, or by its keys if there is no `kind`."""
+    """Return the alternative of a rule that an object follows, by its `kind`, or else by its keys; else the rule."""
     for branch in rule.get("oneOf", ()):
         properties = branch.get("properties", {})
         kind = properties.get("kind")

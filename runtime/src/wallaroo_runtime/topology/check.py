@@ -1,4 +1,4 @@
-"""The rules for the meaning of a topology, beyond its shape: section 1 of the specification.
+"""Checks the meaning of a topology, beyond the shape of its document: section 1 of the specification.
 
 The rules read the raw document and skip parts whose shape is wrong, so that one pass reports every finding.
 """
@@ -27,7 +27,7 @@ from wallaroo_runtime.topology.topic import check_topics
 
 
 def check_names(index: Index) -> Iterator[Diagnostic]:
-    """Names are in NFC. The names of pipelines and workers are unique."""
+    """Check that names are in NFC, and that the names of pipelines and workers are unique."""
     named: list[tuple[str, str, Any, Part | None]] = [("application", "/name", index.document.get("name"), None)]
     named += [("worker", f"{pointer}/name", worker.get("name"), None) for pointer, worker in index.workers]
     named += [("pipeline", f"{pointer}/name", pipeline.get("name"), None) for pointer, pipeline in index.pipelines]
@@ -54,7 +54,7 @@ def check_names(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_sinks(index: Index) -> Iterator[Diagnostic]:
-    """The application has a sink."""
+    """Check that the application has a sink."""
     lists = [pipeline.get("sinks") for _, pipeline in index.pipelines]
     if lists and not any(lists):
         yield Diagnostic.of(
@@ -63,7 +63,7 @@ def check_sinks(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_paths(index: Index) -> Iterator[Diagnostic]:
-    """The path of every part is its position."""
+    """Check that the path of every part is its position."""
     for part in index.parts:
         path = part.text("path")
         if path and path != part.path:
@@ -72,7 +72,7 @@ def check_paths(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_workers(index: Index) -> Iterator[Diagnostic]:
-    """Every part runs on a worker of the document."""
+    """Check that every part runs on a worker of the document."""
     names = {name for _, worker in index.workers if isinstance(name := worker.get("name"), str)}
     if len(names) < len(index.workers) or not names:
         return  # a part may refer to a worker whose name is missing
@@ -84,7 +84,7 @@ def check_workers(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_inputs(index: Index) -> Iterator[Diagnostic]:
-    """Inputs exist. Steps form no loop and are listed after their inputs."""
+    """Check that inputs exist, and that steps form no loop and are listed after their inputs."""
     known = {part.path: number for number, part in enumerate(index.parts)}
     readable = [part.path for part in index.parts if part.kind != "sinks"]
     loops = _loops(index)
@@ -106,7 +106,7 @@ def check_inputs(index: Index) -> Iterator[Diagnostic]:
 
 
 def _loops(index: Index) -> list[list[str]]:
-    """Return loops of steps in the direction of the messages, each once: at least one loop for each group of loops."""
+    """Return loops of steps in the direction of the messages: at least one from each group of connected loops."""
     inputs = {part.path: [path for _, path in part.inputs()] for part in index.parts if part.kind == "steps"}
     done: set[str] = set()
     loops = []
@@ -135,7 +135,7 @@ def _position(path: str) -> tuple[int, int]:
 
 
 def check_states(index: Index) -> Iterator[Diagnostic]:
-    """State kinds have a state. Steps that share a state agree on its class, its ttl and its keys."""
+    """Check that state kinds have a state, and that steps that share a state agree on its class, ttl and keys."""
     classes: dict[str, str] = {}
     keys: dict[str, tuple[Any, frozenset[bytes], str]] = {}
     ttls: dict[str, str] = {}
@@ -218,7 +218,7 @@ def key_bytes(value: Any) -> bytes | None:
 
 
 def check_addresses(index: Index) -> Iterator[Diagnostic]:
-    """Hosts are valid, and sources listen at different addresses."""
+    """Check that hosts are valid, and that sources listen at different addresses."""
     seen: dict[tuple[str, int], str] = {}
     for part in index.parts:
         host, port = part.text("host"), part.value.get("port")
@@ -261,6 +261,6 @@ RULES: tuple[Callable[[Index], Iterator[Diagnostic]], ...] = (
 
 
 def check_meaning(index: Index) -> Iterator[Diagnostic]:
-    """Yield the findings of all rules, which the schema cannot express."""
+    """Yield the findings of all rules about the meaning of a topology, which the schema cannot express."""
     for rule in RULES:
         yield from rule(index)

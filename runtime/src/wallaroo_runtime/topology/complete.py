@@ -19,9 +19,9 @@ def complete(data: bytes, directory: str, version: str) -> Topology:
     """Add the missing parts of a partial document, and check the result.
 
     Args:
-        data: The document. Its properties are kept, except the interface hash.
-        directory: Directory for workers that name none.
-        version: Version of the SDK for workers that name none.
+        data: The document. Its properties are kept, except for the interface hash.
+        directory: Directory of the workers for which the document names none.
+        version: SDK version of the workers for which the document names none.
 
     Returns:
         The topology, with the interface hash that workers must have.
@@ -71,7 +71,7 @@ def _fill_pipelines(document: Json) -> None:
 
 
 class _Line:
-    """Completes one pipeline: each part reads the previous part, unless it names its inputs."""
+    """Completes one pipeline: a part without inputs reads the part before it."""
 
     def __init__(self, pipeline: Json, number: int, own: Any) -> None:
         self.pipeline, self.number, self.own = pipeline, number, own
@@ -134,7 +134,7 @@ def _fill_states(steps: list[Json]) -> None:
 
 
 def _fill_times(pipelines: list[Json]) -> None:
-    """Give windows and timed steps the kind of time of their sources. Steps that share a state get the same one."""
+    """Give windows and timed steps the kind of time of their sources, and the same kind to steps that share a state."""
     times: dict[str, bool] = {}
     timed: list[Json] = []
     for pipeline in pipelines:
@@ -170,7 +170,7 @@ def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:
 
 
 def _named(owner: Mapping[str, Any], place: str) -> str:
-    """Return the name of an owner, else its place: so only the owner's missing name is reported, not its parts' too."""
+    """Return the name of a pipeline or part; else its place, so that its parts cause no further findings."""
     name = owner.get("name")
     return name if isinstance(name, str) else place
 

@@ -1,4 +1,4 @@
-"""Decides which dead letters stop an application, and finds the first of these."""
+"""Decides which dead letters stop an application, and finds the first dead letter that does."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,10 +20,10 @@ REMEDY, GO_REMEDY, GOKA_REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """The dead letters that stop the query.
+    """Decides for each part whether its dead letters stop the query.
 
     Attributes:
-        fails: Whether a dead letter of a part without a policy of its own stops the query.
+        fails: Whether a dead letter stops the query if its part has no policy of its own.
         parts: Path of each part with a policy of its own to whether its dead letters stop the query.
         remedies: Path of each such part to the remedy that lets the query continue, with `{name}` for the part's name.
     """
@@ -58,7 +58,7 @@ class ErrorPolicy:
 
 
 def _remedy(worker: Worker | None, path: str) -> str:
-    """Return the remedy: how the program gives a part the other policy."""
+    """Return the change of the program by which dead letters of a part no longer stop the query."""
     if worker is None or worker.language != "go":
         return REMEDY
     component = worker.component(path)
@@ -75,10 +75,10 @@ def first_that_stops(letters: Iterable[pb.DeadLetter], policy: ErrorPolicy) -> p
 
 
 def stop_at_dead_letter(letters: Iterable[pb.DeadLetter], policy: ErrorPolicy) -> None:
-    """Refuse dead letters that stop the query.
+    """Raise an error if one of the dead letters stops the query.
 
     Raises:
-        RunError: R611 with the error of the earliest one, if there is one.
+        RunError: R611 with the text of the dead letter whose source message is the earliest.
     """
     letter = first_that_stops(letters, policy)
     if letter is not None:

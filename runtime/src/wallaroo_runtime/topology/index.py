@@ -1,4 +1,4 @@
-"""Finds the parts of a document for the rules about its meaning, even if the shape of the document is wrong."""
+"""Finds the parts of a document, even if its shape is wrong, so that rules can check their meaning."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,16 +24,16 @@ class Part:
     value: Json
 
     def text(self, name: str) -> str:
-        """Return a property that should be a string; empty if it is not."""
+        """Return a property that should be a string; empty if the property is missing or no string."""
         value = self.value.get(name)
         return value if isinstance(value, str) else ""
 
     def inputs(self) -> Iterator[tuple[int, str]]:
-        """Yield position and path of each input."""
+        """Yield position in the list of inputs, and path, of each input of the part."""
         return ((at, path) for at, path in enumerate(items_of(self.value, "inputs")) if isinstance(path, str))
 
     def object(self, name: str) -> Json:
-        """Return a property that should be an object; empty if it is not."""
+        """Return a property that should be an object; empty if the property is missing or no object."""
         value = self.value.get(name)
         return value if isinstance(value, dict) else {}
 
@@ -44,7 +44,7 @@ class Part:
 
 @dataclass
 class Index:
-    """The document with lists of its parts."""
+    """The parts of a document, with their pipelines, workers and components, in lists."""
 
     document: Json
     pipelines: list[tuple[str, Json]] = field(default_factory=list)
@@ -64,12 +64,12 @@ class Index:
                     self.parts.append(Part(kind, place.removeprefix("/pipelines/"), place, value))
 
     def finding(self, code: str, part: Part, more: str = "", component: str = "", **values: Any) -> Diagnostic:
-        """Return a diagnostic at a part, with the file and line of its user code, if the front-end recorded them."""
+        """Return a finding about a part, with the file and line of its user code if the front-end recorded them."""
         file, line = self._place(part, component)
         return Diagnostic.of(code, pointer=part.pointer + more, file=file, line=line, **values)
 
     def placed(self, finding: Diagnostic) -> Diagnostic:
-        """Return a finding with the file and line of the part at its pointer."""
+        """Return a finding again, with the file and line of the part to which its pointer leads."""
         at = f"{finding.pointer}/"
         part = next((part for part in self.parts if at.startswith(f"{part.pointer}/")), None)
         file, line = self._place(part) if part else ("", 0)
@@ -82,7 +82,7 @@ class Index:
 
 
 def items_of(value: Json, name: str) -> list[Any]:
-    """Return a property that should be a list; empty if it is not."""
+    """Return a property that should be a list; empty if the property is missing or no list."""
     items = value.get(name)
     return items if isinstance(items, list) else []
 

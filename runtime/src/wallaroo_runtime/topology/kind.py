@@ -1,4 +1,4 @@
-"""Rules about parts of one kind: windows, library components, Kafka and connector sources, keys of messages."""
+"""Checks parts of one kind: windows, library components, Kafka and connector sources, keys of messages."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ KEYING_KINDS = STATE_KINDS | {"key_by", "collect"}
 
 
 def check_windows(index: Index) -> Iterator[Diagnostic]:
-    """Windows, and no other steps, have a `window`. Their keys are those of messages, and their slides leave no gap."""
+    """Check that only windows have a `window`, that they use the keys of messages, and that slides leave no gap."""
     for part in index.parts:
         kind, window = part.text("kind"), part.object("window")
         if part.kind != "steps" or not kind:
@@ -44,7 +44,7 @@ def check_windows(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_visits(index: Index) -> Iterator[Diagnostic]:
-    """Only state computations take visits. The names of visits are in NFC."""
+    """Check that only state computations take visits, and that the names of visits are in NFC."""
     for part in index.parts:
         kind = part.text("kind")
         if "visits" in part.value and part.kind == "steps" and kind and not (kind.startswith("state_")):
@@ -57,7 +57,7 @@ def check_visits(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_times(index: Index) -> Iterator[Diagnostic]:
-    """Only state computations have timers and a ttl. With these, they name the time that counts, one for a state."""
+    """Check that only state computations have timers and a ttl, and that these name the time, one for each state."""
     times: dict[str, str] = {}
     for part in index.parts:
         kind, time, name = part.text("kind"), part.text("time"), part.state().get("name")
@@ -84,7 +84,7 @@ def check_times(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_outputs(index: Index) -> Iterator[Diagnostic]:
-    """An output reads one computation or window of the same worker and component, and its name is unique there."""
+    """Check that an output reads one computation or window of its worker and component, and has a unique name there."""
     parts = {part.path: part for part in index.parts}
     seen: set[tuple[str, str]] = set()
     for part in index.parts:
@@ -108,7 +108,7 @@ def check_outputs(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_components(index: Index) -> Iterator[Diagnostic]:
-    """Only steps on a library worker name a component. The first worker is never a library."""
+    """Check that only steps on a library worker name a component, and that the first worker is no library."""
     program = index.workers[0][1].get("name") if index.workers else None
     for part in index.parts:
         if "component" in part.value and part.kind == "steps" and part.text("worker") == program:
@@ -117,7 +117,7 @@ def check_components(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_ends(index: Index) -> Iterator[Diagnostic]:
-    """Kafka sources list a partition once. Connectors get new credits before the last ones are used."""
+    """Check that Kafka sources list a partition once, and that connectors get new credits before the last are used."""
     for part in index.parts:
         seen: set[int] = set()
         for number, item in enumerate(items_of(part.value, "partitions")):
@@ -135,7 +135,7 @@ def check_ends(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_brokers(index: Index) -> Iterator[Diagnostic]:
-    """The ports of brokers are valid, and not 0."""
+    """Check that the ports of brokers are valid and not 0."""
     for part in index.parts:
         for number, broker in enumerate(items_of(part.value, "brokers")):
             port = broker.rpartition(":")[2] if isinstance(broker, str) and ":" in broker else ""
@@ -149,7 +149,7 @@ def check_brokers(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_message_keys(index: Index) -> Iterator[Diagnostic]:
-    """If a state uses the key of the message, messages have a key on every way to it."""
+    """Check that messages have a key on every way to a state that uses the key of the message."""
     parts = {part.path: part for part in index.parts}
     keyless = _keyless(index, parts)
     for part in index.parts:
@@ -163,7 +163,7 @@ def check_message_keys(index: Index) -> Iterator[Diagnostic]:
 
 
 def _keyless(index: Index, parts: dict[str, Part]) -> set[str]:
-    """Return the paths of sources and steps whose messages may have no key."""
+    """Return the paths of sources and steps that may emit messages without a key."""
     paths = {part.path for part in index.parts if part.kind == "sources" and not _gives_keys(part)}
     plain = [part for part in index.parts if part.kind == "steps" and part.text("kind") not in KEYING_KINDS]
     grew = True

@@ -15,7 +15,7 @@ STATE_KINDS = frozenset({"state_computation", "state_computation_multi", "window
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """The way to cut a byte stream into messages. `header_bytes` is 0 unless `kind` is `worker`."""
+    """How to cut a byte stream into messages. `header_bytes` is 0 unless `kind` is `worker`."""
 
     kind: str
     header_bytes: int = 0
@@ -23,7 +23,7 @@ class Framing:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The way in which a message finds its state.
+    """How a message finds its state.
 
     Attributes:
         kind: `single`, `partition` or `message`.
@@ -51,7 +51,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """The fields that sources and sinks share. Each kind has a class of its own."""
+    """The fields that sources and sinks of all kinds have."""
 
     path: str
     name: str
@@ -61,7 +61,7 @@ class Endpoint:
 
     @property
     def place(self) -> str:
-        """Address, topic or format, for messages to people; empty for a generator."""
+        """Address, topic or format of the source or sink, for messages to people; empty for a generator."""
         match self:
             case KafkaSource() | KafkaSink():
                 return self.topic
@@ -186,7 +186,7 @@ class Window:
 
     @property
     def step_ms(self) -> int:
-        """Shortest time until a tick can end a window: slide, gap or flush."""
+        """Shortest time after which a tick can end a window: slide, gap or flush."""
         return self.slide_ms or self.gap_ms or self.flush_ms
 
 
@@ -318,7 +318,7 @@ class Topology:
         return (step for step in self.steps() if step.state is not None)
 
     def states(self) -> dict[str, Step]:
-        """Return for each state name the first step that has it."""
+        """Return the first step of each state, by the name of the state."""
         steps: dict[str, Step] = {}
         for step in self.steps():
             if step.state is not None:
@@ -372,5 +372,5 @@ class Topology:
 
 
 def place_of(part: Source | Sink) -> str:
-    """Return the words for a source or sink in errors."""
+    """Return the kind and name of a source or sink, for errors."""
     return f'{"source" if isinstance(part, Source) else "sink"} "{part.name}"'

@@ -1,4 +1,4 @@
-"""Describes the message of a dead letter: its key, its Kafka record, and its beginning."""
+"""Describes the message that became a dead letter: its key, its Kafka record, and its beginning."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 
 
 def record_place(letter: pb.DeadLetter) -> dict[str, Any]:
-    """Return source, topic, partition and offset of the record, and its key if it has one; empty if unknown."""
+    """Return source, topic, partition, offset and key of the Kafka record of a dead letter; empty if unknown."""
     if not letter.HasField("origin"):
         return {}
     origin = letter.origin
@@ -23,7 +23,10 @@ def record_place(letter: pb.DeadLetter) -> dict[str, Any]:
 
 
 def record_words(letter: pb.DeadLetter) -> str:
-    """Return the record in words: `source "in", topic orders, partition 2, offset 13, key b'ann'`; empty if unknown."""
+    """Return the Kafka record of a dead letter in words; empty if unknown.
+
+    Example: `source "in", topic orders, partition 2, offset 13, key b'ann'`.
+    """
     origin = record_place(letter)
     if origin:
         origin["source"] = f'"{origin["source"]}"'
@@ -31,7 +34,7 @@ def record_words(letter: pb.DeadLetter) -> str:
 
 
 def letter_words(letter: pb.DeadLetter) -> str:
-    """Return the words for the message in a finding, with a space in front: `(key 'ann'; Order(count=0))`."""
+    """Return key and beginning of the message for a finding, after a space: ` (key 'ann'; Order(count=0))`."""
     key = f"key {shown(readable(letter.key))}" if letter.has_key else ""
     preview = "".join(each if each.isprintable() else " " for each in letter.preview)
     words = "; ".join(filter(None, (key, record_words(letter), preview)))

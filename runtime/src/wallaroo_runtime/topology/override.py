@@ -1,4 +1,4 @@
-"""Replaces the addresses of a topology by those of the command line and the environment."""
+"""Replaces addresses in a topology by addresses of the command line and the environment."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ BROKERS = "WALLAROO_BROKERS"  # the SDKs use the same variable for groups of Gok
 
 @dataclass(frozen=True, slots=True)
 class NamedAddress:
-    """HOST:PORT for the source or sink with this name, or for the next one if the name is empty."""
+    """HOST:PORT for the source or sink with this name; with an empty name, for the next one without an address."""
 
     name: str
     host: str
@@ -62,7 +62,7 @@ def parse_address(what: str, text: str) -> tuple[str, int]:
 
 
 def parse_brokers(variable: str, text: str) -> list[str]:
-    """Read HOST:PORT,... of brokers. Each may have a protocol in front.
+    """Read a list HOST:PORT,... of brokers. Each address may have a protocol in front.
 
     Args:
         variable: Environment variable with the text, for the error.
@@ -99,7 +99,7 @@ def _parse(item: str, what: str) -> NamedAddress:
 
 
 def override(topology: Topology, inputs: str, outputs: str) -> Topology:
-    """Return the topology with other addresses and nothing else changed.
+    """Return the topology with other addresses for its sources and sinks.
 
     Args:
         inputs: The value of `--in`. If it is empty, the sources keep their addresses.
@@ -118,9 +118,9 @@ def override(topology: Topology, inputs: str, outputs: str) -> Topology:
 
 
 def broker_variables(document: Mapping[str, Any]) -> dict[tuple[str, tuple[str, ...]], str]:
-    """Return the variable that replaces the brokers of each source or sink, by its name and its present brokers.
+    """Return the name of the variable that replaces brokers, for each source or sink by its name and present brokers.
 
-    If the application uses one Kafka cluster, one variable is for all. Else each source and sink has its own.
+    If the application uses one Kafka cluster, all have the same variable. Else each source and sink has its own.
     """
     ends = [(end["name"], tuple(end["brokers"])) for end in _ends_with_brokers(document)]
     if len({frozenset(brokers) for _, brokers in ends}) < 2:
@@ -134,7 +134,7 @@ def broker_variables(document: Mapping[str, Any]) -> dict[tuple[str, tuple[str, 
 
 
 def with_brokers(topology: Topology, environment: Mapping[str, str]) -> Topology:
-    """Return the topology with the brokers of variables in place of its own.
+    """Return the topology with the brokers that environment variables name, in place of those of the document.
 
     Raises:
         RunError: R608 if one variable would replace several clusters, T211 if a value is no list of addresses.

@@ -37,7 +37,7 @@ _SINKS: dict[str, type[Sink]] = {"tcp": TcpSink, "connector": ConnectorSink, "ka
 
 
 def read(document: dict[str, Any]) -> Topology:
-    """Return the document as values."""
+    """Convert a correct document to a `Topology`."""
     workers = tuple(_worker(value) for value in document["workers"])
     pipelines = tuple(map(_pipeline, document["pipelines"]))
     return Topology(document["name"], workers, pipelines, document, document.get("on_error", ""))

@@ -1,4 +1,4 @@
-"""The JSON Schema of a topology document, and the form of its values in messages."""
+"""Loads the JSON Schema of a topology document, and formats values of documents for messages."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any
 
 @cache
 def schema() -> Mapping[str, Any]:
-    """Return the topology schema."""
+    """Return the JSON Schema of topology documents."""
     text = resources.files(__package__).joinpath("topology.schema.json").read_text(encoding="utf-8")
     document: Mapping[str, Any] = json.loads(text)
     return document
@@ -26,11 +26,11 @@ class NotAnInteger:
 
 
 def pointer_of(path: Any) -> str:
-    """Return keys and positions as a JSON pointer."""
+    """Return a path of keys and positions as a JSON pointer."""
     return "".join("/" + str(item).replace("~", "~0").replace("/", "~1") for item in path)
 
 
 def shown_json(value: Any) -> str:
-    """Return a value of a document for a message: as JSON, cut at 80 characters."""
+    """Return a value of a document as JSON for a message, cut at 80 characters."""
     text = value.text if isinstance(value, NotAnInteger) else json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= 80 else text[:79] + "…"

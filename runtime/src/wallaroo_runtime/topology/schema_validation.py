@@ -43,7 +43,7 @@ def _unique_items(validator: Any, wanted: bool, instance: Any, schema: Any) -> I
 
 
 def _is_looked_through(instance: Any, schema: Any) -> bool:
-    """Say whether to check the items of a list: not if the list is too long, which is a finding of another rule."""
+    """Say whether to check the items of a value. It must be a list, and not too long, which another rule reports."""
     return isinstance(instance, list) and len(instance) <= schema.get("maxItems", len(instance))
 
 
@@ -138,7 +138,7 @@ def _missing_property(error: ValidationError, name: str) -> Iterator[Diagnostic]
 
 
 def _branch_findings(error: ValidationError) -> Iterator[Diagnostic]:
-    """Report the errors of the one alternative that the document means: the one with its `kind`."""
+    """Yield the findings of the one alternative that the document means: the one with the document's `kind`."""
     branches: dict[Any, list[ValidationError]] = {}
     for cause in error.context or ():
         branches.setdefault(cause.relative_schema_path[0], []).append(cause)

@@ -62,13 +62,13 @@ def is_secret(option: str, value: str) -> bool:
 
 
 def _last_of(option: str) -> bool:
-    """Say whether the last word of a name means a secret. Words are separated by signs, or begin with a capital."""
+    """Say whether the last word of an option's name means a secret. A sign or a capital letter begins a new word."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+2?", option)
     return bool(words and re.fullmatch(_LAST, words[-1], re.IGNORECASE))
 
 
 def secret_arguments(arguments: Sequence[str]) -> Iterator[str]:
-    """Yield the names of a program's arguments that look like secrets, or the position of an argument without a name.
+    """Yield each argument of a program that looks like a secret: its name, or its position if it has no name.
 
     Example:
         >>> [*secret_arguments(["--db-password=x", "--token", "x", "-v", "--quick=1", "amqp://me:word@host"])]
@@ -88,9 +88,9 @@ def secret_arguments(arguments: Sequence[str]) -> Iterator[str]:
 
 
 def withheld(document: Any) -> tuple[Any, dict[str, str]]:
-    """Return a document with references in place of secrets, and the secrets by the names of their variables.
+    """Return a document with references in place of secrets, and the values of the secrets by name of the variable.
 
-    A variable is named after its option. If an option has several values, the name of the source or sink is added.
+    A variable is named after its option. If an option has several values, the name of the source or sink is in front.
     """
     secrets = defaultdict[str, dict[str, list[tuple[dict[str, Any], str]]]](lambda: defaultdict(list))
     document = _copied(document)
@@ -108,7 +108,7 @@ def withheld(document: Any) -> tuple[Any, dict[str, str]]:
 
 
 def free_name(name: str, value: str, taken: Mapping[str, str]) -> str:
-    """Return a name that is not taken for another value, since two sources may have the same name."""
+    """Return `name`, with a number added if the name is taken for another value."""
     number, free = 1, name
     while taken.get(free, value) != value:
         number += 1
@@ -117,7 +117,7 @@ def free_name(name: str, value: str, taken: Mapping[str, str]) -> str:
 
 
 def _copied(document: Any) -> Any:
-    """Return a copy of a document, whose sources and sinks may be changed."""
+    """Return a deep copy of a document, so that its sources and sinks can be changed."""
     if isinstance(document, dict):
         return {name: _copied(value) for name, value in document.items()}
     return [_copied(value) for value in document] if isinstance(document, list) else document
@@ -141,19 +141,19 @@ def _secrets(end: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
 
 
 def variable_of(text: str) -> str:
-    """Return the name of the variable for a thing with this name."""
+    """Return the name of the environment variable for an option or another text."""
     return "WALLAROO_" + re.sub(r"[^A-Z0-9]+", "_", text.upper()).strip("_")
 
 
 def declare(document: Any) -> Any:
-    """Return the document of a program with references in place of secrets. `resolved` finds these from now on."""
+    """Return a program's document with references in place of secrets, and remember the secrets for `resolved`."""
     document, values = withheld(document)
     _declared.update(values)
     return document
 
 
 def without_secrets(document: Any) -> Any:
-    """Return any document with references in place of secrets, which count if the environment has no value."""
+    """Return any document with references in place of secrets. The environment wins over these secrets."""
     document, values = withheld(document)
     for name in values:
         _declared.pop(name, None)  # from an application that was loaded earlier
@@ -168,7 +168,7 @@ def references(document: Any) -> list[str]:
 
 
 def resolved(options: Mapping[str, str]) -> dict[str, str]:
-    """Return options with the values in place of references.
+    """Return the options of a source or sink with values in place of references.
 
     Raises:
         RunError: R616 if a file with a value cannot be read, R608 if there is no value.
@@ -177,12 +177,12 @@ def resolved(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def value_of(text: str) -> str:
-    """Return a text with the values in place of references. Raises the errors of `resolved`."""
+    """Return a text with values in place of references. Raises the errors of `resolved`."""
     return REFERENCE.sub(lambda found: _value(found[1]), text)
 
 
 def check_secrets(document: Any) -> None:
-    """Refuse a document that refers to variables without a value, before the start of any process.
+    """Refuse a document that refers to variables without a value. Called before any process is started.
 
     Raises:
         RunError: See `resolved`. R608 names all variables without a value.

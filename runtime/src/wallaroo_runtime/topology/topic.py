@@ -1,4 +1,4 @@
-"""Topics of Kafka: their creation, and the rules about their use."""
+"""Declares how topics of Kafka are created, and checks how sources and sinks use topics."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ LIMITS = NUMBERS | {"maxtriggerdelay"}
 
 @dataclass(frozen=True, slots=True)
 class TopicCreation:
-    """The settings with which a missing topic is created.
+    """The settings with which Kafka creates a missing topic.
 
     Attributes:
         like: Name of a topic whose number of partitions is taken over; empty to use `partitions`.
@@ -35,7 +35,7 @@ class TopicCreation:
 
 
 def check_topics(index: Index) -> Iterator[Diagnostic]:
-    """Tables are read as records, whole and from the start. All parts create a topic in the same way."""
+    """Check that tables are read as records, whole and from the start, and that all parts create a topic alike."""
     created: dict[tuple[Any, Any], Any] = {}
     for part in index.parts:
         if part.text("kind") != "kafka":
@@ -53,7 +53,7 @@ def check_topics(index: Index) -> Iterator[Diagnostic]:
 
 
 def _numbers(index: Index, part: Part) -> Iterator[Diagnostic]:
-    """Some options are numbers above 0. Errors of Spark and Kafka would name neither option nor value."""
+    """Check the options that must be numbers above 0. Errors of Spark and Kafka would not name option and value."""
     for name, value in part.object("options").items():
         text = str(value)
         if name.lower() in NUMBERS and "${env:" not in text and not (text.isdecimal() and int(text) > 0):

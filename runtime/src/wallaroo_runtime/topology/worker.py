@@ -1,4 +1,4 @@
-"""The programs that host user code, from the topology document."""
+"""Declares the programs that host user code, as the topology document describes them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ class Component:
     """The user's code of one part of the topology.
 
     Attributes:
-        path: Path of the source, step or sink, with `/partition` or `/state` at the end for more parts of a state step.
+        path: Path of the source, step or sink. State steps have more components, at `PATH/partition` and `PATH/state`.
         symbol: Name of the function, class or type.
         file: File of its declaration; empty if unknown.
         line: Line of its declaration; 0 if unknown.
