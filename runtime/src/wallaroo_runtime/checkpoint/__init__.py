@@ -1,1 +1,1 @@
-"""The content of a checkpoint directory, and the checks whether a program may continue with it."""
+"""Reads and writes a checkpoint directory, and checks whether a program may continue with it."""

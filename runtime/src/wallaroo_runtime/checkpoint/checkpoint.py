@@ -56,9 +56,9 @@ class Checkpoint:
         manifest: The record of the checkpoint.
         continues: Whether the checkpoint has an earlier run of the application.
         changed_code: Names of workers whose code hash has changed since the last run.
-        changes: Accepted changes since the last run of the interface or of the start of workers.
+        changes: Changes since the last run that were accepted: of the interface, or of the start of workers.
         is_ahead: Whether the program has changed although output of an uncommitted micro-batch was sent.
-        accepted: Messages that a changed program processes again in real-time mode although their results were sent.
+        accepted: Messages that a changed program may process again in real-time mode although their results were sent.
         repeated: The micro-batch whose output was published or written, but not committed; -1 if there is none.
         repairs: Findings about repaired effects of a loss of power.
     """
@@ -102,8 +102,8 @@ class Checkpoint:
             directory: The directory of the record, if it is not `held`.
             mode: The mode in which Spark shall run the application.
             continues_goka: Whether a new checkpoint begins with the tables and offsets of Goka's processors.
-            accepts_changed: Whether a changed program may lose fields of states, or process messages again whose
-                results were sent.
+            accepts_changed: Whether a changed program may lose fields of states. Also whether the program may process
+                messages again although their results were sent.
 
         Raises:
             RunError: R757 if the checkpoint was begun in the other mode, R788 if it was begun without data of Goka's
@@ -134,7 +134,7 @@ class Checkpoint:
         return opened
 
     def _change(self, **fields: Any) -> None:
-        """Change fields of the record."""
+        """Change fields of the checkpoint's record."""
         changed = replace(self.manifest, **fields)
         if changed != self.manifest:
             self.manifest = changed
@@ -160,7 +160,7 @@ class Checkpoint:
         self._change(topics={**self.manifest.topics, **topics})
 
     def plan(self) -> Plan:
-        """Compile the topology with the ports, partitions and buckets of the checkpoint."""
+        """Compile the topology with the ports and the numbers of partitions and buckets of the checkpoint."""
         return self.manifest.plan(self.topology)
 
     def check_published(self, published: Published) -> None:
@@ -224,7 +224,7 @@ class Checkpoint:
         self._change(goka=TAKEN, rescaled=(-1, batch))
 
     def _check_files(self) -> None:
-        """Check the files of the directory. Those of a remote gateway or egress are checked when it answers."""
+        """Check the files in the directory. Files of remote services are checked when these services answer."""
         plan = None
         if not self._has_remote_egress:
             plan = self._check_spark(Published.of(read_base(self.path / "outbox")))
@@ -232,7 +232,7 @@ class Checkpoint:
             check_journal(self.path / "journal", journal, plan or [])
 
     def _check_spark(self, published: Published) -> list[Any]:
-        """Check Spark's checkpoint and return the last plan."""
+        """Check Spark's checkpoint. Return the end of the last planned micro-batch for each source."""
         files = self._spark_files(published)
         plan = files.check()
         self.repairs += files.repairs
@@ -247,7 +247,7 @@ class Checkpoint:
         return SparkFiles(self.directory, spark, published, rescaled, whole, written, is_live)
 
     def _check_drained(self, before: Topology, remote: RemoteOptions) -> None:
-        """Refuse changes that need a drain while work is left."""
+        """Refuse changes that need a drain while input is unprocessed or output is undelivered."""
         changes = draining(before, self.topology)
         if not changes:
             return
@@ -256,9 +256,9 @@ class Checkpoint:
             raise RunError.of("R790", left=f"checkpoint {self.directory}: {left}; {listed(changes)}", other="")
 
     def _note_batch(self) -> None:
-        """Note the micro-batch that a changed program processes again although some of its output was sent.
+        """Record the micro-batch that a changed program processes again although some of its output was sent.
 
-        A remote egress reports later whether it was published. If not, `check_published` removes the note.
+        A remote egress reports later whether it has published the micro-batch. Else `check_published` removes the note.
         """
         batch = self.repeated
         if self._has_remote_egress:
@@ -295,7 +295,7 @@ def check_program(directory: Directory, topology: Topology, mode: str, *, accept
 
 
 def _check_begun(former: Manifest, begun: Manifest, directory: Directory) -> None:
-    """Refuse a run that needs a new checkpoint.
+    """Refuse a run that needs a new checkpoint, because application, mode or the use of Goka's data differ.
 
     Args:
         former: The record of the existing checkpoint.

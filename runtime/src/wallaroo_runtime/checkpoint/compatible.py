@@ -15,7 +15,7 @@ BACK = "change it back"
 
 
 def states_of(topology: Topology) -> dict[str, tuple[Step, str]]:
-    """Return for each state name the first step that has the state, and the name of the state's class."""
+    """Return the first step of each state, with the name of the state's class, by the name of the state."""
     return {name: (step, _symbol(topology, step)) for name, step in topology.states().items()}
 
 
@@ -25,7 +25,7 @@ def _symbol(topology: Topology, step: Step) -> str:
 
 
 def check_states(before: Topology, topology: Topology, path: str) -> None:
-    """Refuse states of another language or class.
+    """Refuse a topology with a state whose language or class differs from that in the checkpoint.
 
     Args:
         before: The topology that wrote the checkpoint.
@@ -61,7 +61,7 @@ def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_cha
 
 
 def draining(before: Topology, topology: Topology) -> list[Change]:
-    """Return the changes that are safe only after all input is processed and all output is delivered."""
+    """Return the changes that are safe only after a drain: all input is processed, all output is delivered."""
     return [change for change in compare(before, topology) if change.impact is Impact.NEEDS_DRAIN]
 
 
@@ -72,7 +72,7 @@ def is_other_program(before: Topology, topology: Topology) -> bool:
 
 
 def listed(changes: Sequence[Change]) -> str:
-    """Return the texts of the first changes, for the reason in an error."""
+    """Return the texts of the first changes as one text, for the reason in an error."""
     left = len(changes) - MAX_REASONS
     more = [f"and {left} more change{'s' if left > 1 else ''}"] if left > 0 else []
     return "; ".join([change.text for change in changes[:MAX_REASONS]] + more)

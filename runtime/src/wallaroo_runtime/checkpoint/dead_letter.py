@@ -31,7 +31,7 @@ LetterFile = tuple[int, int, int, Path]
 
 @dataclass(frozen=True, slots=True)
 class StoredLetter:
-    """A message on which user code failed.
+    """A dead letter that is stored in a checkpoint: a message on which user code failed.
 
     Attributes:
         id: `<batch>-<partition>-<number>`, which never changes.
@@ -44,7 +44,7 @@ class StoredLetter:
     written: float
 
     def summary(self) -> dict[str, Any]:
-        """Return the fields for a list of dead letters, as a JSON object."""
+        """Return the fields of the letter that a list of dead letters shows, as a JSON object."""
         record = self.record
         time = datetime.fromtimestamp(record.timestamp_ms / 1000, timezone.utc)
         return {
@@ -96,7 +96,7 @@ def find_letter(checkpoint: Path, wanted: str) -> StoredLetter:
     """Return the dead letter with an id. Only the files of its batch and partition are read.
 
     Raises:
-        RunError: R720 if there is none, R698 if a file is damaged.
+        RunError: R720 if there is no letter with the id, R698 if a file is damaged.
     """
     parts = _ID.fullmatch(wanted)
     if parts is not None:
@@ -116,7 +116,7 @@ def find_letter(checkpoint: Path, wanted: str) -> StoredLetter:
 
 
 def letter_files(folder: Path) -> list[LetterFile]:
-    """Return batch, partition, number of the attempt and path of each file, sorted by these."""
+    """Return batch, partition, attempt number and path of each file of dead letters, sorted by these four."""
     files = []
     for path in folder.glob("*.frames"):
         query = _QUERY.fullmatch(path.name)
@@ -144,7 +144,7 @@ def read_group(files: list[LetterFile]) -> Iterator[StoredLetter]:
 
 
 def _values(path: Path) -> Iterator[tuple[bytes, float]]:
-    """Yield each value of a file, with the time at which the file was last written."""
+    """Yield each value of a file, with the time at which the file was last changed."""
     try:
         with path.open("rb") as file:
             written = os.fstat(file.fileno()).st_mtime
@@ -159,13 +159,13 @@ def _values(path: Path) -> Iterator[tuple[bytes, float]]:
 
 
 def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_000) -> list[StoredLetter]:
-    """Return the last dead letters that a function chooses, the newest first.
+    """Return the last dead letters that `choose` accepts, the newest first.
 
     Args:
         checkpoint: The directory with the dead letters.
         count: The largest number of letters to return.
-        choose: Says whether to return a letter.
-        most: About the number of letters to read. The letters of a batch and partition are always read together.
+        choose: Returns whether to include a letter.
+        most: Approximate number of letters to read, since letters of one batch and partition are read together.
 
     Raises:
         RunError: R698 if a file is damaged.
@@ -187,7 +187,7 @@ def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_
 
 
 def _letter_key(key: bytes) -> str:
-    """Return a key like `shown_key`, but return 8 bytes that are no text as an integer."""
+    """Return a key like `shown_key`. But if a key of 8 bytes is no text, return the integer that it encodes."""
     text = shown_key(key)
     return str(int.from_bytes(key, "big")) if len(key) == NUMBER_BYTES and text.startswith("0x") else text
 
@@ -207,7 +207,7 @@ def shown_key(key: bytes) -> str:
 
 
 def is_chosen(code: str, step: str) -> Choice:
-    """Return a function that says whether a letter has a code and a step.
+    """Return a function that says whether a letter has the given code and step.
 
     Args:
         code: Code of the error; empty for any.

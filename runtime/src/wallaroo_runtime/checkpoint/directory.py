@@ -113,7 +113,7 @@ def slug(name: str) -> str:
 
 
 class HeldDirectory:
-    """A checkpoint directory that this process has locked.
+    """A checkpoint directory that this process has locked, so that no other process changes it.
 
     Attributes:
         path: The directory, absolute.
@@ -125,7 +125,7 @@ class HeldDirectory:
 
     @classmethod
     def take(cls, path: Path) -> "HeldDirectory":
-        """Lock the directory until `release` or the end of the process. Create it, private to the user, if need be.
+        """Lock the directory until `release` or the end of this process. Create it if it does not exist.
 
         Raises:
             RunError: R610 if another driver has locked it, R715 if it is no checkpoint or cannot be used.
@@ -144,7 +144,7 @@ class HeldDirectory:
             raise failure or _not_usable(path, error.strerror or str(error)) from error
 
     def release(self) -> None:
-        """Release the lock. Its file stays."""
+        """Release the lock, and leave the lock file in the directory."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

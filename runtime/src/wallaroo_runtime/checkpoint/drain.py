@@ -1,4 +1,4 @@
-"""Says whether a checkpoint has unfinished work that only the program of its last run can do."""
+"""Finds unfinished work of a checkpoint that only the program of its last run can do."""
 
 import json
 from collections.abc import Collection
@@ -19,14 +19,14 @@ from wallaroo_runtime.storage.progress import Progress, progress_in
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Looks for unfinished work of a checkpoint.
+    """Finds the unfinished work of a checkpoint: unprocessed input and undelivered output.
 
     Attributes:
         path: The checkpoint directory, locked by this process, so that no driver of this machine uses it.
         directory: The directory with Spark's own checkpoint.
         spark: Name of Spark's own checkpoint in `directory`.
         remote: The remote gateways and egress.
-        hold: Calls remote services, and takes them over.
+        hold: Calls the remote services of the checkpoint, and makes this process their driver if need be.
     """
 
     path: Path
@@ -36,7 +36,7 @@ class Drain:
     hold: Hold
 
     def left(self, gone_sinks: Collection[int]) -> str:
-        """Return the work that is left, in words; empty if all is done. Then gateways receive no further message.
+        """Return the unfinished work in words; empty if all is done. If all is done, gateways refuse further messages.
 
         Args:
             gone_sinks: Ports of the sinks whose output will no longer be delivered.
@@ -53,7 +53,7 @@ class Drain:
         return self._left(gone_sinks)
 
     def repeated(self, *, is_attached: bool = False) -> range:
-        """Return the uncommitted messages up to the last one with results that were sent (real-time mode).
+        """Return the uncommitted messages up to the last message whose results were sent, in real-time mode.
 
         This does not disturb another driver that uses the remote services.
 
@@ -107,7 +107,7 @@ class Drain:
         return JournalReader(journal).end().messages if (journal / "head").exists() else 0
 
     def _visits(self, offset: int) -> int:
-        """Return the number of unprocessed visits. Remote gateways report the number that they know."""
+        """Return the number of unprocessed visits after an offset. Remote gateways ignore the offset."""
         if self.remote.gateways:
             documents = (self._status("gateway", name).document or "{}" for name in self.remote.gateways)
             return sum(int(json.loads(document).get("visits", 0)) for document in documents)
@@ -121,7 +121,7 @@ class Drain:
     def _status(
         self, kind: str, name: str = "", ports: Collection[int] = (), offset: int | None = None
     ) -> pb.StatusReply:
-        """Ask a service for its status. This does not disturb the driver that it serves."""
+        """Ask a service for its status, without an effect on the driver that the service serves."""
         store = self.hold.store(kind, name)
         if not store:  # the checkpoint has no data there yet
             return pb.StatusReply()

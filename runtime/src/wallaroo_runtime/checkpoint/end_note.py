@@ -1,4 +1,4 @@
-"""Notes how the runs of a checkpoint end, for `status` and for a run after a failed one."""
+"""Records how each run of a checkpoint ends, for `wallaroo status` and for a run after a failed one."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -28,10 +28,10 @@ class EndNote:
 
 @contextmanager
 def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lambda _: False) -> Iterator[EndNote]:
-    """Note how the run in the block ends. The block may set the reason of an end without failure.
+    """Record how the run in the block ends. The block may set the reason of an end without failure.
 
-    A run whose note has no end was killed: the next run counts it as failed. The note replaces the previous one, so it
-    needs no further room on a full disk. If it cannot be written, the run ends without an error all the same.
+    A run whose note has no end was killed: the next run counts it as failed. Each note replaces the previous one, so
+    it needs no more room on a full disk. If the note cannot be written, the run ends without an error all the same.
 
     Args:
         checkpoint: The checkpoint directory.
@@ -63,12 +63,12 @@ def past_end(note: DriverNote) -> dict[str, Any]:
 
 
 def running_note(note: DriverNote) -> dict[str, Any]:
-    """Return the number of `failures` in a row before this run, and `time` and `reason` of the last end."""
+    """Return the number of failed runs in a row, with time and reason of the last end, from a note."""
     return {"failures": note.failures, "time": note.time, "reason": note.reason}
 
 
 def failed_runs(end: Mapping[str, Any]) -> str:
-    """Return in words how many runs have failed in a row; empty if the last one did not fail.
+    """Return in words how many runs have failed in a row; empty if the last run did not fail.
 
     Example:
         >>> failed_runs({"failures": 2, "time": "2026-11-26T10:00:00Z", "reason": "R611 the query stopped; no disk"})

@@ -30,13 +30,13 @@ NO_OFFSET = "-"
 
 @dataclass
 class SparkFiles:
-    """The small files of Spark's checkpoint.
+    """The small files of Spark's checkpoint, compared with the outbox.
 
     Attributes:
         directory: The checkpoint.
-        folder: Name of Spark's own checkpoint in it.
+        folder: Name of Spark's own checkpoint in `directory`.
         published: The last micro-batch in the outbox.
-        rescaled: The last micro-batch before a rescale, and the last one that the rescale added; (-1, -1) without one.
+        rescaled: The last micro-batch before a rescale, and the last one that the rescale added; (-1, -1) if never.
         is_whole: Whether the outbox has a record of each micro-batch and its plan.
         written: The last micro-batch that was written to Spark's sinks; -1 if there is none.
         is_live: Whether output is delivered while its micro-batch runs.
@@ -74,7 +74,7 @@ class SparkFiles:
         return offsets_of(self._read(f"offsets/{planned}")) or []
 
     def repeated(self) -> int:
-        """Return the uncommitted micro-batch whose output was published or written; -1 if none. Changes nothing."""
+        """Return the micro-batch that was published or written, but not committed; -1 if none. Changes nothing."""
         committed = self._last("commits")
         if committed >= 0 and not is_commit(self._read(f"commits/{committed}")):
             committed -= 1
@@ -94,7 +94,7 @@ class SparkFiles:
         return (self.directory.read(f"{self.folder}/{name}") or b"").decode("utf-8", "replace")
 
     def _check_begin(self) -> None:
-        """Check a checkpoint of Spark's without a micro-batch."""
+        """Check one of Spark's checkpoints that has no micro-batch yet."""
         if self.published.batch > 0 and self.is_whole:
             expected = f"micro-batch {self.published.batch}, which the outbox has"
             raise self._damaged(name=self.folder, expected=expected, actual="no micro-batch")
@@ -128,9 +128,9 @@ class SparkFiles:
         return after if after >= 0 and self.published.batch == before else self.published.batch
 
     def _repaired_commits(self, planned: int, committed: int) -> int:
-        """Return the last committed micro-batch. Remove the damaged commit of a newer one.
+        """Return the last committed micro-batch. If the file of its commit is damaged, remove the file first.
 
-        The newer micro-batch is then processed once more, as if Spark had died before its commit.
+        The micro-batch is then processed once more, as if Spark had died before its commit.
         """
         if committed < 0 or is_commit(self._read(f"commits/{committed}")):
             return committed
@@ -217,12 +217,12 @@ class SparkFiles:
 
 
 def damaged(directory: object, name: str, expected: str, actual: str) -> RunError:
-    """Return the R698 that files of a checkpoint do not belong together."""
+    """Return an R698: a file differs from the content that the other files of the checkpoint expect."""
     return RunError.of("R698", what=f"checkpoint {directory}", reason=f"{name}: expected {expected}; found {actual}")
 
 
 def check_journal(directory: Path, journal: str, plan: list[Any]) -> None:
-    """Check that the local journal is that of the checkpoint, and has all input that Spark has planned.
+    """Check that the local journal belongs to the checkpoint, and has all input that Spark has planned.
 
     Args:
         directory: The directory of the journal.
@@ -266,7 +266,7 @@ def _shown(batch: int) -> str:
 
 
 def _checksum(name: str) -> str:
-    """Return the name of Hadoop's checksum file of a file. The checksum does not fit new content."""
+    """Return the name of the checksum file that Hadoop keeps for a file. It does not fit new content."""
     folder, _, last = name.rpartition("/")
     return f"{folder}/.{last}.crc"
 

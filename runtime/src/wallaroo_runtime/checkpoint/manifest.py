@@ -29,19 +29,19 @@ class Manifest:
     Attributes:
         topology: Document of the application in its last run.
         shuffle_partitions: Number of shuffle partitions since the checkpoint was begun or last rescaled.
-        buckets_per_partition: Number of buckets of each partition, since then, too.
+        buckets_per_partition: Number of buckets of each partition since the checkpoint was begun or last rescaled.
         ports: Ports of the topology's parts. A part keeps its port if the topology changes.
         id: Random id, by which remote gateways and egress identify the checkpoint of their data.
         services: The remote services with which the checkpoint was begun, each with the id of its journal or outbox.
         journal: Id of the local journal to which the checkpoint refers; empty if there is none.
         spark: Name of Spark's own checkpoint in the directory.
-        mode: How Spark runs it: `microbatch` or `realtime`.
-        microbatch: In real-time mode, shuffle partitions and buckets of micro-batches before it; empty: none were.
-        rescaled: The micro-batches between which the state was rescaled.
+        mode: Mode in which Spark runs the application: `microbatch` or `realtime`.
+        microbatch: In real-time mode, shuffle partitions and buckets of earlier micro-batches; empty without any.
+        rescaled: The last micro-batch before a rescale, and the last one that the rescale added; (-1, -1) if never.
         rerun_batches: Published micro-batches that a changed program has run again after a kill.
         topics: Port of a Kafka source to the id of the topic that was read, if the brokers gave one.
-        goka: Whether what Goka's processors left is to be taken over, or was: `PENDING`, `TAKEN`; empty: neither.
-        format_version: Of all files of the checkpoint.
+        goka: Data of Goka's processors: `PENDING` before they are taken over, `TAKEN` afterwards; empty without them.
+        format_version: Version of the format of all files in the checkpoint.
     """
 
     topology: Mapping[str, Any]
@@ -62,7 +62,7 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        """Name of the application."""
+        """Name of the checkpoint's application."""
         return str(self.topology["name"])
 
     @property
@@ -76,7 +76,7 @@ class Manifest:
         return self.shuffle_partitions, self.buckets_per_partition
 
     def load(self) -> Topology:
-        """Return the topology of the application."""
+        """Return the topology of the application in its last run."""
         return load_document(self.topology)
 
     def plan(self, topology: Topology | None = None) -> Plan:
@@ -102,7 +102,7 @@ def manifest_in(directory: Directory) -> Manifest:
     """Return the record of a checkpoint at any place.
 
     Raises:
-        RunError: R616 if there is none; see `find_manifest`.
+        RunError: R616 if there is no record. For the others see `find_manifest`.
     """
     if (manifest := find_manifest(directory)) is None:
         raise RunError.of("R616", path=f"{directory}/{MANIFEST}", done="read", reason="there is no such file")
@@ -134,5 +134,5 @@ def write_manifest(directory: Directory, manifest: Manifest) -> None:
 
 
 def other_application(directory: Directory, actual: str, expected: str) -> RunError:
-    """Return the error for the checkpoint of another application than the expected one."""
+    """Return the error that a checkpoint belongs to another application than the expected one."""
     return RunError.of("R603", path=directory, actual=actual, expected=expected, command=directory.removal)

@@ -1,4 +1,4 @@
-"""Lists the runs of this user on this machine. Each run has a file in the state directory."""
+"""Lists the runs of this user on this machine, by a file of each run in the state directory."""
 
 import contextlib
 import json
@@ -39,7 +39,7 @@ class Driver:
         return process_start_time(self.pid) == self.start_time
 
     def interrupt(self) -> bool:
-        """Send SIGTERM, and say whether the process existed. Never send it to another process with the same pid."""
+        """Send SIGTERM to the process, and say whether it existed. A later process with the same pid gets no signal."""
         try:
             descriptor = os.pidfd_open(self.pid)
         except ProcessLookupError:
@@ -66,7 +66,7 @@ def noted(path: Path) -> dict[str, Any]:
 
 
 def alive(note: Mapping[str, Any]) -> Driver | None:
-    """Return the process that a file names, if it still exists."""
+    """Return the process that a note in a file names; None if it no longer exists."""
     process = Driver(int(note.get("pid") or 0), int(note.get("start_time") or 0))
     return process if process.pid and process.is_alive else None
 
@@ -82,7 +82,7 @@ def registered(checkpoint: Path, application: str) -> Iterator[None]:
 
 
 def supervise(driver: int) -> None:
-    """Let `wallaroo ps` find this process, which restarts a driver, while no driver runs. `unregister` undoes this.
+    """Register this process, which restarts a driver, so that `wallaroo ps` lists the run between two drivers.
 
     Args:
         driver: Process id of the driver that runs now.
@@ -93,7 +93,7 @@ def supervise(driver: int) -> None:
 
 
 def unregister() -> None:
-    """Remove the file of this process."""
+    """Remove the file by which this process is registered."""
     with contextlib.suppress(OSError):
         _file(os.getpid()).unlink(missing_ok=True)
 

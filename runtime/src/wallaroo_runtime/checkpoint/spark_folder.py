@@ -1,4 +1,4 @@
-"""Names Spark's own checkpoints in the checkpoint of an application, and removes unused ones."""
+"""Chooses names for Spark's own checkpoints in an application's checkpoint, and removes unused ones."""
 
 import shutil
 from pathlib import Path
@@ -7,7 +7,7 @@ from wallaroo_runtime.checkpoint.directory import SPARK
 
 
 def next_name(spark: str) -> str:
-    """Return the name of Spark's next checkpoint.
+    """Return the name of Spark's next own checkpoint.
 
     Example:
         >>> next_name("spark"), next_name("spark-2")
@@ -18,12 +18,12 @@ def next_name(spark: str) -> str:
 
 
 def remove_rest(path: Path, spark: str) -> None:
-    """Remove the remains of a rescale: every checkpoint of Spark's except the one in use."""
+    """Remove what a rescale has left: every checkpoint of Spark's except the one in use."""
     for entry in path.iterdir():
         if is_outdated(entry.name, spark) and entry.is_dir():
             shutil.rmtree(entry)
 
 
 def is_outdated(name: str, used: str) -> bool:
-    """Say whether a name is that of a checkpoint of Spark's that is not in use."""
+    """Say whether a name belongs to a checkpoint of Spark's that is no longer used."""
     return name != used and (name == SPARK or name.startswith(f"{SPARK}-"))

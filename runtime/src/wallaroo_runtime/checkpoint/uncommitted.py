@@ -1,4 +1,4 @@
-"""Finds results delivered before Spark committed their input, e.g. because of a kill: they limit changed programs."""
+"""Finds results that were delivered before Spark committed their input, because these limit changed programs."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def repeated_batch(batch: int, *, is_published: bool) -> Diagnostic:
 
 
 def find_repeated(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
-    """Refuse a local checkpoint that a run would refuse now, and return the warnings of a run. Changes nothing.
+    """Refuse a local checkpoint that a run would refuse now, and return the warnings of a run. Write nothing.
 
     Args:
         path: The checkpoint.
@@ -95,7 +95,7 @@ def _found_batch(path: Path, manifest: Manifest) -> Found:
 
 
 def delivered_of(outbox: Path) -> int:
-    """Return the sequence of the last message with results that were sent from a local outbox; -1 if there is none.
+    """Return the sequence of the last message whose results a local outbox has sent; -1 if there is no such message.
 
     Raises:
         RunError: R698 if the outbox is damaged.
@@ -113,7 +113,11 @@ def next_of(journal: Path, offset: int) -> int:
 
 
 def between(first: int, last: int) -> range:
-    """Return the sequences from the first uncommitted message to the last one with results that were sent.
+    """Return the sequences of the messages that are not committed, but whose results were sent.
+
+    Args:
+        first: Sequence of the first uncommitted message; -1 if there is none.
+        last: Sequence of the last message whose results were sent.
 
     Example:
         >>> between(3, 5), bool(between(3, 2)), bool(between(-1, 5))
@@ -123,9 +127,9 @@ def between(first: int, last: int) -> range:
 
 
 def repeated(path: Path, offset: int) -> range:
-    """Return the messages after an offset of the local journal up to the last one with results that were sent.
+    """Return the messages after an offset of the local journal, up to the last one whose results were sent.
 
-    Changes nothing.
+    This writes nothing.
 
     Raises:
         RunError: R698 if journal or outbox is damaged.

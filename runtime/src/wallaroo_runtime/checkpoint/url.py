@@ -1,4 +1,4 @@
-"""Checks of a checkpoint at a URL, in a file system of Hadoop's."""
+"""Checks a checkpoint at a URL, in a file system of Hadoop's."""
 
 import socket
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ def is_remote(location: str) -> bool:
 
 
 def check_services(location: str, remote: RemoteOptions) -> None:
-    """Refuse a checkpoint at a URL if journal or outbox would be on this machine.
+    """Refuse a checkpoint at a URL if its journal or outbox would be on this machine.
 
     Raises:
         RunError: R608 if there is no remote gateway or no remote egress.
@@ -32,7 +32,7 @@ def check_services(location: str, remote: RemoteOptions) -> None:
 
 
 def check_answer(location: str) -> None:
-    """Refuse an HDFS that does not answer. Hadoop itself would try for a long time, after a useless start of Spark.
+    """Refuse a checkpoint in an HDFS that does not answer. Otherwise Hadoop would try for a long time, after a start.
 
     An address without a port is not checked: it may name several servers in the configuration of Hadoop.
 
