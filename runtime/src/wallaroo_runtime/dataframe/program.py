@@ -1,4 +1,4 @@
-"""The program of an application, for executors that do not see its files."""
+"""Packs the program of an application for executors that do not see the program's files."""
 
 import tempfile
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from wallaroo_runtime.spark.machine.temporary import temporary_directory
 
 
 def packed(app: str, args: Sequence[str]) -> Application:
-    """Return an application as a new archive, which Spark distributes to its executors.
+    """Pack an application into a new archive, which Spark distributes to its executors.
 
     Args:
         app: The application, as for `load_application`.

@@ -1,4 +1,4 @@
-"""Applies an application to DataFrames; the result is one DataFrame of all output."""
+"""Applies an application to DataFrames, and returns one DataFrame with all output."""
 
 import json
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ def check_topology(topology: Topology) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The arguments of a call of `apply`, with the application.
+    """The arguments of a call of `apply` or `apply_all`, and the loaded application.
 
     Attributes:
         session: Spark session of the inputs.
@@ -67,7 +67,7 @@ class Call:
         archive: Archive that has the application's workers; None if the workers are installed on every machine.
         inputs: DataFrames by the name of their source.
         policy: Policy that decides which dead letters end the query.
-        way_out: Advice to the user so that such a letter no longer ends the query.
+        way_out: Advice to the user how to go on after a dead letter that has ended the query.
         order_by: Column of all inputs that gives the order of each key's messages; empty for the order of arrival.
         states: States with which a new query begins, with the columns of `LEFT`; None if it begins without states.
         gives_states: Whether the result has a row for each state at the end of a batch, too.
@@ -87,7 +87,7 @@ class Call:
 
 
 def applied(call: Call) -> DataFrame:
-    """Return the output of an application for its inputs, with the columns of `OutputRows.java`.
+    """Return the output of an application for its inputs, as rows with the columns of `OutputRows.java`.
 
     Raises:
         RunError: P303 if the application cannot be applied; R716 if the session cannot run it, or an input or the
@@ -136,7 +136,7 @@ def applied(call: Call) -> DataFrame:
 
 
 def as_rows(source: Source, rows: DataFrame) -> SparkSource:
-    """Return a source as a source of Spark rows. Columns of other kinds of source: `value`, `key` and `timestamp`."""
+    """Return a source of any kind as a Spark source. Without declared columns: `value`, `key` and `timestamp`."""
     if isinstance(source, SparkSource):
         return source
     place = place_of(source)

@@ -1,4 +1,4 @@
-"""The requirements for a session that the user has started, and the classes and settings that it gets."""
+"""Checks a Spark session that the user has started, and adds our classes and settings to it."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabl
 
 
 def check_session(session: SparkSession, *, has_state: bool) -> None:
-    """Refuse a session that cannot run steps; gives the session our classes and, if steps keep states, RocksDB.
+    """Refuse a session that cannot run steps. Else add our classes and, if steps keep states, RocksDB.
 
     Raises:
-        RunError: R716, which names the change that is needed.
+        RunError: R716, which names the needed change of the session.
     """
     if not hasattr(session, "_jsparkSession"):
         reason = "Spark Connect has no way to classes of Java"
@@ -36,7 +36,7 @@ def check_session(session: SparkSession, *, has_state: bool) -> None:
 
 
 def _add_classes(session: SparkSession) -> None:
-    """Give driver and executors our jar, unless the session has it.
+    """Give driver and executors our jar, unless the session already has it.
 
     Raises:
         RunError: R716 if the driver cannot load the jar.

@@ -1,4 +1,4 @@
-"""States in a form for people: a worker decodes them, as for `wallaroo state`."""
+"""Shows states in a form for people: a worker decodes them, as for `wallaroo state`."""
 
 import json
 import tempfile
@@ -24,10 +24,10 @@ SHOW_BYTES = 4 << 20  # bytes of states in one request to a worker
 
 
 def shown_states(application: Application, states: Iterable[Any]) -> Iterator[tuple[str, bytes, str]]:
-    """Yield name, key and, as JSON, value of states. Workers that this process starts for this end with the iteration.
+    """Yield name, key and value of states, the value as JSON. Start workers for this, and stop them at the end.
 
     Args:
-        application: Application whose states they are.
+        application: Application that has the states.
         states: Rows with the columns of `LEFT`.
 
     Raises:
@@ -45,7 +45,7 @@ def shown_states(application: Application, states: Iterable[Any]) -> Iterator[tu
 def _of_stage(
     application: Application, stage: Stage, states: Sequence[tuple[int, Any]]
 ) -> Iterator[tuple[int, bytes, str]]:
-    """Yield port, key and value of the states of one stage."""
+    """Yield port, key and value of the states of one stage, the value as JSON."""
     spec = _spec(application, stage.worker)
     try:
         with closing(WorkerShower(ensure_worker(spec).target, stage.worker)) as shower:
@@ -58,7 +58,7 @@ def _of_stage(
 
 
 def _spec(application: Application, worker: str) -> WorkerSpec:
-    """Return the specification of a worker that this process starts, apart from the workers of Spark's tasks."""
+    """Return the specification of a worker that runs next to this process, not in Spark's tasks."""
     folder, archive = Path(tempfile.mkdtemp(dir=temporary_directory())), application.archive
     spec = WorkerSpec.of(application.topology, application.topology.worker(worker))
     spec = replace(spec, run=folder.name, processes=1, log_directory=str(folder))

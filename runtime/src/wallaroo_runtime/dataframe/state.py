@@ -1,4 +1,4 @@
-"""States that a query leaves, and with which another query begins."""
+"""Reads the states that a query has stored, and prepares the states with which another query begins."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -35,7 +35,7 @@ def state_ports(stages: Iterable[Stage]) -> dict[str, int]:
 
 
 def types_of(topology: Topology) -> dict[str, str]:
-    """Return the type of each state, by its name; a program that reads a state must have the same type."""
+    """Return the type of each state, by its name. A program may read only states of the types that it declares."""
     types = {}
     for name, step in topology.states().items():
         found, state = topology.component(step.worker, f"{step.path}/state"), step.state
@@ -46,7 +46,7 @@ def types_of(topology: Topology) -> dict[str, str]:
 
 
 def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, dict[str, Any]]:
-    """Return the facts about the states of a level, which the query stores and later runs compare with their own."""
+    """Return facts about the states of a level. The query stores them, and later runs compare them with their own."""
     blocks, facts, types = blocks_of(plan), dict[str, dict[str, Any]](), types_of(topology)
     for stage in plan.levels[level]:
         for state, port in state_ports([stage]).items():
@@ -67,7 +67,7 @@ def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, dict[str, 
 
 
 def first_states(plan: Plan, topology: Topology, states: DataFrame) -> list[Any]:
-    """Return the rows with which the state stores begin, a Java dataset for each level after the first.
+    """Return the rows with which the state stores begin: a Java dataset for each level after the first.
 
     Args:
         states: Rows with the columns of `LEFT`.
@@ -118,7 +118,7 @@ def stored_states(session: SparkSession, topology: Topology, checkpoint: str, pa
     """Return the states in the checkpoint of a streaming query after its last micro-batch, with the columns of `LEFT`.
 
     Args:
-        part: Number of the application's place in the query; None if the query applies it once.
+        part: Number of the application's place in the query; None if the query applies the application once.
 
     Raises:
         RunError: R771 if the checkpoint has no states of this application.
@@ -145,10 +145,10 @@ def stored_states(session: SparkSession, topology: Topology, checkpoint: str, pa
 def _of_part(
     session: SparkSession, plan: Plan, topology: Topology, checkpoint: str, operators: list[Row], part: int | None
 ) -> list[Row]:
-    """Return the operators of one place of the application in a query, one for each level.
+    """Return the operators for one use of the application in a query, one operator for each level.
 
     Raises:
-        RunError: R771 if there is no such place, or several and none was chosen.
+        RunError: R771 if the query does not use the application so often, or several times and `part` is None.
     """
     levels = len(plan.levels) - 1
     if len(operators) == levels and not part:
@@ -171,7 +171,7 @@ def _of_part(
 
 
 def _facts(session: SparkSession, checkpoint: str, operator: Row) -> set[str]:
-    """Return the names of the states of an operator, which `KeptFacts.java` stored."""
+    """Return the names of an operator's states, from the facts that `KeptFacts.java` has stored."""
     if operator["maxBatchId"] < 0:
         return set()
     stored = session.read.format("statestore").option("operatorId", operator["operatorId"])
@@ -181,12 +181,12 @@ def _facts(session: SparkSession, checkpoint: str, operator: Row) -> set[str]:
 
 
 def has_logs(properties: str) -> bool:
-    """Say whether an operator of Spark has the states of an application, according to the checkpoint's metadata."""
+    """Say whether an operator of Spark has states of an application, from the operator's metadata."""
     return [each["stateName"] for each in json.loads(properties)["stateVariables"]] == [LOG]
 
 
 def with_types(states: DataFrame, topology: Topology) -> DataFrame:
-    """Return states with the column `type`."""
+    """Return states with an additional column `type`."""
     return states.withColumn("type", _looked_up(types_of(topology), "name"))
 
 

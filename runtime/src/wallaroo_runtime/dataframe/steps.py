@@ -1,4 +1,4 @@
-"""An application's steps between DataFrames."""
+"""The public interface for steps of an application between DataFrames of a PySpark job."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -44,10 +44,10 @@ def load(app: str | PathLike[str], args: Sequence[str] = ()) -> "Steps":
 
 
 class Steps:
-    """The steps of an application; `load` makes them.
+    """The steps of an application, from `load`, to apply to DataFrames.
 
-    An executor starts workers of the application when a task needs them. They end with the executor, or with Spark.
-    States of a streaming query are in the query's own checkpoint, so that its sink is as exact as with steps of Spark.
+    An executor starts workers of the application when a task needs them. The workers end with the executor or Spark.
+    A streaming query has its states in its own checkpoint, so that its sink is as exact as with steps of Spark.
 
     Attributes:
         inputs: Names of the sources.
@@ -68,7 +68,7 @@ class Steps:
         accept_changed: bool = False,
         **inputs: DataFrame,
     ) -> DataFrame:
-        """Return the rows of the only sink; a message that is a dead letter ends the query.
+        """Return the rows of the only sink. A dead letter ends the query.
 
         Args:
             rows: The DataFrame for the only source, so that `orders.transform(steps.apply)` works.
@@ -107,7 +107,7 @@ class Steps:
         accept_changed: bool = False,
         **inputs: DataFrame,
     ) -> DataFrame:
-        """Return the rows of all sinks, and a row for each dead letter.
+        """Return the rows of all sinks, and a row for each dead letter, in one DataFrame.
 
         Args:
             rows: As for `apply`.
@@ -153,7 +153,7 @@ class Steps:
         return mine.select(of_object(F.col("value"), sink.schema).alias("row")).select("row.*")
 
     def dead_letters(self, rows: DataFrame) -> DataFrame:
-        """Return the dead letters with their columns: code, step, error, traceback, input, preview, key and at.
+        """Return the dead letters with these columns: code, step, error, traceback, input, preview, key and at.
 
         `at` is the time of the message; null if the time is not in the years 1 to 9999.
 
@@ -171,7 +171,7 @@ class Steps:
     def states(self, rows: DataFrame) -> DataFrame:
         """Return the states at the end of a batch: name, key, encoding, value and type; key and value are bytes.
 
-        They may be written, e.g. as Parquet, and passed to another query as its first states.
+        The states may be written, e.g. as Parquet, and passed to another query as its first states.
 
         Args:
             rows: Result of `apply_all` with `gives_states`.
@@ -186,7 +186,7 @@ class Steps:
         return with_types(rows.where(F.col("state").isNotNull()).select("state.*"), self._topology)
 
     def read_states(self, session: SparkSession, checkpoint: str | PathLike[str], part: int | None = None) -> DataFrame:
-        """Return the states of a streaming query after its last micro-batch, as `states` does; the query may run.
+        """Return the states of a streaming query after its last micro-batch, as `states` does. The query may run.
 
         A query with a new checkpoint that begins with these states continues the old query, with other partitions too.
 
@@ -204,7 +204,7 @@ class Steps:
         return stored_states(session, self._topology, fspath(checkpoint), part)
 
     def show_states(self, states: DataFrame, limit: int = 1000) -> DataFrame:
-        """Return some states in a readable form: name, key, and value as JSON, as `wallaroo state` shows it.
+        """Return some states in readable form: name, key, and value as JSON, as in `wallaroo state`.
 
         The driver collects these states and starts the application's workers, which decode them.
 
@@ -220,7 +220,7 @@ class Steps:
         return states.sparkSession.createDataFrame(shown, "name STRING, key BINARY, value STRING")
 
     def each(self, **writes: Write) -> Write:
-        """Return a function for `foreachBatch` that passes the rows of each kind to its own function.
+        """Return a function for `foreachBatch` that passes the rows of each sink, and the dead letters, to a function.
 
         A micro-batch is computed once. A dead letter that ends the query does so before the first function is called.
 

@@ -1,6 +1,6 @@
 """The ticks that make time pass for the windows, timers and ttl of an application between DataFrames.
 
-A stream has ticks of a clock, or of the watermarks of its DataFrames. The last tick of a batch is later than all rows.
+A stream has ticks of a clock, or of the watermarks of its DataFrames. A batch has one tick after all rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,12 +33,12 @@ _TIMESTAMPED = 'DataFrameSourceConfig(..., timestamp="at"), in Go DataFrameSourc
 
 @dataclass(frozen=True, slots=True)
 class Ticks:
-    """The ticks of a query.
+    """The source of ticks for a query.
 
     Attributes:
         kind: `clock`, `watermarks`, or `end` for one tick after all rows of a batch; empty if there are no ticks.
         interval_ms: Time between two ticks of the clock.
-        delays: For `watermarks`, by source: the milliseconds from its watermark to the time of its latest row.
+        delays: For each source with a watermark: milliseconds from the watermark to the time of the latest row.
         is_of_data: Whether the times of the ticks are event times.
     """
 
@@ -48,11 +48,11 @@ class Ticks:
     is_of_data: bool = False
 
     def settings(self) -> dict[str, Any]:
-        """Return the fields of `Ticks.java`."""
+        """Return the ticks as fields of `Ticks.java`."""
         return {"kind": self.kind, "interval_ms": self.interval_ms, "delays": dict(self.delays or {})}
 
     def planned(self, plan: Plan) -> Plan:
-        """Return a plan whose windows and timed steps use these ticks."""
+        """Return the plan. If the ticks have event times, its windows and timed steps take the time from the ticks."""
         if not self.is_of_data:
             return plan
         levels = tuple(
@@ -74,7 +74,7 @@ class Ticks:
 def ticks_of(
     topology: Topology, sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame], *, gives_states: bool
 ) -> Ticks:
-    """Return the ticks for an application and its inputs.
+    """Return the ticks for an application and its inputs; empty ticks if no step needs time.
 
     Args:
         sources: The sources of the topology, as sources of rows.
@@ -113,7 +113,7 @@ class _Passing(NamedTuple):
 
 
 def _passing(step: Step) -> _Passing | None:
-    """Return the part of a step that needs time to pass; None if the step has no such part."""
+    """Return why and how often a step needs time to pass; None if it does not."""
     if step.window is not None:
         return _Passing(f'step "{step.name}" has windows', step.window.time, step.window.step_ms)
     if not step.time or step.state is None:
@@ -123,7 +123,7 @@ def _passing(step: Step) -> _Passing | None:
 
 
 def _check_times(topology: Topology, sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> None:
-    """Refuse rows without a column `timestamp` for sources of Kafka and of connectors, whose messages have times."""
+    """Refuse an input without a column `timestamp` for a source of Kafka or connectors, whose messages have times."""
     for declared, source in zip(topology.sources(), sources, strict=True):
         if isinstance(declared, KafkaSource | ConnectorSource) and not source.timestamp:
             reason = "it has no column `timestamp`, by which time passes"
@@ -134,7 +134,7 @@ def _check_times(topology: Topology, sources: Sequence[SparkSource], inputs: Map
 
 
 def _delays(sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> dict[str, int]:
-    """Return the delays of the watermarks: of all inputs with event time, or empty if no input has a watermark."""
+    """Return the delay of each input's watermark; empty if none has a watermark. Refuse inputs if only some do."""
     delays, without = dict[str, int](), list[SparkSource]()
     for source in sources:
         rows = inputs[source.name]
