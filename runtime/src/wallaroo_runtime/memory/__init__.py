@@ -1,4 +1,4 @@
-"""Runs a plan in this process: the same stages and frames, without Spark."""
+"""Runs a plan in this process, without Spark, by the same stages and frames."""
 
 from wallaroo_runtime.memory.engine import BatchResult, Engine
 from wallaroo_runtime.memory.run import MemoryRun

@@ -1,4 +1,4 @@
-"""The calls of a micro-batch: calls of stages without state, and bucket calls of stages with state."""
+"""Calls workers for a micro-batch: data calls for stages without state, bucket calls for stages with state."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Identifies a state of a bucket; (0, 0) is the empty state."""
+    """A version of a bucket's state; (0, 0) is the empty state."""
 
     counter: int = 0
     nonce: int = 0
@@ -21,7 +21,7 @@ class Version:
 
 @dataclass(slots=True)
 class CallResult:
-    """The results of one bucket call.
+    """The results of one call that has processed messages of a bucket.
 
     Attributes:
         version: Version of the bucket's state after the call.
@@ -41,7 +41,7 @@ class CallResult:
 
 
 def grouped(items: Iterable[T], size_of: Callable[[T], int], limit: int = REQUEST_BYTES) -> Iterator[list[T]]:
-    """Yield the items in groups of at most `limit` bytes, or of one item."""
+    """Yield the items in groups of at most `limit` bytes. A larger item is a group of its own."""
     group: list[T] = []
     size = 0
     for item in items:
@@ -55,7 +55,7 @@ def grouped(items: Iterable[T], size_of: Callable[[T], int], limit: int = REQUES
 
 
 def with_more(groups: Iterable[list[T]]) -> Iterator[tuple[list[T], bool]]:
-    """Yield each group, and whether another group follows; without groups, yields one empty group."""
+    """Yield each group, and whether another group follows. If there are no groups, yield one empty group."""
     held: list[T] | None = None
     for group in groups:
         if held is not None:
@@ -65,11 +65,11 @@ def with_more(groups: Iterable[list[T]]) -> Iterator[tuple[list[T], bool]]:
 
 
 def run_data(client: CallClient, opening: pb.Opening, inputs: Iterable[bytes]) -> Iterator[list[pb.Output]]:
-    """Yield, for each of the inputs, the outputs of a stage without state.
+    """Call a stage without state, and yield its outputs for each input.
 
     Args:
         client: Client of the worker.
-        opening: Stage and micro-batch of the calls; its partition chooses the endpoint.
+        opening: Stage, partition and micro-batch of the calls. The partition chooses the endpoint of the worker.
         inputs: Each input is one or more whole frames.
 
     Raises:
@@ -118,7 +118,7 @@ def _out_of_turn(client: CallClient, kind: str | None, index: int) -> Exception:
 
 
 class StateSession:
-    """The bucket calls of a stage in one micro-batch, with one stream for each endpoint that has some of its buckets.
+    """The bucket calls of one stage in one micro-batch, with one stream to each endpoint that serves its buckets.
 
     Example:
         >>> [(group, more) for group, more in with_more(grouped([b"ab", b"c", b"de"], len, 3))]
@@ -137,12 +137,12 @@ class StateSession:
         load_log: Callable[[], Iterable[bytes]],
         wants_snapshot: bool,
     ) -> CallResult:
-        """Run a bucket's messages; a call that was interrupted is repeated.
+        """Process the messages of a bucket. A call that was interrupted is repeated.
 
         Args:
             bucket: Number of the bucket.
             version: Version of the bucket's committed state.
-            load_log: Returns the entries of the log, oldest first; called if the worker lacks the state.
+            load_log: Returns the entries of the log, oldest first. It is called if the worker lacks the state.
             wants_snapshot: Whether the worker shall return the whole state in place of changes.
 
         Raises:
@@ -164,13 +164,13 @@ class StateSession:
             return result
 
     def close(self) -> None:
-        """End the streams."""
+        """End the streams, after all calls have ended."""
         for stream, _ in self._streams.values():
             stream.finish()
         self._streams.clear()
 
     def abandon(self) -> None:
-        """End the streams without waiting for the worker."""
+        """End the streams at once, after an error, without waiting for the worker."""
         for stream, _ in self._streams.values():
             stream.close()
         self._streams.clear()

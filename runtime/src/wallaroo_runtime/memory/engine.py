@@ -22,10 +22,10 @@ from wallaroo_runtime.worker.visit_count import Visits, count_visits
 
 @dataclass(frozen=True, slots=True)
 class FrameRow:
-    """A frame on its way to a bucket.
+    """A frame that a shuffle carries to a bucket.
 
     Attributes:
-        ordinal: Order of the frames that have the same sequence; a tick precedes the messages of its sequence.
+        ordinal: Order of the frames that have the same sequence. A tick precedes the messages of its sequence.
         payload: Bytes of the frame.
     """
 
@@ -51,7 +51,7 @@ class BatchResult:
     fired: int = 0
 
     def take(self, output: pb.Output) -> None:
-        """Add output that no later level needs."""
+        """Add an output to the results, because no later level needs the output."""
         if output.port == DEAD_LETTER_PORT:
             self.letters.append(output.frame)
         else:
@@ -59,7 +59,7 @@ class BatchResult:
 
 
 class Engine:
-    """A plan with its workers and its state.
+    """Runs micro-batches of a plan with its workers, and keeps their states.
 
     Args:
         clients: Client of each worker, by its name.
@@ -102,7 +102,7 @@ class Engine:
             The results of the micro-batch, which is committed.
 
         Raises:
-            RunError: R611 for a dead letter that stops the application, or an error of a worker; nothing is committed.
+            RunError: R611 if a dead letter stops the application, or an error of a worker. Then nothing is committed.
         """
         batch = BatchResult()
         try:
@@ -129,7 +129,7 @@ class Engine:
         )
 
     def _begin(self, task: int, calls: Sequence[bytes], batch: BatchResult) -> Iterator[FrameRow]:
-        """Run the stages of the sources; yields the rows for the first shuffle."""
+        """Run the stages of level 0 for one task, and yield the rows for the first shuffle."""
         stages = self.plan.levels[0]
         is_table = self._tables.issuperset(chain.from_iterable(map(messages_by_port, calls)))
         crossing, ordinal = Crossing(stages), FIRST_OF_TABLE if is_table else 0
@@ -145,7 +145,7 @@ class Engine:
             yield from self._controls(calls, controls)
 
     def _controls(self, calls: Sequence[bytes], ports: Collection[int]) -> Iterator[FrameRow]:
-        """Yield each tick and visit for all buckets."""
+        """Yield a row for each bucket and each tick or visit in the calls."""
         for data in calls:
             for sequence, frame in controls_of(data, ports):
                 port = read_header(frame).port
@@ -155,7 +155,7 @@ class Engine:
         return run_data(self._clients[stage.worker], self._opening(stage, partition), frames)
 
     def _to_bucket(self, output: pb.Output, ordinal: int, batch: BatchResult) -> Iterator[FrameRow]:
-        """Yield the row of an output that has a bucket; other outputs are added to the results."""
+        """Yield an output as a row if it goes to a bucket, else add it to the results of the micro-batch."""
         if output.bucket < 0:
             batch.take(output)
         else:
@@ -163,7 +163,7 @@ class Engine:
             yield FrameRow(output.bucket, sequence, ordinal, output.port, output.frame)
 
     def _level(self, depth: int, rows: list[FrameRow], batch: BatchResult) -> list[FrameRow]:
-        """Run the buckets of a level; returns the rows for the next shuffle."""
+        """Run the buckets of a level, and return the rows for the next shuffle."""
         if self._shuffle is not None:
             self._shuffle(rows)
         buckets: dict[int, list[FrameRow]] = defaultdict(list)
@@ -200,7 +200,7 @@ class Engine:
         bucket: int,
         batch: BatchResult,
     ) -> Iterable[pb.Output]:
-        """Run a stage with state on the rows of a bucket, or another stage on the messages that cross to it."""
+        """Run one stage for a bucket: on its rows if it has state, else on messages from other stages of the bucket."""
         if stage.has_state:
             frames = [row.payload for row in rows]
             return self._state(sessions[stage.id], stage, bucket, frames, batch) if frames else ()

@@ -1,4 +1,4 @@
-"""Turns messages of a test into the records that Kafka would deliver."""
+"""Turns messages that a test sends into the records that Kafka would deliver."""
 
 from collections import Counter
 from dataclasses import replace
@@ -10,13 +10,13 @@ from wallaroo_runtime.topology.model import Source
 
 
 class Numbering:
-    """Completes records with the properties that a broker gives them: topic, partition, offset and time."""
+    """Numbers records as a broker does: gives them topic, partition, offset and time where they have none."""
 
     def __init__(self) -> None:
         self._next: Counter[str] = Counter()
 
     def record(self, source: Source, message: Message, now_ms: int) -> Message:
-        """Return a message of a whole record, from a record or its value; objects of other types are not changed.
+        """Return a message whose value is a whole record, from a record or its value. Other objects stay as they are.
 
         Raises:
             TypeError: An attribute has a wrong type, a number is too large, or a text has lone surrogates.

@@ -1,4 +1,4 @@
-"""The client of a Python worker in this process: it makes the protocol's calls without a transport."""
+"""Makes the calls of the worker protocol to a Python worker in this process, without a transport."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,14 +12,14 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 
 
 class Stub:
-    """The methods of a gRPC stub that streams use, as direct calls."""
+    """Stands for a gRPC stub: its methods call the worker in this process."""
 
     def __init__(self, calls: CallRunner) -> None:
         self.Process, self.ProcessState = calls.process, calls.process_state
 
 
 class LocalClient(CallClient):
-    """Runs the calls in this process, so a crash of the worker ends the process, and calls have no deadline.
+    """Calls a worker in this process. If the worker crashes, the process ends. Calls have no deadline.
 
     Args:
         spec: Describes the worker.
@@ -30,17 +30,17 @@ class LocalClient(CallClient):
         self.calls = calls
 
     def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> CallStream:
-        """Begin a call."""
+        """Begin a call, and return its stream."""
         stream = LocalStream(self, method(Stub(self.calls)))
         stream.send(request(opening=opening))
         return stream
 
     def close(self) -> None:
-        """Leave the process as it is."""
+        """Do nothing: the worker is this process."""
 
 
 class LocalStream(CallStream):
-    """A call in this process: requests wait in a queue until a reply is read."""
+    """A call in this process. Requests wait in a queue until a reply is read."""
 
     def __init__(self, client: CallClient, method: Callable[[Iterator[Any]], Iterator[Any]]) -> None:
         self._requests: deque[Any] = deque()
@@ -61,17 +61,17 @@ class LocalStream(CallStream):
 
 
 class LocalSplitter:
-    """Cuts the bytes of a source into messages with its decoder.
+    """Cuts the bytes of a source into messages, with the source's decoder.
 
     Args:
-        max_message_bytes: Longest payload.
+        max_message_bytes: The largest size of a payload.
     """
 
     def __init__(self, client: LocalClient, path: str, max_message_bytes: int) -> None:
         self._client, self._path, self._limit = client, path, max_message_bytes
 
     def split(self, data: bytes) -> tuple[list[int], int]:
-        """Cut bytes that begin at a message boundary; returns the lengths, and the length of the next message or 0.
+        """Cut bytes that begin at a message boundary. Return the lengths, and the length of the next message or 0.
 
         Raises:
             RunError: The error of the decoder.

@@ -1,4 +1,4 @@
-"""The messages that a test sends, and the messages of sinks."""
+"""Orders the messages of sinks, and groups the messages that a test sends."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,7 +9,7 @@ from wallaroo_runtime.storage.outbox.sink_record import records_of
 
 
 def in_order(batch: BatchResult, port: int) -> Iterator[Record]:
-    """Yield a sink's messages in the order of their source messages; messages of one source message stay in order."""
+    """Yield a sink's messages in the order of their source messages."""
     rows: list[tuple[int, Record]] = []
     for data in batch.frames.get(port, ()):
         frame = read_frame(data)
@@ -19,7 +19,7 @@ def in_order(batch: BatchResult, port: int) -> Iterator[Record]:
 
 
 def runs(messages: Iterable[Message]) -> Iterator[tuple[bool, list[Message]]]:
-    """Yield messages in groups of payloads and groups of objects."""
+    """Yield consecutive messages in groups, each with whether its messages are payloads; else they are objects."""
     group: list[Message] = []
     was_payload = False
     for message in messages:

@@ -13,7 +13,7 @@ P = TypeVar("P", Source, Sink)
 
 
 def chosen(what: str, parts: list[P], name: str | int) -> P:
-    """Return the part with a name, or at a position; an empty name chooses the only part.
+    """Return the part with a name, or at a position. An empty name means the only part.
 
     Raises:
         RunError: R720 if there is no such part, or more than one.
@@ -31,7 +31,7 @@ def chosen(what: str, parts: list[P], name: str | int) -> P:
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> RunError:
-    """Return the error for a part that the application does not have."""
+    """Return the R720 that the application has no part with this name."""
     return _missing(what, name, ", ".join(f'"{each}"' for each in known) or "none")
 
 
@@ -41,7 +41,7 @@ def _missing(what: str, name: str, known: str) -> RunError:
 
 
 def refused(source: Source, value: str, reason: str, fix: str) -> RunError:
-    """Return the error for a message that a source does not accept."""
+    """Return the R721 that a source does not accept a message."""
     return RunError.of("R721", USAGE, place=f'source "{source.name}"', value=value, reason=reason, fix=fix)
 
 
@@ -49,10 +49,10 @@ def check_payloads(source: TcpSource, payloads: Iterable[bytes], splitter: Calla
     """Refuse payloads that a source could not receive with its framing.
 
     Args:
-        splitter: Returns the splitter of a source whose framing only the decoder knows. Its payloads have a header.
+        splitter: Returns the splitter of a source whose framing only the decoder knows. Then payloads have a header.
 
     Raises:
-        RunError: R721; or an error that the decoder raised.
+        RunError: R721 if a payload does not fit, or an error that the decoder raised.
     """
     kind, header = source.framing.kind, source.framing.header_bytes
     cut = splitter(source).split if kind not in KINDS else None

@@ -15,11 +15,11 @@ FIRST_S, LAST_S = 0.05, 2.0  # between two attempts to connect
 
 
 class Receiver:
-    """One receiver. Messages wait in memory until a connection has taken them; after that they are not sent again.
+    """Sends output to one receiver. Messages wait in memory until a connection has taken them, and are sent once.
 
     Attributes:
-        pending: Bytes that wait.
-        waiting: Number of the messages that wait.
+        pending: Bytes that wait to be sent.
+        waiting: Number of the messages that wait to be sent.
         sent_at: Monotonic time when the receiver took output for the last time.
     """
 
@@ -29,13 +29,13 @@ class Receiver:
         self._say, self._wake = say, asyncio.Event()
 
     def put(self, data: bytes, messages: int) -> None:
-        """Send the bytes of messages, as soon as there is a connection."""
+        """Add the bytes of messages, which are sent as soon as there is a connection."""
         self.pending += data
         self.waiting += messages
         self._wake.set()
 
     async def run(self) -> None:
-        """Send until the task is cancelled."""
+        """Connect and send, again and again, until the task is cancelled."""
         backoff = Backoff(FIRST_S, LAST_S)
         while True:
             try:

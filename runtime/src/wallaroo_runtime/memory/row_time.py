@@ -1,4 +1,4 @@
-"""The times of rows that a test sends to a source of Spark, from the column that the source declares."""
+"""Finds the times of rows that a test sends to a Spark source, from the column that the source declares."""
 
 import json
 from dataclasses import replace
@@ -13,7 +13,7 @@ ROW = "*"  # in the place of the SQL expression of a message
 
 
 def with_row_time(source: Source, message: Message) -> Message:
-    """Return a message with the time of its row; unchanged if it has a time, or if only Spark can evaluate the SQL."""
+    """Return a message with the time from its row. It is unchanged if it has a time, or if only Spark can find it."""
     if not isinstance(source, SparkSource) or source.value != ROW or message.time_ms is not None:
         return message
     name, row = source.timestamp.strip("`").lower(), message.value

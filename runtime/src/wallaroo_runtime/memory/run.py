@@ -1,4 +1,4 @@
-"""One run of an application in this process: takes messages; has outputs, states and dead letters."""
+"""Runs an application in this process: processes messages, and gives outputs, states and dead letters."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -56,14 +56,14 @@ class MemoryRun:
     Args:
         clients: Client of each worker, by its name.
         on_error: `dead_letter` or `fail`, which overrides the application; empty keeps the application's choice.
-        closing: Ends the workers that were started for the run.
+        closing: Is closed at the end, which ends the workers that were started for the run.
         topics: Directory in which workers that are other processes find the topics; None if there are no such workers.
 
     Attributes:
-        now_ms: The application's clock, in milliseconds since 1970; only `advance` moves it.
+        now_ms: The application's clock, in milliseconds since 1970. Only `advance` moves the clock.
         letters: The dead letters since the last `take`; `written_letters` has them in the form that the workers sent.
         letter_count: Number of dead letters since the start.
-        feed: The topics.
+        feed: The topics of sources and sinks, with their records.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class MemoryRun:
 
     @property
     def batches(self) -> int:
-        """Number of micro-batches."""
+        """Number of micro-batches that were run."""
         return self._engine.batches
 
     def close(self) -> None:
-        """End the workers."""
+        """End the workers of the run."""
         self._closing.close()
 
     def send(self, messages: Iterable[Any], source: str = "") -> None:
@@ -107,8 +107,8 @@ class MemoryRun:
             source: Name of the source, or its position; empty for the only source.
 
         Raises:
-            RunError: R720 if there is no such source; R721 if it cannot take a message; R611 for a dead letter that
-                stops the application; or an error of a worker. Nothing of the micro-batch counts then.
+            RunError: R720 if there is no such source, R721 if it does not accept a message, R611 for a dead letter that
+                stops the application, or an error of a worker. Then the micro-batch has no effect.
         """
         part = self.source(source)
         if isinstance(messages, bytes | bytearray | memoryview | str) or not isinstance(messages, Iterable):
@@ -129,7 +129,7 @@ class MemoryRun:
         self._follow()
 
     def produce(self, records: Iterable[KafkaRecord] | KafkaRecord) -> int:
-        """Write records to topics, whose sources read them as one micro-batch; returns the number of records read.
+        """Write records to topics, whose sources read them as one micro-batch. Return the number of records read.
 
         If sinks write records to topics that sources read, further micro-batches follow until there are no new records.
 
@@ -137,8 +137,8 @@ class MemoryRun:
             records: Records with topic, key and value; partition, offset and time may be left out.
 
         Raises:
-            RunError: R721 if an item is not a record; R720 if its topic is misspelt; or as `send`. Nothing of a
-                micro-batch that fails counts.
+            RunError: R721 if an item is not a record, R720 if its topic is misspelt, or as `send`. A micro-batch that
+                fails has no effect.
         """
         written = [records] if isinstance(records, KafkaRecord) else list(records)
         for topic in dict.fromkeys(each.topic for each in written if isinstance(each, KafkaRecord)):
@@ -176,7 +176,7 @@ class MemoryRun:
         return WorkerSplitter(client.endpoints().connection.target, source.path, source.max_message_bytes)
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass: states and windows get the ticks that a gateway would write, as one micro-batch.
+        """Let time pass, as one micro-batch with the ticks that a gateway would write for windows and states.
 
         Raises:
             RunError: As `send`; T207 if time would go back.
@@ -190,7 +190,7 @@ class MemoryRun:
             self._follow()
 
     def visit(self, name: str, metadata: bytes | str = b"") -> VisitCount:
-        """Run the visitors of a visit for every key that has state, as one micro-batch.
+        """Call the visitors of a visit for every key that has state, as one micro-batch.
 
         Args:
             name: Name of the visit.
@@ -248,7 +248,7 @@ class MemoryRun:
         return count
 
     def records(self, sink: str = "") -> list[Record]:
-        """Return the records of a sink so far; records of one micro-batch are in the order of their source messages.
+        """Return the records of a sink so far. In a micro-batch, they are in the order of their source messages.
 
         Args:
             sink: Name of the sink, or its position; empty for the only sink.
@@ -259,7 +259,7 @@ class MemoryRun:
         return list(self._outputs[self.sink(sink).path])
 
     def kafka_records(self, sink: str = "") -> list[KafkaRecord]:
-        """Return the records of a sink of whole records; arguments and order are as for `records`.
+        """Return the records of a sink whose messages are whole records. Arguments and order are as for `records`.
 
         Raises:
             RunError: R720 if there is no such sink, or its encoder does not make whole records.
@@ -269,13 +269,13 @@ class MemoryRun:
         return [read_record(record.value or b"") for record in self._outputs[part.path]]
 
     def take(self) -> dict[str, list[Record]]:
-        """Return the sinks' records, by path, and forget outputs and dead letters; states stay."""
+        """Return the records of all sinks, by path, and forget outputs and dead letters, but not states."""
         self.letters, self.written_letters = [], []
         taken, self._outputs = self._outputs, {path: [] for path in self._outputs}
         return taken
 
     def states(self, name: str) -> dict[str | bytes, Any]:
-        """Return the committed states of all keys: objects of a Python program, otherwise states of groups, or bytes.
+        """Return the committed states of all keys. In Python they are objects, else states of groups or bytes.
 
         Raises:
             RunError: R720 if there is no such state.
@@ -285,7 +285,7 @@ class MemoryRun:
         return {readable(key): calls.state(*state) if calls else foreign_state(state[1]) for key, state in states}
 
     def state(self, name: str, key: Any) -> Any:
-        """Return the state of a key, or None if the key has no state; otherwise as `states`."""
+        """Return the state of a key in the form of `states`; None if the key has no state."""
         calls = self._state_calls(name)
         value = read_states(self.plan, self._engine.store, name).get(key_of(key))
         if value is None:
@@ -293,11 +293,11 @@ class MemoryRun:
         return calls.state(*value) if calls else foreign_state(value[1])
 
     def source(self, name: str) -> Source:
-        """Return the source with a name."""
+        """Return the source with a name, or at a position."""
         return chosen("source", list(self.topology.sources()), name)
 
     def sink(self, name: str) -> Sink:
-        """Return the sink with a name."""
+        """Return the sink with a name, or at a position."""
         return chosen("sink", list(self.topology.sinks()), name)
 
     def _frames(self, source: Source, messages: Sequence[Message], is_payload: bool) -> Iterator[bytes]:
@@ -339,7 +339,7 @@ class MemoryRun:
         return made_of(client.calls.generate(request))
 
     def _follow(self) -> None:
-        """Process the records written to topics, and then the records that this writes, until no records are left."""
+        """Process the records that sinks have written to topics, until sources have read all records."""
         while self._waiting:
             first, written, self._waiting = self._sequence, self._waiting, []
             tasks: list[list[bytes]] = []
@@ -353,7 +353,7 @@ class MemoryRun:
                 raise
 
     def _run(self, tasks: list[list[bytes]]) -> BatchResult:
-        """Run one micro-batch; records that its sinks write to topics wait for `_follow`."""
+        """Run one micro-batch. Records that its sinks write to topics wait for `_follow`."""
         with using(self.feed.topics):
             batch = self._engine.run(tasks)
         for sink in self.topology.sinks():
@@ -383,13 +383,13 @@ class MemoryRun:
         )
 
     def _find_lookups(self) -> None:
-        """Find the lookups of workers in other processes: start these workers, since each reports its lookups then."""
+        """Start the workers in other processes, because each of them reports at its start which topics it looks up."""
         for client in self._clients.values():
             if isinstance(client, WorkerClient):
                 client.endpoints()
 
     def _calls(self, worker: str) -> CallRunner | None:
-        """Return the runner of a worker's calls in this process; None if the worker is another process."""
+        """Return the object that calls a worker in this process; None if the worker is another process."""
         client = self._clients[worker]
         return client.calls if isinstance(client, LocalClient) else None
 

@@ -1,4 +1,4 @@
-"""Serves an application in memory over TCP: for a first look, in one process, without recovery."""
+"""Serves an application over TCP, in one process and without recovery, for a first look."""
 
 import asyncio
 import socket
@@ -42,19 +42,21 @@ FINISH_S = 2.0
 
 
 def ignore(record: KafkaRecord | Sequence[worker_pb2.DeadLetter]) -> None:
-    """Ignore the argument."""
+    """Do nothing with the argument."""
 
 
 class MemoryServer:
-    """Takes messages over TCP, processes them at once, and sends the output; records of topics come through `produce`.
+    """Serves an application: takes messages over TCP, processes them at once, and sends the output to receivers.
+
+    Records of topics come through `produce`.
 
     Args:
-        say: Called with each finding.
-        show: Called with each record that a sink has written to a topic.
-        bury: Called with dead letters.
+        say: Is called with each finding.
+        show: Is called with each record that a sink has written to a topic.
+        bury: Is called with dead letters.
 
     Attributes:
-        is_over: Whether the server accepts nothing more.
+        is_over: Whether the server processes no further messages.
         emitted: Number of messages for sinks so far.
         began: Monotonic time of the start.
     """
@@ -83,12 +85,12 @@ class MemoryServer:
 
     @property
     def pending(self) -> int:
-        """Bytes that wait for receivers."""
+        """Number of bytes that wait for receivers."""
         return sum(len(receiver.pending) for receiver in self._receivers.values())
 
     @property
     def unsent(self) -> dict[str, int]:
-        """Number of waiting messages, by the name of their sink."""
+        """Number of messages that wait for receivers, by name of the sink."""
         return {each.sink.name: each.waiting for each in self._receivers.values() if each.waiting}
 
     @property
@@ -97,7 +99,7 @@ class MemoryServer:
         return max(self._received_at, *(each.sent_at for each in self._receivers.values()), 0.0)
 
     async def start(self) -> list[tuple[str, str]]:
-        """Listen, and connect to receivers; returns name and address of each source that listens.
+        """Listen, and connect to receivers. Return name and address of each source that listens.
 
         Raises:
             RunError: R714 if an address cannot be used.
@@ -108,14 +110,14 @@ class MemoryServer:
         return [await self._listen(part) for part in self.run.topology.sources() if isinstance(part, TcpSource)]
 
     async def turn(self) -> None:
-        """Let time pass, and let generators make messages; must be called repeatedly."""
+        """Let time pass, and let generators make messages. The caller repeats this."""
         self._do(lambda: self.run.advance(max(0, self._clock.now_ms() - self.run.now_ms)))
         for source in list(self._generators) if self.pending < PENDING_BYTES else []:
             self._do(lambda source=source: self._generate(source))  # type: ignore[misc]
         await asyncio.sleep(0 if self._generators else TURN_S)
 
     def produce(self, records: list[KafkaRecord]) -> None:
-        """Process records of topics. A topic that a user has misspelt is reported, and other records are processed."""
+        """Process records of topics. Records of a misspelt topic are left out, and the topic is reported."""
         for topic in dict.fromkeys(record.topic for record in records):
             if not self._do(partial(self._check, topic), may_be_wrong=True):
                 records = [record for record in records if record.topic != topic]
@@ -132,15 +134,15 @@ class MemoryServer:
         self._received(self.run.produce(records))
 
     def visit(self, name: str, metadata: str) -> None:
-        """Run visitors; an unknown visit is reported."""
+        """Run the visitors of a visit. An unknown visit is reported."""
         self._do(lambda: self.run.visit(name, metadata), may_be_wrong=True)
 
     def refuse(self) -> None:
-        """End processing."""
+        """Process no further messages."""
         self.is_over = True
 
     async def stop(self) -> None:
-        """Stop accepting messages, and wait a moment for receivers to take the waiting messages."""
+        """Stop listening, and wait a moment until receivers have taken the waiting messages."""
         for server in self._servers:
             server.close()
         deadline = time.monotonic() + FINISH_S
@@ -230,10 +232,10 @@ class MemoryServer:
         self._received_at = time.monotonic()
 
     def _do(self, action: Callable[[], object], *, may_be_wrong: bool = False) -> bool:
-        """Run a micro-batch and send its output; an error ends the run, unless it is in a line that a user has typed.
+        """Run an action, e.g. a micro-batch, and send its output. An error ends the run, unless the user has mistyped.
 
         Returns:
-            Whether there was no error.
+            Whether the action has raised no error.
         """
         if self.is_over:
             return False
@@ -266,7 +268,7 @@ def _too_large(source: TcpSource, peer: str, size: int) -> Diagnostic:
 
 
 def check_served(topology: Topology) -> None:
-    """Refuse sources and sinks that only Spark serves.
+    """Refuse an application with sources or sinks that only a run on Spark can serve.
 
     Raises:
         RunError: P303 if there are such parts.
@@ -280,7 +282,7 @@ def check_served(topology: Topology) -> None:
 
 
 def not_served(part: Part, what: str, language: str) -> RunError:
-    """Return the error for a part that only Spark runs."""
+    """Return the error that only a run on Spark can serve a source or sink."""
     kit = TEST_KITS.get(language)
     fix = "run it on Spark" + (f", or give it messages in a test with {kit}" if kit else "")
     return RunError.of("P303", TOPOLOGY, path=part.path, what=what, fix=fix)

@@ -1,4 +1,4 @@
-"""Makes the frames of a source from messages, as gateway and Spark write them."""
+"""Packs messages of a source into frames, as gateway and Spark do."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,10 +16,10 @@ MOST_TICKS = 1000  # of one call; `wallarootest` has the same number
 def wire_frames(
     source: TcpSource, port: int, payloads: Sequence[bytes], sequence: int, *, now_ms: int
 ) -> Iterator[bytes]:
-    """Yield frames of payloads in the form in which TCP delivers them.
+    """Yield frames with payloads in the form in which TCP delivers them.
 
     Args:
-        source: Has the framing. If only the decoder knows the framing, payloads begin with their header.
+        source: Determines the framing. If only the decoder knows the framing, each payload begins with its header.
     """
     kind = source.framing.kind
     framed = framer(kind) if kind in KINDS else None
@@ -32,7 +32,7 @@ def wire_frames(
 def value_frames(
     source: Source, port: int, messages: Sequence[Message], sequence: int, *, now_ms: int, encoding: int
 ) -> Iterator[bytes]:
-    """Yield frames of values; `encoding` is the encoding of the values, other arguments are as for `wire_frames`."""
+    """Yield frames with values in the given encoding. The other arguments are as for `wire_frames`."""
     for start in range(0, len(messages), FRAME_MESSAGES):
         part = messages[start : start + FRAME_MESSAGES]
         times = [now_ms if message.time_ms is None else message.time_ms for message in part]
@@ -58,7 +58,7 @@ def visit_frame(sequence: int, now_ms: int, visit: pb.Visit) -> bytes:
 
 
 def tick_frames(sequence: int, now_ms: int, milliseconds: int, interval_ms: int) -> list[bytes]:
-    """Return a gateway's ticks for a time that passes: one now, one at the end, at most about `MOST_TICKS` between.
+    """Return the ticks that a gateway would write while time passes: first, last, at most about `MOST_TICKS` between.
 
     The first tick has the present time, so that a key is silent for exactly the time that passes.
 

@@ -47,11 +47,11 @@ def start(
     Args:
         app: A Python file or module, a setup function, a Go package directory, a worker binary, or a topology file.
         args: The application's command-line arguments.
-        check_persist: Whether a change of state that is not persisted makes a dead letter.
+        check_persist: Whether a change of a state makes a dead letter if user code does not persist it.
         on_error: `dead_letter` or `fail`, which overrides the application; empty keeps the application's choice.
         inputs: Addresses that replace those of the sources of a topology file.
         outputs: Addresses that replace those of the sinks of a topology file.
-        tell: Called at the begin of an action that may take seconds, with its name.
+        tell: Called before an action that may take seconds, with the action's name.
 
     Raises:
         RunError: The application cannot be run; the error has every finding.
@@ -125,7 +125,7 @@ class ProcessClient(WorkerClient):
     _is_lost = False
 
     def endpoints(self) -> Any:
-        """Return the worker's endpoints; errors are those of `WorkerClient`."""
+        """Return the worker's endpoints. Errors are those of `WorkerClient`."""
         try:
             return super().endpoints()
         except RunError:
@@ -133,7 +133,7 @@ class ProcessClient(WorkerClient):
             raise
 
     def recover(self, endpoints: Any, cause: Any) -> None:
-        """Wait until another process of the worker serves; parameters and errors are those of `WorkerClient`."""
+        """Wait until another process of the worker serves. Parameters and errors are those of `WorkerClient`."""
         try:
             super().recover(endpoints, cause)
         except RunError:

@@ -1,4 +1,4 @@
-"""Reads states out of their logs."""
+"""Reads states from the logs of buckets."""
 
 from wallaroo.goka.state import GroupState
 from wallaroo_runtime.memory.store import LogStore
@@ -12,7 +12,7 @@ GROUP_STATE = b"wallaroo.record.v1.GroupState"
 
 
 def read_states(plan: Plan, store: LogStore, name: str) -> dict[bytes, tuple[int, bytes]]:
-    """Return encoding and bytes of the committed state of each key."""
+    """Return the committed states with a name: encoding and bytes for each key."""
     of_ports: dict[bytes, tuple[int, bytes]] = {}
     for stage in plan.stages:
         ports = {node.state_port for node in stage.nodes if node.kind in STATE_ENTRIES and node.state == name}
@@ -23,7 +23,7 @@ def read_states(plan: Plan, store: LogStore, name: str) -> dict[bytes, tuple[int
 
 
 def foreign_state(data: bytes) -> GroupState | bytes:
-    """Return the state of a program in another language: a `GroupState` for a group, otherwise the bytes."""
+    """Return the state of a program in another language: for a group a `GroupState`, else bytes."""
     mark = bytes([PROTOBUF_MARK, len(GROUP_STATE)]) + GROUP_STATE
     return GroupState.from_bytes(data.removeprefix(mark)) if data.startswith(mark) else data
 

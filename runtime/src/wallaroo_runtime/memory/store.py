@@ -1,4 +1,4 @@
-"""The state of all buckets: versions and logs in a dictionary."""
+"""Stores the states of all buckets in memory, as versions and logs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -11,11 +11,11 @@ Place = tuple[str, int]  # id of the stage, bucket
 
 @dataclass(frozen=True, slots=True)
 class BucketLog:
-    """The state of one bucket.
+    """The log of one bucket, from which a worker can build the bucket's state.
 
     Attributes:
         entries: Entries of the log, oldest first.
-        snapshot_bytes: Size of the entries that are the last snapshot.
+        snapshot_bytes: Size of the entries of the last snapshot.
         change_bytes: Size of the entries after the snapshot.
     """
 
@@ -25,7 +25,7 @@ class BucketLog:
     change_bytes: int = 0
 
     def after(self, result: CallResult) -> "BucketLog":
-        """Return the log after a call."""
+        """Return the log with the changes of a call."""
         changes, size = tuple(result.changes), sum(map(len, result.changes))
         if result.is_snapshot:
             return BucketLog(result.version, changes, size)
@@ -34,10 +34,10 @@ class BucketLog:
 
 
 class LogStore:
-    """The logs of an application; a micro-batch's changes count when the micro-batch is committed.
+    """The logs of all buckets. Changes of a micro-batch count when the micro-batch is committed.
 
     Args:
-        small_log_bytes: A log whose changes are not larger needs no snapshot.
+        small_log_bytes: The largest size of changes for which a log needs no snapshot.
     """
 
     def __init__(self, small_log_bytes: int = SMALL_LOG_BYTES) -> None:
@@ -51,20 +51,20 @@ class LogStore:
         return self._changed.get(key) or self._committed.get(key) or BucketLog()
 
     def wants_snapshot(self, bucket: int, log: BucketLog) -> bool:
-        """Say whether a log's changes outweigh its snapshot."""
+        """Say whether a log needs a snapshot, because its changes are larger than its last one."""
         return is_due(bucket, log.snapshot_bytes, log.change_bytes, self._small_log_bytes)
 
     def put(self, stage: str, bucket: int, log: BucketLog) -> None:
-        """Change a bucket in the micro-batch in progress."""
+        """Replace the log of a bucket, in the micro-batch in progress."""
         self._changed[stage, bucket] = log
 
     def commit(self) -> None:
-        """Let the changes of the micro-batch count."""
+        """Commit the changes of the micro-batch in progress."""
         self._committed.update(self._changed)
         self._changed = {}
 
     def roll_back(self) -> None:
-        """Forget the changes of the micro-batch."""
+        """Forget the changes of the micro-batch in progress."""
         self._changed = {}
 
     def logs(self, stage: str) -> Iterator[tuple[bytes, ...]]:

@@ -1,4 +1,4 @@
-"""Topics in memory: sources get the records that sinks write to the same topic, as with a broker."""
+"""Keeps topics in memory: sources read the records that sinks write to the same topic, as with a broker."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,8 +24,8 @@ class TopicFeed:
 
     Args:
         topology: Topology of the application.
-        directory: Directory in which workers that are other processes find the topics; None if there are no such.
-        find_lookups: Starts those workers, which then create the files of the topics that they look up.
+        directory: Directory in which workers in other processes find the topics; None if there are no such workers.
+        find_lookups: Starts these workers, which then create a file for each topic that they look up.
 
     Attributes:
         topics: The topics with their records.
@@ -61,7 +61,7 @@ class TopicFeed:
         )
 
     def unread(self, topic: str) -> Diagnostic | None:
-        """Return an R720 for a topic that no source reads and no program looks up."""
+        """Return an R720 if no source reads a topic and no program looks it up, else None."""
         if topic in self._readers or self._is_looked_up(topic):
             return None
         known = ", ".join(f'"{each}"' for each in self._readers)
@@ -74,11 +74,11 @@ class TopicFeed:
         )
 
     def unfed(self) -> list[str]:
-        """Return the topics that sources read and that have no records."""
+        """Return the topics that sources read and that have no records yet."""
         return [topic for topic in self._readers if not self.topics.records(topic)]
 
     def _is_looked_up(self, topic: str) -> bool:
-        """Return whether a program looks the topic up as a table; only the program knows this, a topology does not."""
+        """Say whether a program looks up a topic as a table. The topology has no lookups, so the program is asked."""
         if topic in looked_up:
             return True
         if self._directory is None:
@@ -92,7 +92,7 @@ class TopicFeed:
         return self._directory / hashlib.sha256(topic.encode("utf-8", "surrogateescape")).hexdigest()
 
     def write(self, records: Iterable[KafkaRecord], now_ms: int) -> list[KafkaRecord]:
-        """Append records to their topics; returns the completed records of the topics that a source reads.
+        """Append records to their topics. Return the complete records of topics that a source reads.
 
         Raises:
             RunError: R721 if an item is not a record; then no record is appended.
@@ -107,7 +107,7 @@ class TopicFeed:
         return [record for record in written if record.topic in self._readers]
 
     def messages(self, records: Sequence[KafkaRecord]) -> Iterator[Group]:
-        """Yield each source with the messages of its records, in order; tables come first, as in every micro-batch."""
+        """Yield each source with the messages for it from these records, in order. Tables come first."""
         groups = [(topic, list(group)) for topic, group in groupby(records, key=attrgetter("topic"))]
         pairs = [(source, group) for topic, group in groups for source in self._readers[topic]]
         for source, group in sorted(pairs, key=lambda pair: not pair[0].table):
@@ -126,7 +126,7 @@ def _message(source: KafkaSource, record: KafkaRecord) -> Message:
 
 
 def written_record(sink: KafkaSink, output: Record) -> KafkaRecord:
-    """Return the record that a message for a sink becomes in its topic."""
+    """Return a message for a sink as the record that is written to the sink's topic."""
     if has_records(sink):
         return replace(read_record(output.value or b""), topic=sink.topic)
     return KafkaRecord(sink.topic, output.key, output.value, partition=output.partition)
