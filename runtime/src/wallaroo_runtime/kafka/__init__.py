@@ -1,1 +1,1 @@
-"""Kafka for people: a broker on this machine, its topics, and clients of any broker."""
+"""Serves commands for Kafka: a broker on this machine, its topics, and clients of any broker."""

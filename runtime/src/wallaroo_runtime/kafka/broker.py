@@ -1,4 +1,4 @@
-"""A real Apache Kafka on this machine: one node without ZooKeeper, whose jars Maven fetches."""
+"""Runs a real Apache Kafka on this machine: one node without ZooKeeper, whose jars Maven fetches."""
 
 import base64
 import contextlib
@@ -38,14 +38,14 @@ _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)  # length, kind, version
 
 
 class Broker:
-    """A Kafka node that keeps its files, and the records of its topics, in a directory.
+    """A Kafka node, whose directory has its files and the records of its topics.
 
     The broker is a Java process. It ends with the process that started it.
 
     Args:
         directory: Directory for topics, settings and log; created if it does not exist, private to the user.
         host: Host at which it listens. Other machines reach the broker unless this is a loopback address.
-        port: 0 for any free port; the broker keeps the port when it is started again.
+        port: Port at which it listens; 0 for any free port. The broker keeps the port when it is started again.
 
     Attributes:
         address: HOST:PORT by which clients reach the broker, once it was started.
@@ -61,10 +61,10 @@ class Broker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, waiting: Waiting = PATIENT) -> None:
-        """Start the broker; returns when it answers requests.
+        """Start the broker, and return when it answers requests.
 
         Args:
-            waiting: How to wait for Maven, which fetches the jars the first time.
+            waiting: Returns a context that shows the user that Maven fetches jars, which is needed once.
 
         Raises:
             RunError: R714 if the address is in use; R616 if the directory cannot be used; R610 if another broker uses
@@ -86,7 +86,7 @@ class Broker:
         self._wait_ready()
 
     def _take_directory(self) -> int:
-        """Create and lock the directory; returns the lock, which the broker inherits and holds until it ends."""
+        """Create and lock the directory. Return the descriptor of the lock, which the broker inherits."""
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if any(self.directory.iterdir()) and not (self.directory / LOCK).is_file():
@@ -137,7 +137,7 @@ class Broker:
         return [java, *JAVA_OPTIONS, *kept, *LOGGING, "-cp", f"{jars}/*", program, *arguments]
 
     def _format(self, jars: Path, classes: str) -> None:
-        """Prepare the directory for Kafka; needed once."""
+        """Prepare the directory for Kafka, which is needed once for each directory."""
         name = cluster_id(uuid.uuid4().bytes)
         arguments = ("format", "--standalone", "-t", name, "-c", str(self.directory / PROPERTIES))
         with open(self.log, "ab", opener=private) as log:
@@ -188,7 +188,7 @@ class Broker:
         return self._process is not None and self._process.poll() is None
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the end of the broker; returns whether it has ended."""
+        """Wait for the end of the broker. Return whether the broker has ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             if self._process is not None:
                 self._process.wait(timeout_s)
@@ -203,7 +203,7 @@ class Broker:
         return RunError.of("R617", process="broker", reason=reason, log=self.log)
 
     def stop(self) -> None:
-        """End the broker in an orderly way. Its files stay, and it may be started again."""
+        """End the broker in an orderly way. Its files stay, so it may be started again."""
         if self._process is None:
             return
         self._process.terminate()
@@ -216,7 +216,7 @@ class Broker:
 
 
 def cluster_id(drawn: bytes) -> str:
-    r"""Return 16 bytes as the id of a cluster in Kafka's form; it never begins like an option.
+    r"""Return 16 bytes as a cluster id in Kafka's form. The id never begins like an option.
 
     Example:
         >>> cluster_id(b"\xf8" + bytes(15))
@@ -227,7 +227,7 @@ def cluster_id(drawn: bytes) -> str:
 
 
 def _reached(host: str) -> str:
-    """Return the host by which clients reach a listener at `host`."""
+    """Return the host that clients use to reach a broker that listens at `host`."""
     return socket.getfqdn() if host in ANY else host
 
 
@@ -236,7 +236,7 @@ def _bracketed(host: str) -> str:
 
 
 def _free(host: str, port: int) -> int:
-    """Return the port, or a free one in place of 0.
+    """Return a port that is free: `port`, or any free port if `port` is 0.
 
     Raises:
         RunError: R714 if the port is in use.

@@ -1,4 +1,4 @@
-"""Clients of Kafka with the extra confluent_kafka, which starts in milliseconds; Kafka's own tools need seconds."""
+"""Calls Kafka with the extra confluent_kafka, which starts in milliseconds. Kafka's own tools need seconds."""
 
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,8 +53,8 @@ def option_refused(part: str, use: str, error: Exception) -> RunError:
 
     Args:
         part: Kind and name of the source or sink that has the option.
-        use: Says for which purpose confluent_kafka is used there.
-        error: Error of the client.
+        use: Purpose for which the source or sink uses confluent_kafka.
+        error: Error of confluent_kafka.
     """
     reason = str(error.args[0].str() if hasattr(error.args[0], "str") else error)
     fix = f"give settings that librdkafka knows: {use}"
@@ -65,7 +65,7 @@ def option_refused(part: str, use: str, error: Exception) -> RunError:
 
 
 class Cluster:
-    """The brokers that a command line or an application names.
+    """A Kafka cluster that a command line or an application names.
 
     Args:
         brokers: HOST:PORT of some brokers.
@@ -84,14 +84,14 @@ class Cluster:
 
     @contextmanager
     def translated(self, fix: str = "correct what it names, and try again") -> Iterator[None]:
-        """Turn an error of Kafka into an R672 or R727 with this remedy."""
+        """Turn an error of Kafka in the block into an R672 or an R727. `fix` is the remedy in an R727."""
         try:
             yield
         except self.kafka.KafkaException as error:
             raise self.refused(error.args[0], fix) from error
 
     def refused(self, error: "KafkaError", fix: str) -> RunError:
-        """Return the diagnostic for an error of Kafka."""
+        """Return the R672 or R727 for an error of Kafka."""
         codes = self.kafka.KafkaError
         if error.code() in (codes._TRANSPORT, codes._ALL_BROKERS_DOWN, codes._TIMED_OUT, codes._RESOLVE):
             return RunError.of("R672", what=self.what, brokers=self.name, reason=error.str())
@@ -126,7 +126,7 @@ class Cluster:
 
 
 def connection_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Return those options of a source or sink that concern the connection to brokers, with the client's names.
+    """Return the options for the connection to brokers, under the client's names.
 
     Example:
         >>> connection_settings({"kafka.security.protocol": "SSL", "kafka.acks": "1", "minPartitions": "3"})
@@ -140,8 +140,8 @@ def check_answer(brokers: Sequence[str], what: str) -> None:
     """Refuse brokers if none accepts a connection: the client would try for a long time and report little.
 
     Args:
-        brokers: HOST:PORT of each.
-        what: Part that needs them, e.g. `sink "out"`.
+        brokers: HOST:PORT of each broker.
+        what: Part that needs the brokers, e.g. `sink "out"`.
 
     Raises:
         RunError: R672 if no broker accepts a connection.
@@ -151,7 +151,7 @@ def check_answer(brokers: Sequence[str], what: str) -> None:
 
 
 def silence_of(brokers: Sequence[str]) -> str:
-    """Return the reasons why no broker accepts a connection, as text; empty if one does."""
+    """Return in words why no broker accepts a connection; empty if at least one broker does."""
     texts = {
         broker: getattr(error, "strerror", None) or str(error) for broker, error in connection_errors(brokers).items()
     }
@@ -159,7 +159,7 @@ def silence_of(brokers: Sequence[str]) -> str:
 
 
 def connection_errors(brokers: Sequence[str]) -> dict[str, Exception]:
-    """Return the error of each broker if none accepts a connection; empty if one does."""
+    """Return the error of each broker if no broker accepts a connection; empty if at least one does."""
     errors: dict[str, Exception] = {}
     for broker in brokers:
         host, _, port = broker.rpartition(":")

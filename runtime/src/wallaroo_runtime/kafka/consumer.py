@@ -1,4 +1,4 @@
-"""Settings of the client that reads a topic into the journal."""
+"""Configures the client by which a gateway reads a topic into the journal."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,11 +23,11 @@ OWN: dict[str, Any] = {
 
 
 def consumer_settings(options: Mapping[str, str], *, records: bool) -> dict[str, str]:
-    """Return the settings of a source for a gateway's client.
+    """Return the client settings with which a gateway reads a source.
 
     Args:
         options: Options of the source. Those without `kafka.` are for Spark, which does not read in real-time mode.
-        records: Whether messages are whole records; then records of aborted transactions are left out.
+        records: Whether messages are whole records. If so, records of aborted transactions are left out.
 
     Example:
         >>> consumer_settings({"kafka.fetch.max.wait.ms": "9", "kafka.max.poll.records": "5"}, records=False)

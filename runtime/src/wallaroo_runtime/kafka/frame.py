@@ -1,4 +1,4 @@
-"""Records of Kafka as messages of frames, the same for Spark's sources and for a gateway."""
+"""Converts records of Kafka to messages in frames, in the same way for Spark's sources and for a gateway."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ def whole_value(
     timestamp_ms: int,
     headers: Iterable[Pair],
 ) -> bytes:
-    """Return a whole record as the value of a message."""
+    """Return a whole record, serialized, to be the value of a message."""
     record = record_pb2.Record(
         topic=topic, key=key, value=value, timestamp_ms=timestamp_ms, partition=partition, offset=offset
     )
@@ -34,7 +34,7 @@ def whole_value(
 
 
 def encode_headers(pairs: Iterable[Pair]) -> bytes:
-    """Encode the headers of a message for a frame; headers with a name longer than the format allows are left out."""
+    """Encode the headers of a message for a frame. Headers whose name is too long for the format are left out."""
     parts: list[bytes] = []
     for name, value in pairs:
         encoded, content = name.encode(), value or b""
@@ -46,7 +46,7 @@ def encode_headers(pairs: Iterable[Pair]) -> bytes:
 def columns_of(
     values: Sequence[bytes | None], keys: Sequence[bytes | None], times: Sequence[int], headers: Sequence[bytes]
 ) -> tuple[int, dict[str, Any]]:
-    """Return the earliest time, and the arguments of `encode_body`, for messages.
+    """Return the earliest time of messages, and the arguments of `encode_body` for them.
 
     Args:
         values: Value of each message; None for a tombstone.

@@ -1,4 +1,4 @@
-"""Ids of topics: a topic that was deleted and created again has the same name and another id."""
+"""Compares ids of topics: a topic that was deleted and created again has the same name and another id."""
 
 from wallaroo_runtime.errors import RunError
 
@@ -26,7 +26,7 @@ def id_of(text: str) -> str:
 
 
 def is_other(before: str, now: str) -> bool:
-    """Say whether a topic differs from the topic that was read; False if an id is not known."""
+    """Say whether a topic has another id than the topic that was read before; False if an id is not known."""
     return bool(before and now) and before != now
 
 

@@ -1,4 +1,4 @@
-"""Settings of Kafka's Java client, which Spark uses, for secured brokers; made from settings of librdkafka.
+"""Converts settings of librdkafka to settings of Kafka's Java client, which Spark uses, for secured brokers.
 
 An application declares the connection to brokers once. Sinks with transactions, topics that are created, views and
 lookups use librdkafka. Other sinks and all sources use Spark's client, whose settings have other names and forms.
@@ -22,7 +22,7 @@ _TRUSTSTORE = {"ssl.ca.location": "ssl.truststore.location", "ssl.ca.pem": "ssl.
 
 
 def java_options(options: Mapping[str, str], part: str) -> dict[str, str]:
-    """Return the options of a source or sink for Spark; options that need no change stay as they are.
+    """Return the options of a source or sink for Spark. Options that need no change stay as they are.
 
     Args:
         options: Settings of the client, which begin with "kafka.", and options of Spark.

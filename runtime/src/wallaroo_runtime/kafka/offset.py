@@ -1,4 +1,4 @@
-"""The offsets at which reading of a topic begins, and the records that are lost before it."""
+"""Finds the offsets at which reading of a topic begins, and records that were lost before they were read."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ LATER_S = 0.1
 
 
 class OffsetReader(Protocol):
-    """A client that asks brokers about topics."""
+    """A client that asks brokers for partitions and offsets of topics."""
 
     def partitions(self, topic: str) -> list[int]:
         """Return the numbers of a topic's partitions."""
@@ -24,13 +24,13 @@ class OffsetReader(Protocol):
 
 
 def starting_offsets(asking: OffsetReader, topic: str, starts: Mapping[int, str]) -> dict[int, int]:
-    """Return the offset at which reading of each partition begins; `end` is the present end.
+    """Return the offset at which reading of each partition begins.
 
     Args:
         starts: For each partition `start`, `end`, an offset, or `-n` for n records before the end.
 
     Returns:
-        Offsets; `EARLIEST` in place of `start`.
+        The offset of each partition. It is `EARLIEST` if the start is `start`.
     """
     before_end = {number: 0 if start == "end" else int(start) for number, start in starts.items() if start[0] in "-e"}
     ends = asking.offsets(topic, before_end, LATEST)
@@ -60,7 +60,7 @@ def has_content(asking: OffsetReader, topic: str) -> bool:
 
 
 def check_partitions(topic: str, brokers: str, known: Iterable[int], wanted: Iterable[int]) -> None:
-    """Refuse partitions that a topic does not have.
+    """Refuse to read partitions that a topic does not have.
 
     Raises:
         RunError: R673 if there is such a partition.
@@ -72,7 +72,7 @@ def check_partitions(topic: str, brokers: str, known: Iterable[int], wanted: Ite
 
 
 def lost_records(asking: OffsetReader, source: str, topic: str, position: Mapping[int, int]) -> Iterator[Diagnostic]:
-    """Yield an R792 for each partition that no longer has all records from a position on.
+    """Yield an R792 for each partition that has lost records at or after a position.
 
     Args:
         source: Name of the source.
@@ -91,7 +91,7 @@ def lost_records(asking: OffsetReader, source: str, topic: str, position: Mappin
 
 
 def why_lost(offset: int, first: int, end: int) -> str:
-    """Say why the records from an offset on are lost; empty if they exist or are still to come.
+    """Return why the records from an offset on are lost; empty if they exist or are still to come.
 
     Args:
         first: Offset of the partition's first record.
@@ -109,7 +109,7 @@ def why_lost(offset: int, first: int, end: int) -> str:
 
 
 class ClusterOffsets:
-    """Asks a cluster with confluent_kafka; used as a context."""
+    """Asks a cluster for offsets, by confluent_kafka. To be used in a `with` block."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -160,7 +160,7 @@ class ClusterOffsets:
             return id_of(str(asked[topic].result(ANSWER_S).topic_id))
 
     def has_committed(self, group: str, topic: str) -> bool:
-        """Say whether a consumer group has committed offsets of a topic.
+        """Say whether a consumer group has committed offsets for a topic.
 
         Raises:
             RunError: R672 if no broker answers; R727 if a broker refuses.
@@ -178,7 +178,7 @@ class ClusterOffsets:
             reader.close()
 
     def _committed(self, reader: Any, places: list[Any]) -> list[Any]:
-        """Return committed offsets; retries while the brokers prepare their first consumer group."""
+        """Return committed offsets. Retry while the brokers prepare their first consumer group."""
         codes, deadline = self._cluster.kafka.KafkaError, time.monotonic() + ANSWER_S
         later = (codes.NOT_COORDINATOR, codes.COORDINATOR_NOT_AVAILABLE, codes.COORDINATOR_LOAD_IN_PROGRESS)
         while True:

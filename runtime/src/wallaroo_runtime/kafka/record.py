@@ -86,17 +86,17 @@ def follow(
     is_stopped: Callable[[], bool] = lambda: False,
     ready: Callable[[], None] = lambda: None,
 ) -> Iterator[TopicRecord]:
-    """Yield records of a topic; records of one partition are in order.
+    """Yield records of a topic. Records of one partition are in order.
 
     Args:
         from_beginning: Whether to begin with the first records; otherwise with records that arrive from now on.
         to_end: Whether to end at the present end of the topic; otherwise waits for further records.
         partitions: Numbers of the partitions to read; empty for all.
         uncommitted: Whether to include records of transactions that are not committed, or were aborted.
-        ready: Called when every record that arrives from now on will be read.
+        ready: Is called as soon as every record that arrives from then on will be read.
 
     Raises:
-        RunError: R673 if there is no such topic or partition; R672, R727.
+        RunError: R673 if there is no such topic or partition, R672 if no broker answers, R727 if a broker refuses.
     """
     kafka = cluster.kafka
     known = cluster.partitions(topic)
@@ -129,7 +129,7 @@ def follow(
 
 
 def _bounds(kafka: Any, consumer: Any, partition: Any) -> tuple[int, int]:
-    """Return the first and the next offset of a partition; waits until a new topic's partition has a leader."""
+    """Return the first and the next offset of a partition. Wait until a new topic's partition has a leader."""
     moments = (kafka.KafkaError.NOT_LEADER_FOR_PARTITION, kafka.KafkaError.LEADER_NOT_AVAILABLE)
     deadline = time.monotonic() + ANSWER_S
     while True:
@@ -144,7 +144,7 @@ def _bounds(kafka: Any, consumer: Any, partition: Any) -> tuple[int, int]:
 
 
 def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) -> Iterator[TopicRecord]:
-    """Yield records until `ends` partitions have ended; 0 means until stopped."""
+    """Yield records until the end of `ends` partitions is reached; with `ends` 0, until `is_stopped` returns True."""
     ended: set[int] = set()
     while not is_stopped():
         for message in consumer.consume(READ_RECORDS, READ_S):
@@ -175,7 +175,7 @@ def emit(
     partitioner: str = "murmur2",
     partition: int | None = None,
 ) -> dict[int, int]:
-    """Write records to a topic; returns the number of records of each partition when Kafka has acknowledged all.
+    """Write records to a topic, and wait until Kafka has acknowledged all. Return the number for each partition.
 
     Args:
         records: Records, whose partitions and offsets are ignored.

@@ -54,13 +54,13 @@ class Topic:
 
 
 class RecordLimits(NamedTuple):
-    """The limits of a topic for records.
+    """The limits that a topic sets for its records.
 
     Attributes:
         max_bytes: Largest size of a record, with the overhead of its batch.
         needs_key: Whether the topic is compacted.
-        before_ms: How far the time of a record may be in the past.
-        after_ms: How far the time of a record may be in the future.
+        before_ms: How many milliseconds before the present the time of a record may be.
+        after_ms: How many milliseconds after the present the time of a record may be.
     """
 
     max_bytes: int = MAX_RECORD_BYTES
@@ -69,7 +69,7 @@ class RecordLimits(NamedTuple):
     after_ms: int = ANY_TIME
 
     def refusal_of_time(self, timestamp_ms: int, now_ms: int) -> str:
-        """Return why the time of a record is refused; empty if it is accepted.
+        """Return why a topic refuses a record with this time; empty if the topic accepts the time.
 
         Example:
             >>> RecordLimits(after_ms=3_600_000).refusal_of_time(9_000_000, now_ms=0)
@@ -101,7 +101,7 @@ def record_limits(settings: Mapping[str, Any], topic: str) -> RecordLimits:
 
 
 def _config(settings: Mapping[str, Any], kind: Any, name: str) -> dict[str, Any]:
-    """Return the settings of a topic or broker; empty without an answer, e.g. because the user may only write."""
+    """Return the settings of a topic or broker; empty if the brokers do not answer, or the user may only write."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient, ConfigResource
 
@@ -114,7 +114,7 @@ def _config(settings: Mapping[str, Any], kind: Any, name: str) -> dict[str, Any]
 
 
 def check_written(cluster: Cluster, topic: str) -> None:
-    """Refuse a topic that does not exist, if the brokers say that they create none for a client that writes.
+    """Refuse a topic that does not exist, if the broker says that it creates no topic for a client that writes.
 
     Raises:
         RunError: R673 if the topic is refused; R672 if the brokers do not answer.
@@ -129,7 +129,7 @@ def check_written(cluster: Cluster, topic: str) -> None:
 
 
 def batch_settings(limit: int) -> dict[str, Any]:
-    """Return a producer's settings so that a batch is not larger than the topic's limit, unless it has one record.
+    """Return settings of a producer that keep each batch within the topic's limit, unless a single record exceeds it.
 
     Brokers refuse a batch that is too large, even if each of its records is small enough.
 
@@ -142,7 +142,7 @@ def batch_settings(limit: int) -> dict[str, Any]:
 
 
 def list_topics(cluster: Cluster, *, internal: bool = False) -> list[Topic]:
-    """Return all topics in order of their names; Kafka's own topics (`__...`) only if `internal`."""
+    """Return all topics, sorted by name. Kafka's own topics (`__...`) are included if `internal`."""
     topics = cluster.metadata().topics
     return _topics(cluster, sorted(name for name in topics if internal or not name.startswith("__")))
 
@@ -158,7 +158,7 @@ def describe_topic(cluster: Cluster, name: str) -> Topic:
 
 
 def create_topic(cluster: Cluster, name: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> None:
-    """Create a topic; returns when the brokers list it.
+    """Create a topic, and wait until the brokers list it.
 
     Raises:
         RunError: R727 if the topic exists, or Kafka refuses its name or a setting.
@@ -174,10 +174,10 @@ def create_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
 
 
 def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> bool:
-    """Create a topic unless it exists; returns whether it was created.
+    """Create a topic unless it exists. Return whether the topic was created.
 
     Raises:
-        RunError: R727 if Kafka refuses the name or a setting; R672.
+        RunError: R727 if Kafka refuses the name or a setting, R672 if no broker answers.
     """
     if name in cluster.metadata().topics:
         return False
@@ -193,7 +193,7 @@ def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
 
 
 def _wait_known(cluster: Cluster, name: str, partitions: int) -> None:
-    """Wait until the brokers list a topic, which takes a moment after the answer to its creator."""
+    """Wait until the brokers list a new topic, which they do a moment after they have confirmed its creation."""
     deadline = time.monotonic() + ANSWER_S
     while (metadata := cluster.metadata().topics.get(name)) is None or len(metadata.partitions) < partitions:
         if time.monotonic() > deadline:
@@ -237,7 +237,7 @@ def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:
 
 
 def _offsets(cluster: Cluster, admin: Any, wanted: Mapping[Any, Any]) -> dict[tuple[str, int], int]:
-    """Return offsets of partitions; retries until the leaders of a new topic's partitions are known."""
+    """Return offsets of partitions. Retry until the leaders of a new topic's partitions are known."""
     codes = cluster.kafka.KafkaError
     deadline = time.monotonic() + ANSWER_S
     while True:
