@@ -1,1 +1,1 @@
-"""A run as seen from outside: numbers, a page, metrics, and the commands that show them."""
+"""Shows a run from outside: as a web page, as metrics, and as status for commands."""

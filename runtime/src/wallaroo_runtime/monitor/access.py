@@ -1,4 +1,4 @@
-"""Access to a run's monitor: only readers that have its token, and no page of another site."""
+"""Restricts access to a run's monitor: readers need its token, and pages of other sites get no answer."""
 
 import hmac
 import ipaddress
@@ -18,7 +18,7 @@ def new_token() -> str:
 
 
 def parse_address(text: str) -> tuple[str, int] | None:
-    """Return host and port of HOST:PORT; an empty host means this machine only; None if the text is no address.
+    """Return host and port of HOST:PORT; None if the text is no address. An empty host means this machine only.
 
     Example:
         >>> parse_address(":8080"), parse_address("[::1]:0"), parse_address("8080")
@@ -31,10 +31,10 @@ def parse_address(text: str) -> tuple[str, int] | None:
 
 
 def is_own_name(host_header: str, listens_at: str) -> bool:
-    """Say whether a request names this server.
+    """Say whether the header `Host` of a request names this server, and not another site.
 
-    A page of another site may let its name lead to this machine (DNS rebinding), but browsers then send that name in
-    `Host`. An IP address cannot be abused in this way.
+    The owner of another site may let the site's name lead to this machine (DNS rebinding). But browsers then send that
+    name in `Host`. An IP address cannot be abused in this way.
 
     Args:
         host_header: The header `Host` of the request.

@@ -1,4 +1,4 @@
-"""The monitor's answers to requests."""
+"""The monitor's answers to HTTP requests."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ Query = Mapping[str, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a request.
+    """The answer to an HTTP request.
 
     Attributes:
         body: The whole body.
@@ -27,10 +27,10 @@ class Answer:
 
     @classmethod
     def of(cls, value: Any, status: int = 200) -> "Answer":
-        """Return an answer with a value as JSON."""
+        """Return an answer whose body is a value as JSON."""
         return cls(json.dumps(value, ensure_ascii=False).encode() + b"\n", JSON, status)
 
     @classmethod
     def error(cls, status: int, finding: Diagnostic) -> "Answer":
-        """Return an answer that reports an error."""
+        """Return an answer whose body is an error as JSON."""
         return cls.of(finding.to_json(), status)

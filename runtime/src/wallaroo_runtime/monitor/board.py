@@ -1,4 +1,4 @@
-"""The numbers of a run as one document, for readers in any thread."""
+"""Collects the numbers of a run in one document, which threads of servers can read."""
 
 import json
 import os
@@ -32,7 +32,7 @@ PHASES = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addBatch", 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The state of a run's parts at one moment.
+    """The state of all parts of a run at one moment.
 
     Attributes:
         numbers: Numbers of the run, as in the output of `wallaroo run --json`.
@@ -41,7 +41,7 @@ class Sample:
         batch: Spark's report of the latest micro-batch.
         workers: Workers on this machine: name, language, pid, restarts, memory.
         processes: The other processes of the run on this machine.
-        processed: For each gateway, offset in its journal up to which micro-batches are committed; empty if not known.
+        processed: For each gateway, the offset of its journal up to which input is committed; empty if not known.
     """
 
     numbers: Mapping[str, Any] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Sample:
 
 
 class Board:
-    """Gathers the reports of a run, and makes the document that servers return.
+    """Collects the reports of a run, and makes the document that servers return.
 
     Any thread may call `tell_batch`, `tell_live`, `read` and `wait`; other methods are for the thread of the run.
 
@@ -88,12 +88,12 @@ class Board:
         self._publish()
 
     def begin(self, egress: Mapping[str, Any]) -> None:
-        """Record the egress's status before the first micro-batch."""
+        """Record the status of the egress before the first micro-batch, from which later changes are counted."""
         self.latencies.begin(egress)
         self._refused |= _refused_of(egress)
 
     def tell_batch(self, report: BatchReport) -> None:
-        """Queue the report of a micro-batch."""
+        """Queue the report of a micro-batch. `look` processes it."""
         self._reports.append(report)
 
     def tell_live(self, report: LiveReport) -> None:
@@ -101,11 +101,11 @@ class Board:
         self._reports.append(report)
 
     def warn(self, finding: Diagnostic) -> None:
-        """Record a finding, which is shown with the next numbers."""
+        """Record a finding, which the next document shows."""
         self._findings.append({"time": _iso(time.time()), **finding.to_json()})
 
     def look(self, egress: Mapping[str, Any]) -> None:
-        """Process the queued reports, and the progress of sinks; must be called often."""
+        """Process the queued reports, and count the progress of sinks. The caller repeats this often."""
         now = time.monotonic()
         for _ in range(len(self._reports)):
             report = self._reports.popleft()
@@ -124,12 +124,12 @@ class Board:
         self.latencies.look(egress, time.time_ns() // 1_000_000, now)
 
     def update(self, state: str, sample: Sample) -> None:
-        """Publish the present numbers."""
+        """Publish a document with the present numbers."""
         self._state, self._sample = state, sample
         self._publish()
 
     def end(self) -> None:
-        """Publish the last document."""
+        """Publish the last document of the run."""
         self._state, self.is_ended = "stopped", True
         self._publish()
 

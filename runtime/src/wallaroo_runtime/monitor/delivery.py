@@ -1,4 +1,4 @@
-"""The latency of messages: until tasks begin with them, until they are published, until their sinks have taken them."""
+"""Measures the latency of messages: until tasks begin, until publication, and until sinks have taken the output."""
 
 from collections import Counter, deque
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ class _Outstanding:
 class Latencies:
     """Latencies of a run, in milliseconds.
 
-    `wait` is from the arrival at the gateway to the begin of the micro-batch's tasks, `compute` from there to the
-    publication, `deliver` from there until all sinks of the egress have taken the output, and `end_to_end` the sum.
-    In real-time mode engine and egress measure the latencies of single messages, and report the counts.
+    `wait` is from the arrival at the gateway to the begin of the micro-batch's tasks. `compute` is from there to the
+    publication, `deliver` from there until all sinks of the egress have taken the output. `end_to_end` is the sum.
+    In real-time mode, engine and egress measure the latencies of single messages, and report the counts.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Latencies:
         self._egress: Mapping[str, Any] = {}
 
     def begin(self, egress: Mapping[str, Any]) -> None:
-        """Record the status of the egress before the first micro-batch."""
+        """Record the status of the egress before the first micro-batch, from which later changes are counted."""
         self._egress = egress
         for sink in egress.get("sinks", ()):
             self._published[sink["port"]] = _done(sink) + sink["pending_messages"]
@@ -59,12 +59,12 @@ class Latencies:
         self._outstanding.append(_Outstanding(report, {port: self._published[port] for port in ports}))
 
     def add(self, times: Mapping[str, Mapping[int, int]], now: float) -> None:
-        """Count messages, given by stage and milliseconds; `now` is as for `publish`."""
+        """Add the number of messages for each stage and latency in milliseconds. `now` is as for `publish`."""
         for stage, counts in times.items():
             self._latencies[stage].add(counts, now)
 
     def look(self, egress: Mapping[str, Any], now_ms: int, now: float) -> None:
-        """Record the progress of the egress's sinks.
+        """Record how many messages sinks have taken, and so the latency of micro-batches that are delivered now.
 
         Args:
             egress: Status of the egress.
@@ -98,11 +98,11 @@ class Latencies:
             self._latencies["deliver"].add({max(0, end - report.published_ms): total.total()}, now)
 
     def histograms(self) -> Mapping[str, Latency]:
-        """Return the latencies by stage."""
+        """Return the histograms of latencies, by stage."""
         return self._latencies
 
     def to_json(self, now: float) -> dict[str, Any]:
-        """Return count, percentiles and maximum of each stage."""
+        """Return count, percentiles and maximum of the latencies, by stage."""
         return {stage: latency.to_json(now) for stage, latency in self._latencies.items()}
 
 
@@ -112,7 +112,7 @@ def _done(sink: Mapping[str, Any]) -> int:
 
 
 def _since(before: Mapping[str, Any], egress: Mapping[str, Any]) -> Mapping[str, Mapping[int, int]]:
-    """Return the counts that the egress added between two statuses; a new egress process begins with no counts."""
+    """Return by how much counts of the egress have grown between two statuses. A new egress process begins at 0."""
     is_same = (before.get("pid"), before.get("start_time")) == (egress.get("pid"), egress.get("start_time"))
     old, new = _counted(before) if is_same else {}, _counted(egress)
     return {

@@ -1,4 +1,4 @@
-"""Finds a run from outside: the driver of a checkpoint, and the address of its monitor."""
+"""Finds the driver of a checkpoint, and the address of its monitor, for other processes."""
 
 import http.client
 import json
@@ -21,12 +21,12 @@ def driver_of(checkpoint: Path) -> Driver | None:
 
 
 def is_served(checkpoint: Path) -> bool:
-    """Say whether a driver, gateway or egress of this machine uses a checkpoint now."""
+    """Say whether a driver, gateway or egress on this machine uses a checkpoint now."""
     return any(alive(noted(checkpoint / name)) for name in (DRIVER_FILE, "gateway.json", "egress.json"))
 
 
 def monitor_of(checkpoint: Path) -> str:
-    """Return the URL of the monitor of the run on a checkpoint, with its token; empty if there is no monitor."""
+    """Return the URL of the monitor of a checkpoint's run, with the token; empty if the run has no monitor."""
     note = read_note(checkpoint / DRIVER_FILE)
     return note.monitor if _driver(note) is not None else ""
 
@@ -37,7 +37,7 @@ def _driver(note: DriverNote) -> Driver | None:
 
 
 def ask_monitor(url: str) -> Mapping[str, Any] | None:
-    """Return a monitor's document of its run; None if it does not answer."""
+    """Ask a monitor for the document of its run. Return None if the monitor does not answer."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=ASK_S)
     try:
@@ -52,7 +52,7 @@ def ask_monitor(url: str) -> Mapping[str, Any] | None:
 
 
 def status_of(checkpoint: Path) -> dict[str, Any]:
-    """Return the status of a checkpoint: its monitor's document, otherwise the last status of gateway and egress."""
+    """Return the status of a checkpoint: the document of its monitor, or else the last status of gateway and egress."""
     note = read_note(checkpoint / DRIVER_FILE)
     driver = _driver(note)
     url = note.monitor if driver is not None else ""

@@ -1,4 +1,4 @@
-"""The graph of an application as it is drawn: its parts in columns, and the edges between them."""
+"""Arranges the graph of an application for a drawing: parts in columns, and edges between the parts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +8,7 @@ from wallaroo_runtime.topology.model import Part, Source, Step, Topology
 
 
 def parts_of(topology: Topology) -> Iterator[dict[str, Any]]:
-    """Yield sources, steps and sinks, each after its inputs; `column` is the length of the longest path to a source."""
+    """Yield the parts, each after its inputs. `column` is the number of edges on the longest path from a source."""
     columns: dict[str, int] = {}
     pipelines: dict[str, str] = {}
     for pipeline in topology.pipelines:

@@ -1,13 +1,13 @@
-"""The lag in seconds: how long messages wait to be processed."""
+"""Measures the lag of a run in seconds: how long messages wait to be processed."""
 
 MAX_SAMPLES = 4096
 
 
 class Lag:
-    """The arrival times of messages that are not processed yet; of the messages of one look, only the last is kept.
+    """The arrival times of unprocessed messages. For the messages between two calls of `add`, the last arrival counts.
 
-    Messages are processed approximately in the order of their arrival. Messages that an earlier run has left count from
-    the first look.
+    Messages are processed approximately in the order of their arrival. For messages that an earlier run has left, the
+    time counts from the first call of `add`.
 
     Example:
         >>> lag = Lag()
@@ -19,7 +19,7 @@ class Lag:
         self._samples: list[tuple[float, int]] = []
 
     def add(self, now: float, received: int, processed: int) -> float:
-        """Record the present numbers; returns how many seconds the oldest message has waited, 0 if no message waits."""
+        """Record the present numbers. Return how many seconds the oldest message has waited; 0 if none waits."""
         if received > (self._samples[-1][1] if self._samples else processed):
             self._samples.append((now, received))
         self._samples = [sample for sample in self._samples if sample[1] > processed]

@@ -1,4 +1,4 @@
-"""Latencies of the whole run, and of the last five minutes."""
+"""Counts latencies: for the whole run, and for its last five minutes."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ SLICE_S = 30.0
 
 
 class Latency:
-    """A histogram of the whole run, and one of the last five minutes."""
+    """Two histograms of latencies: of the whole run, and of the last five minutes."""
 
     def __init__(self) -> None:
         self.total = Histogram()
         self._slices: deque[tuple[float, Histogram]] = deque()
 
     def add(self, values_ms: Mapping[int, int], now: float) -> None:
-        """Count values.
+        """Add values to both histograms.
 
         Args:
             values_ms: The number of occurrences of each value in milliseconds.

@@ -25,7 +25,7 @@ STEP_LABELS = ("application", "pipeline", "step", "path")
 
 
 class _Collector:
-    """Yields the metrics of one document.
+    """Yields the metrics of one document of the board, for Prometheus' client library.
 
     Args:
         document: Document of the board.
@@ -37,7 +37,7 @@ class _Collector:
         self._application = document["application"]
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics."""
+        """Yield all metrics of the document."""
         yield from self._run()
         yield from self._steps()
         yield from self._tables()
@@ -103,7 +103,7 @@ class _Collector:
 
 
 def render(document: Mapping[str, Any], latencies: Mapping[str, Histogram], accept: str) -> tuple[bytes, str]:
-    """Return the metrics, and their content type.
+    """Return the metrics as the body of an answer, and its content type.
 
     Args:
         document: Document of the board.

@@ -1,4 +1,4 @@
-"""Rates of counters: the present rate, over the last five seconds, and the rate over five minutes."""
+"""Computes rates of counters: over the last five seconds, and over five minutes."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ SAMPLE_S = 0.9
 
 
 class Rates:
-    """Samples of counters from the last five minutes.
+    """Computes the rates of counters, from samples of the last five minutes.
 
     Example:
         >>> rates = Rates()
@@ -22,7 +22,7 @@ class Rates:
         self._samples: deque[tuple[float, Mapping[str, int]]] = deque()
 
     def add(self, now: float, counters: Mapping[str, int]) -> None:
-        """Record the present counters; the mapping must not be changed afterwards."""
+        """Record a sample of the counters. The caller must not change the mapping afterwards."""
         if len(self._samples) > 1 and now - self._samples[-2][0] < SAMPLE_S:
             self._samples.pop()
         self._samples.append((now, counters))
@@ -30,7 +30,7 @@ class Rates:
             self._samples.popleft()
 
     def of(self, name: str) -> dict[str, float]:
-        """Return the rates of a counter per second; a counter that was missing in a sample counts as 0."""
+        """Return the rates of a counter per second. A counter that is missing in a sample counts as 0."""
         return {"now": self._over(name, NOW_S), "five_minutes": self._over(name, LONG_S)}
 
     def _over(self, name: str, span_s: float) -> float:

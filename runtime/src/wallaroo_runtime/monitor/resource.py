@@ -1,4 +1,4 @@
-"""Memory of a run's processes on this machine."""
+"""Measures the memory of a run's processes on this machine."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the memory that a process has in use, with shared pages; 0 if the process has ended."""
+    """Return the memory that a process uses, shared pages included; 0 if the process has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * PAGE_BYTES
     except (OSError, IndexError, ValueError):
@@ -18,7 +18,7 @@ def resident_bytes(pid: int) -> int:
 
 
 class ProcessFamily:
-    """The processes of this machine at one moment, by parent."""
+    """The processes of this machine at one moment, by their parent process."""
 
     def __init__(self) -> None:
         self._children: Mapping[int, list[int]] = _children()
@@ -28,7 +28,7 @@ class ProcessFamily:
         return sum(map(resident_bytes, self._with_descendants(pid)))
 
     def named(self, parent: int, name: str) -> list[int]:
-        """Return the children of a process whose program has a name."""
+        """Return the ids of the children of a process whose program has this name."""
         return [child for child in self._children.get(parent, ()) if _name_of(child) == name]
 
     def _with_descendants(self, pid: int) -> Iterator[int]:

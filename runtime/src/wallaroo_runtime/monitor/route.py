@@ -1,4 +1,4 @@
-"""The answer of each path of the monitor."""
+"""Answers requests to the monitor by their path."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ def _page() -> bytes:
 
 
 class Routes:
-    """The paths of the monitor and their answers, from one board.
+    """Answers requests for all paths of the monitor, from one board.
 
     Attributes:
         states: Answers for the paths below `/api/v1/state`.

@@ -39,7 +39,7 @@ LISTENING = {"what": "the monitor", "option": "--monitor, or turn it off with --
 
 
 class MonitorServer(ThreadingHTTPServer):
-    """The server of a run; each connection has a thread, and there are at most 32.
+    """The monitor's HTTP server. Each connection has a thread, and there are at most 32 connections.
 
     Args:
         board: Board with the numbers of the run.
@@ -76,7 +76,7 @@ class MonitorServer(ThreadingHTTPServer):
         self._thread = threading.Thread(target=self.serve_forever, name="monitor", daemon=True)
 
     def server_bind(self) -> None:
-        """Bind without a lookup of the machine's name, which the base class makes: it may take seconds."""
+        """Bind the socket. The base class would also look up the name of the machine, which may take seconds."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
@@ -86,7 +86,7 @@ class MonitorServer(ThreadingHTTPServer):
         self._thread.start()
 
     def stop(self) -> None:
-        """End the server; readers of events get the last document first."""
+        """End the server. Readers of events get the last document first."""
         self.board.end()
         self.socket.shutdown(socket.SHUT_RDWR)  # the loop wakes up at once, not at its next check in half a second
         self.shutdown()
@@ -94,14 +94,14 @@ class MonitorServer(ThreadingHTTPServer):
         self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread; close it if there are too many."""
+        """Serve a connection in a thread. Close the connection if there are too many."""
         if not self._slots.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve a connection, and release its slot."""
+        """Serve a connection, and make room for another one at the end."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -140,7 +140,7 @@ class Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer an invalid request; one with another method gets an answer of the API."""
+        """Answer an invalid request. For a wrong method the answer is JSON, as for other errors of the API."""
         if code != HTTPStatus.NOT_IMPLEMENTED:
             super().send_error(code, message, explain)
             return

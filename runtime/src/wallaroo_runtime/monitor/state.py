@@ -1,4 +1,4 @@
-"""The monitor's answers about states: names, pages and single keys, after the last committed micro-batch."""
+"""Answers requests for states: names, pages and single keys, after the last committed micro-batch."""
 
 import threading
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ WAIT_S = 30.0
 
 
 class States(Protocol):
-    """Reads the states of the application."""
+    """Reads the states of a running application."""
 
     @property
     def names(self) -> list[str]:
@@ -27,7 +27,7 @@ class States(Protocol):
     def part(
         self, name: str, *, prefix: str = "", after: str = "", limit: int, page_bytes: int
     ) -> tuple[int, list[dict[str, Any]], str | None]:
-        """Return the micro-batch, the states of keys in the order of keys, and the last key if further keys follow."""
+        """Return the micro-batch, states in the order of keys, and the last key if further keys follow, else None."""
 
 
 class StateRoutes:
@@ -84,7 +84,7 @@ class StateRoutes:
 
 
 def _split(path: str, names: list[str]) -> tuple[str, str | None]:
-    """Return name and key of `NAME/KEY`; names and keys may contain slashes."""
+    """Return name and key of a path `NAME/KEY`, where name and key may contain slashes; None for a missing key."""
     known = [name for name in names if path == name or path.startswith(f"{name}/")]
     name = max(known, key=len, default=path.partition("/")[0])
     return (name, None) if path == name else (name, path[len(name) + 1 :])
