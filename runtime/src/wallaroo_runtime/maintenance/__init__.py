@@ -1,1 +1,1 @@
-"""Changes of a checkpoint that is not in use: backup, rescale, replay, removal."""
+"""Changes a checkpoint that is not in use: backup, rescale, replay, removal."""

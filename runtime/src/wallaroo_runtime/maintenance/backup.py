@@ -1,4 +1,4 @@
-"""Copies of a whole checkpoint: made while no process uses it, compared file by file, and restored as a whole.
+"""Copies a whole checkpoint that no process uses, checks the copy file by file, and restores it as a whole.
 
 Spark's records name files by their absolute path, so a restore writes these records again for the new place.
 """
@@ -49,7 +49,8 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
     """Copy a checkpoint that no process uses. The copy is complete, or does not exist.
 
     Raises:
-        RunError: R610 if a driver uses it; R616 if it is no checkpoint, or cannot be copied; R698, R711 if damaged.
+        RunError: R610 if a driver uses the checkpoint, R616 if there is none or it cannot be copied, R698 or R711 if
+            its files are damaged or links.
     """
     manifest = read_manifest(checkpoint)
     if remote := sorted(manifest.services):
@@ -83,7 +84,7 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
 
 
 def _check_whole(checkpoint: Path, manifest: Manifest) -> None:
-    """Refuse a checkpoint that the next run would refuse: its copy might replace a good copy.
+    """Refuse a checkpoint that the next run would refuse, because its copy might replace a good copy.
 
     Raises:
         RunError: R698 if the journal is missing, or Spark lacks micro-batches that the outbox has.
@@ -154,7 +155,7 @@ def _read_list(backup: Path) -> dict[str, Any]:
 
 
 def _check_servers(checkpoint: Path) -> None:
-    """Refuse a checkpoint whose gateway or egress outlives its driver; they end within seconds."""
+    """Refuse a checkpoint whose gateway or egress is still running. These end within seconds after their driver."""
     for name in SERVERS:
         try:
             status = json.loads((checkpoint / name).read_bytes())
@@ -167,7 +168,7 @@ def _check_servers(checkpoint: Path) -> None:
 
 
 def _names(checkpoint: Path) -> Iterator[str]:
-    """Yield the names of the files that belong to a checkpoint."""
+    """Yield the names of the files of a checkpoint that a copy needs."""
     for entry in sorted(checkpoint.iterdir()):
         if entry.name in LEFT_OUT:
             continue
@@ -178,7 +179,7 @@ def _names(checkpoint: Path) -> Iterator[str]:
 
 
 def _all_names(directory: Path) -> Iterator[str]:
-    """Yield the regular files below a directory; sockets belong to processes, and are left out."""
+    """Yield the names of the regular files below a directory. Sockets are left out: they belong to processes."""
     for folder, names, files in os.walk(directory):
         names.sort()
         for name in sorted(files):
@@ -188,7 +189,7 @@ def _all_names(directory: Path) -> Iterator[str]:
 
 
 def _copy(source: Path, target: Path) -> dict[str, Any]:
-    """Copy a file; returns its size and hash."""
+    """Copy a file, and return the size and hash of the copy."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with source.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
@@ -205,7 +206,7 @@ def _digest(file: Any) -> str:
 
 @contextmanager
 def _made(target: Path, source: Path) -> Iterator[Path]:
-    """Yield a directory to fill, which is renamed to `target` at the end; after a failure it is removed."""
+    """Yield a directory to fill. At the end rename it to `target`, after a failure remove it."""
     if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
         raise _refused(source, f"{target} is there already", "give another directory, or move that one away")
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Unused entries in the state and cache directories of this user."""
+"""Finds unused entries in the state and cache directories of this user."""
 
 import os
 import time
@@ -25,13 +25,13 @@ ENTRIES_OF_GO = ("slot", "binary")
 
 @dataclass(frozen=True, slots=True)
 class Unused:
-    """An entry that no process uses.
+    """An entry of these directories that no process uses.
 
     Attributes:
         kind: `checkpoint`, `leftover` of a run that never had a checkpoint, `crash` or `cache`.
         path: File or directory to remove.
         bytes: Size of its files on the disk.
-        reason: Reason why it counts as unused.
+        reason: Why the entry counts as unused.
         last_use: Time when a part of it was last read or changed, in seconds since 1970.
         lock: File that is locked while a process uses the entry; None if there is no such file.
     """
@@ -49,10 +49,10 @@ class Unused:
 
 
 def find_unused(days: float, *, checkpoints: bool) -> Iterator[Unused]:
-    """Yield the unused entries: leftovers after an hour, other entries after some days without use.
+    """Yield the unused entries: leftovers after an hour without use, other entries after `days` days.
 
     Args:
-        days: Number of these days.
+        days: Number of days without use.
         checkpoints: Whether checkpoints count, too.
     """
     now, root = time.time(), state_directory()
@@ -80,7 +80,7 @@ def _caches(now: float, days: float) -> Iterator[Unused]:
 
 
 def _old(kind: str, path: Path, now: float, days: float, lock: Path | None = None) -> Iterator[Unused]:
-    """Yield an entry if it was last used at least `days` days ago; an entry that was removed meanwhile is left out."""
+    """Yield an entry if it was last used at least `days` days ago. Skip an entry that was removed meanwhile."""
     with suppress(FileNotFoundError):
         ago = (now - (last := _last_use(path))) / DAY_S
         if ago >= days:
@@ -88,14 +88,14 @@ def _old(kind: str, path: Path, now: float, days: float, lock: Path | None = Non
 
 
 def _is_leftover(path: Path) -> bool:
-    """Say whether a run created this directory and it has nothing but the lock and logs of the run."""
+    """Say whether a directory has only the lock and logs of a run, which ended before it had a checkpoint."""
     if path.is_symlink() or not path.is_dir() or not (path / LOCK).is_file():
         return False
     return {entry.name for entry in path.iterdir()} <= {LOCK, LOGS}
 
 
 def _last_use(path: Path) -> float:
-    """Return when a file, or a part of a directory, was last read or changed, in seconds since 1970."""
+    """Return when an entry, or a file in it, was last read or changed, in seconds since 1970."""
     status = path.lstat()
     latest = status.st_mtime  # this function reads directories itself, so their access times do not count
     if not path.is_dir() or path.is_symlink():
@@ -114,7 +114,7 @@ def _children(directory: Path) -> list[Path]:
 
 @contextmanager
 def held(entry: Unused) -> Iterator[bool]:
-    """Hold the lock of an entry; yields False if another process holds it, or has used the entry since it was found."""
+    """Hold the lock of an entry in the block. Yield False if a process holds it, or has used the entry meanwhile."""
     with ExitStack() as stack:
         is_free = True
         try:

@@ -1,4 +1,4 @@
-"""Removes dead letters, also while the application runs.
+"""Removes dead letters. With micro-batches, this is possible while the application runs.
 
 A letter's id has its number among the letters of its micro-batch and partition. So a file with remaining letters, or
 before such a file, is written again with an empty value in place of each removed letter; trailing files without letters
@@ -32,7 +32,7 @@ from wallaroo_runtime.storage.outbox.log import read_base
 
 @dataclass
 class Pruned:
-    """The result of a prune or of a dry run.
+    """The numbers of letters in a prune or dry run.
 
     Attributes:
         removed: Number of letters removed.
@@ -49,7 +49,7 @@ class Pruned:
 
 
 def prune(checkpoint: Path, choose: Callable[[StoredLetter, bool], bool], *, dry_run: bool = False) -> Pruned:
-    """Remove letters of published micro-batches; if the process is killed, the same command removes the rest.
+    """Remove letters of published micro-batches. If the process is killed, the same command removes the rest.
 
     Args:
         checkpoint: The checkpoint directory, or the directory of a remote egress.
@@ -95,7 +95,7 @@ def _prune_live(held: HeldDirectory, choose: Callable[[StoredLetter, bool], bool
 
 
 def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
-    """Return a function that decides whether a file of a checkpoint with a live log gets no more letters."""
+    """Return a function that says whether a file gets no more letters, for a checkpoint with a live log."""
     if not read_manifest(checkpoint).is_realtime:
         return _is_published(checkpoint)
     used = {writer.letters for writer in read_last(checkpoint / "outbox").state.writers.values()}
@@ -103,7 +103,7 @@ def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
 
 
 def _is_published(checkpoint: Path) -> Callable[[int, Path], bool]:
-    """Return a function that decides whether a file's micro-batch is published; later files may still get letters."""
+    """Return a function that says whether the micro-batch of a file is published, so that it gets no more letters."""
     published = read_base(checkpoint / "outbox").batches
     return lambda batch, path: batch <= published.get(_query(path), -1)
 
@@ -144,7 +144,7 @@ def _query(path: Path) -> str:
 
 
 def _rewrite(group: list[LetterFile], chosen: set[str]) -> int:
-    """Write the files of a micro-batch and partition without the chosen letters; returns the number of bytes saved."""
+    """Write the files of a micro-batch and partition again without the chosen letters. Return the saved bytes."""
     batch, partition = group[0][:2]
     number, contents = 0, []
     for _, _, _, path in group:

@@ -1,7 +1,7 @@
-"""Sends messages on which a decoder failed to their source again: over TCP, or to the end of their partition.
+"""Sends messages on which a decoder failed to their source again: over TCP, or to their partition of a topic.
 
-A letter of a decoder has the message in the form in which it arrived. If a later step failed, the letter has one of
-several results of a source message, in the worker's own encoding, which no source accepts.
+A dead letter of a decoder has the message as it arrived. A dead letter of a later step has one of several results of a
+source message, in the worker's own encoding, which no source accepts.
 """
 
 import json
@@ -40,7 +40,7 @@ RERUN = "a changed program has run its message again after a kill (R754), so sta
 
 @dataclass(frozen=True, slots=True)
 class SourceOf:
-    """The properties of a source that a replay needs.
+    """The properties of a source that are needed to replay its messages.
 
     Attributes:
         topic: Topic of Kafka; empty if the source reads no topic, or the directory is of a remote egress.
@@ -77,7 +77,7 @@ class Replayed:
 
 @dataclass
 class _Block:
-    """Messages for one source, or records for one partition of its topic, that are marked together."""
+    """Letters of one source, or of one partition of its topic, that are sent and marked together."""
 
     ids: list[str] = field(default_factory=list)
     data: bytearray = field(default_factory=bytearray)
@@ -85,7 +85,7 @@ class _Block:
 
 
 class Replay:
-    """Replays letters of one checkpoint.
+    """Sends the messages of dead letters of one checkpoint again.
 
     Args:
         checkpoint: The checkpoint directory, or the directory of a remote egress.
@@ -104,12 +104,12 @@ class Replay:
         self._rerun = () if again else read_rerun(checkpoint)
 
     def run(self, letters: Iterable[StoredLetter]) -> Replayed:
-        """Send the letters, and mark them when they are safe in journal or topic. Works in blocks to limit the memory.
+        """Send the letters in blocks, which limits the memory, and mark them when they are safe in journal or topic.
 
-        A block is marked when the source has acknowledged it. A replay that is killed before this sends it again.
+        A block is marked once the source has acknowledged it. If a replay is killed earlier, the next one sends it again.
 
         Raises:
-            RunError: R618 if the source cannot be reached or did not take the messages; R672, R673, R727 for Kafka.
+            RunError: R618 if the source cannot be reached or did not take the messages. For Kafka: R672, R673 or R727.
         """
         result, blocks = Replayed(), dict[tuple[int, int | None], _Block]()
         with letters_locked(self._checkpoint):
@@ -128,7 +128,7 @@ class Replay:
         return result
 
     def _replayable(self, letters: Iterable[StoredLetter], result: Replayed) -> Iterator[StoredLetter]:
-        """Yield the letters to send, and count the other letters."""
+        """Yield the letters to send. Count the other letters in `result`."""
         marked = set() if self._again else set(read_marks(self._checkpoint))
         for letter in letters:
             if letter.id in marked:
@@ -148,7 +148,7 @@ class Replay:
         return Diagnostic.of("R621", id=letter.id, reason=reason, fix=f"{fix}; else {show}" if fix else show)
 
     def _why_not(self, letter: StoredLetter) -> tuple[str, str]:
-        """Return why a letter is not replayed, and the remedy; both are empty if it is replayed."""
+        """Return why a letter cannot be replayed, and the remedy; both are empty if it can."""
         if "/sources/" not in letter.record.path:
             return f'it failed at "{letter.record.step}", and only messages of sources are sent again', STEP_FIX
         if int(letter.id.partition("-")[0]) in self._rerun:
@@ -192,7 +192,7 @@ class Replay:
 
 
 def _obstacle(letter: pb.DeadLetter, source: SourceOf) -> str:
-    """Say why a letter cannot be replayed; empty if it can."""
+    """Return why a letter cannot be sent over TCP; empty if it can."""
     if source.framing not in (*KINDS, "worker"):
         return f'source "{source.name}" is of kind {source.framing}, which takes nothing over plain TCP'
     if source.framing not in KINDS:
@@ -205,13 +205,13 @@ def _obstacle(letter: pb.DeadLetter, source: SourceOf) -> str:
 
 
 def _message(letter: StoredLetter, framing: str) -> bytes:
-    """Return a letter's input in the form in which it arrived."""
+    """Return the message of a letter in the form in which it arrived."""
     data = letter.record.input
     return data if letter.record.encoding == FRAMED or framing not in KINDS else framer(framing)(data)
 
 
 def read_sources(directory: Path) -> dict[int, SourceOf]:
-    """Return the sources of the application that has these dead letters, by their port in frames."""
+    """Return the sources of the application that has the dead letters in a directory, by their port in frames."""
     path = directory / ATTACHMENT_FILE
     try:
         if (attachment := read_record(path, Attachment)) is not None:
@@ -226,7 +226,7 @@ def read_sources(directory: Path) -> dict[int, SourceOf]:
 
 
 def read_rerun(directory: Path) -> Sequence[int]:
-    """Return the micro-batches that ran again in a changed program; empty for an egress, which does not record them.
+    """Return the micro-batches that a changed program has run again; empty for an egress, which has no such record.
 
     Raises:
         RunError: R616 or R698 if the application's record cannot be read.
@@ -245,7 +245,7 @@ def _source_of(source: Mapping[str, Any]) -> SourceOf:
 
 
 def _obstacle_of_record(letter: pb.DeadLetter, source: SourceOf) -> str:
-    """Say why the record of a letter cannot be written again; empty if it can."""
+    """Return why the record of a letter cannot be written to its topic again; empty if it can."""
     if not letter.HasField("origin"):
         return "its record is not known"
     if letter.encoding != PLAIN:
@@ -258,7 +258,7 @@ def _obstacle_of_record(letter: pb.DeadLetter, source: SourceOf) -> str:
 
 
 def _record_of(letter: pb.DeadLetter, source: SourceOf) -> TopicRecord:
-    """Return the record of a letter; only a whole record has headers."""
+    """Return the Kafka record of a letter. It has headers only if the source takes whole records."""
     if not source.takes_records:
         return TopicRecord(letter.origin.key or None, letter.input)
     record = whole_record(letter.input)

@@ -1,4 +1,4 @@
-"""The marks of dead letters that were replayed."""
+"""Stores which dead letters were replayed, as marks in a file."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,13 +24,13 @@ def read_marks(checkpoint: Path) -> Iterator[str]:
 
 
 def replace_marks(checkpoint: Path, ids: Iterable[str]) -> None:
-    """Keep only the marks of these letters; the caller holds `letters_locked`."""
+    """Write the file of marks again, with the marks of these letters only. The caller holds `letters_locked`."""
     content = "".join(f"{each}\n" for each in ids).encode("ascii")
     replace_file(checkpoint / FOLDER / MARKS, content, durable=True)
 
 
 def mark(checkpoint: Path, ids: Sequence[str]) -> None:
-    """Mark letters as replayed; the marks survive a loss of power."""
+    """Mark letters as replayed. The marks survive a loss of power."""
     path = checkpoint / FOLDER / MARKS
     with open(path, "ab+", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         file.seek(0)
@@ -41,7 +41,7 @@ def mark(checkpoint: Path, ids: Sequence[str]) -> None:
 
 @contextmanager
 def letters_locked(checkpoint: Path) -> Iterator[None]:
-    """Let only one replay or prune of a checkpoint run at a time.
+    """Hold a lock in the block, so that only one replay or prune of a checkpoint runs at a time.
 
     Raises:
         RunError: R610 if another replay or prune runs.

@@ -23,11 +23,11 @@ from wallaroo_runtime.storage.spark_log import last_commit, pending_batch
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The content of Spark's new checkpoint, except states.
+    """The position at which Spark's new checkpoint continues, without the states.
 
     Attributes:
         published: The last micro-batch that was published.
-        batch: The last micro-batch that the new checkpoint records, which has no input.
+        batch: The last micro-batch that the new checkpoint records. This micro-batch has no input.
         offsets: Lines of this micro-batch's offsets, one for each source.
     """
 
@@ -60,7 +60,7 @@ class End:
 
 
 def goal_of(path: Path, manifest: Manifest, now: Manifest, place: object) -> Goal | None:
-    """Return the content of Spark's new checkpoint; None if Spark has no checkpoint yet.
+    """Return the position at which Spark's new checkpoint continues; None if Spark has no checkpoint yet.
 
     Args:
         path: The checkpoint directory; for a checkpoint at a URL, a copy of Spark's part of it.
@@ -69,7 +69,7 @@ def goal_of(path: Path, manifest: Manifest, now: Manifest, place: object) -> Goa
         place: The path or URL of the checkpoint for messages.
 
     Raises:
-        RunError: R663 if it cannot be rescaled now.
+        RunError: R663 if the checkpoint cannot be rescaled now.
     """
     folder = path / manifest.spark
     pending, batch = pending_batch(folder), last_commit(folder)
@@ -92,7 +92,7 @@ def goal_of(path: Path, manifest: Manifest, now: Manifest, place: object) -> Goa
 
 
 def _topics_moved(path: Path, end: End, topics: Topics, *, is_realtime: bool) -> tuple[str, ...]:
-    """Let the new mode continue at the old mode's offsets of topics; returns these offsets as lines for Spark."""
+    """Let the new mode continue at the old mode's offsets of topics. Return the offsets as lines for Spark."""
     if not is_realtime:
         if end.ports & {*topics.ports.values()}:  # Spark would regard new records of a key as older
             raise once_more(path, REALTIME, "the journal has records of topics that are not processed")
@@ -105,14 +105,14 @@ def _topics_moved(path: Path, end: End, topics: Topics, *, is_realtime: bool) ->
 
 
 def batch_after(batch: int, offset: int, *, is_realtime: bool) -> int:
-    """Return the number of the micro-batch that a change from or to real-time mode adds.
+    """Return the number of the micro-batch that a change of mode adds, so that no file of dead letters gets it.
 
-    A file of dead letters has the number of its micro-batch in its name; in real-time mode this is the offset at which
-    the micro-batch begins. So later micro-batches get numbers above the offset, and never the number of such a file.
+    A file of dead letters has the number of its micro-batch in its name. In real-time mode this number is the offset at
+    which the micro-batch begins. So later micro-batches get numbers above the offset.
 
     Args:
         batch: The last micro-batch.
-        offset: Offset in the journal at which it ends.
+        offset: Offset in the journal at which this micro-batch ends.
         is_realtime: Whether the new mode is real-time mode.
 
     Example:
@@ -123,7 +123,7 @@ def batch_after(batch: int, offset: int, *, is_realtime: bool) -> int:
 
 
 def check_operators(folder: Path, manifest: Manifest, place: object) -> None:
-    """Refuse a checkpoint whose last run has another plan than Spark has stored."""
+    """Refuse a checkpoint if the plan of its last run has another number of operators than Spark has stored."""
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.spark.state_store.layout import operator_count, operators_of
 
@@ -138,12 +138,12 @@ def _plan(folder: Path, batch: int) -> str:
 
 
 def query_of(folder: Path) -> str:
-    """Return the id of the query that wrote Spark's checkpoint."""
+    """Return the id of the query from Spark's checkpoint."""
     return str(json.loads((folder / "metadata").read_bytes())["id"])
 
 
 def end_of(path: Path, manifest: Manifest) -> End:
-    """Return the position of a checkpoint; Spark must have committed a micro-batch."""
+    """Return the position of a checkpoint after its last micro-batch. Spark must have committed one."""
     folder = path / manifest.spark
     batch = last_commit(folder)
     text = _plan(folder, batch)
@@ -166,7 +166,7 @@ def end_of(path: Path, manifest: Manifest) -> End:
 
 
 def check_microbatch(path: Path, end: End) -> int:
-    """Refuse a checkpoint that real-time mode cannot continue; returns the last micro-batch that was published."""
+    """Refuse a checkpoint that real-time mode cannot continue. Return the last micro-batch that was published."""
     if any(batch >= end.offset for batch, *_ in letter_files(path / LETTERS)):
         reason = "its dead letters have numbers of micro-batches that real-time mode would use again"
         raise refused(path, reason, "process some messages first")
@@ -174,10 +174,10 @@ def check_microbatch(path: Path, end: End) -> int:
 
 
 def check_unpublished(path: Path, query: str, last: int) -> int:
-    """Discard a micro-batch that is only planned; returns the last micro-batch that was published.
+    """Discard a micro-batch that is planned but not published. Return the last micro-batch that was published.
 
-    Before it is published, it has left only files that are not counted, so its input is read again. With windows,
-    timers or visits most runs leave such a micro-batch, since a tick comes each second.
+    The discarded micro-batch has left only files that are not counted, and its input is read again. With windows,
+    timers or visits, most runs leave such a micro-batch, since a tick comes each second.
 
     Args:
         path: The checkpoint directory.
@@ -200,7 +200,7 @@ def check_unpublished(path: Path, query: str, last: int) -> int:
 
 
 def check_realtime(path: Path, end: End) -> int:
-    """Check that only committed results were delivered; returns the last batch, and records it as published."""
+    """Refuse a checkpoint with delivered results of uncommitted input. Return the last batch, recorded as published."""
     outbox, letters = path / "outbox", path / LETTERS
     live = LiveLog(outbox, letters)  # removes an incomplete end, and syncs the rest to disk
     live.close()
@@ -212,10 +212,10 @@ def check_realtime(path: Path, end: End) -> int:
 
 
 def refused(path: object, reason: str, fix: str) -> RunError:
-    """Return an R663."""
+    """Return an R663 with the reason and the remedy."""
     return RunError.of("R663", USAGE, path=path, reason=reason, fix=fix)
 
 
 def once_more(path: object, before: str, reason: str) -> RunError:
-    """Return an R663 with the remedy to run the application once more in its mode so far."""
+    """Return an R663 with the remedy to run the application once more in mode `before`."""
     return refused(path, reason, f"run it once more with --mode {before} --stop-when-idle 5, then again")

@@ -40,13 +40,13 @@ HERE = "local[*]"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The changes that a rescale shall make.
+    """The mode and the numbers that a rescale shall give to a checkpoint.
 
     Attributes:
         mode: `microbatch` or `realtime`; None for the present mode.
-        partitions: Shuffle partitions of micro-batches; None for the present number, the number before real-time mode,
-            or the number of a new checkpoint.
-        buckets: Buckets of each partition; None for the same choices, but a change to real-time mode takes the default.
+        partitions: Shuffle partitions of micro-batches. None means the present number, or the number before
+            real-time mode, or that of a new checkpoint.
+        buckets: Buckets of each partition. None means the same, but a change to real-time mode takes the default.
     """
 
     mode: str | None = None
@@ -63,7 +63,7 @@ class Rescaled:
         partitions: Shuffle partitions before and after.
         buckets: Buckets of each partition before and after.
         keys: Number of keys whose states were moved, counted for each state; 0 if no move was necessary.
-        state_bytes: Bytes of their states.
+        state_bytes: Number of bytes of the moved states.
     """
 
     modes: tuple[str, str]
@@ -81,7 +81,8 @@ def rescale(path: Path, wanted: Wanted) -> Rescaled:
         wanted: The changes.
 
     Raises:
-        RunError: R610 if a driver runs; R663 if it cannot be done now; R664 if it failed. The checkpoint is unchanged.
+        RunError: R610 if a driver runs, R663 if a rescale is not possible now, R664 if the rescale failed. In each
+            case the checkpoint is unchanged.
     """
     held = HeldDirectory.take(path)
     try:
@@ -101,7 +102,7 @@ def rescale(path: Path, wanted: Wanted) -> Rescaled:
 
 
 def _changed(manifest: Manifest, wanted: Wanted, checkpoint: object, far: str) -> Manifest:
-    """Return the record of the checkpoint after the change, except for Spark's part.
+    """Return the record that the checkpoint shall have afterwards, except for Spark's part.
 
     Args:
         manifest: The present record.
@@ -131,7 +132,7 @@ def _changed(manifest: Manifest, wanted: Wanted, checkpoint: object, far: str) -
 
 
 def _rescale(path: Path, manifest: Manifest, now: Manifest, checkpoint: object, session: Any = None) -> Rescaled:
-    """Rescale a directory of this machine.
+    """Rescale a checkpoint directory on this machine.
 
     Args:
         path: The directory.
@@ -188,7 +189,7 @@ def rescale_at(url: str, wanted: Wanted, remote: "RemoteOptions", conf: Mapping[
     Args:
         url: The checkpoint at any URL that Hadoop can read.
         wanted: The changes.
-        remote: Its gateways, which from now on refuse the drivers that were started before, and its egress.
+        remote: The checkpoint's egress and gateways. From now on, the gateways refuse drivers that were started before.
         conf: Settings of Spark, e.g. for the file system.
 
     Raises:
@@ -232,7 +233,10 @@ def _rescale_copy(
     session: Any,
     check: Callable[[], None],
 ) -> Rescaled:
-    """Fetch, rescale, and write back under another name; `check` raises if the checkpoint was used meanwhile."""
+    """Fetch a checkpoint of Spark's, rescale it, and write it back under another name.
+
+    `check` raises an error if a driver has used the checkpoint meanwhile.
+    """
     from wallaroo_runtime.spark.state_store.rescale import relocate
 
     spark = manifest.spark

@@ -1,4 +1,4 @@
-"""The read positions of topics: Spark's offsets in micro-batches, and the journal's points in real-time mode."""
+"""Converts the read positions of topics between Spark's offsets and the journal's points in real-time mode."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ class Topics:
         self._generators = [known[each.path] for each in topology.sources() if isinstance(each, GeneratorSource)]
 
     def of_spark(self, lines: Sequence[Any]) -> dict[str, Offsets] | None:
-        """Return the offsets of each source in Spark's record, by path; None if Spark has not read all sources yet.
+        """Return the offsets of each source from Spark's record, by path; None if Spark has not read all sources yet.
 
         Args:
             lines: Spark's offsets of its sources other than journals.
@@ -48,7 +48,7 @@ class Topics:
                 for each in self.sources]  # fmt: skip
 
     def keep(self, offsets: Mapping[str, Offsets]) -> None:
-        """Let a gateway continue at Spark's offsets; no effect if the application reads no topics."""
+        """Write Spark's offsets to the journal, so that a gateway continues there. Without topics, do nothing."""
         if not self.sources:
             return
         past = self._past()
