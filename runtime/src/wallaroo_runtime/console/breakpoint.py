@@ -1,4 +1,4 @@
-"""The behaviour of `breakpoint()` in a command that runs user code itself: `wallaroo test` and `--engine memory`."""
+"""Handles `breakpoint()` in commands that run user code in their own process, e.g. `wallaroo test`."""
 
 import os
 import signal
@@ -18,15 +18,15 @@ BROKEN_OFF = "broken off at a breakpoint"
 
 
 def never() -> bool:
-    """Return False: no signal can ask for the end."""
+    """Return False: no signal asks for the end."""
     return False
 
 
 class Debugging:
-    """Stops at each `breakpoint()`, until the user has left the debugger.
+    """Handles each `breakpoint()` by a stop in the debugger, until the user has left the debugger.
 
     Args:
-        is_stopped: Returns whether a signal has asked for the end; then no breakpoint stops.
+        is_stopped: Returns whether a signal has asked for the end. If so, no breakpoint stops.
         alone: Returns a context in which the debugger has the terminal.
 
     Attributes:
@@ -37,7 +37,7 @@ class Debugging:
         self.is_over, self.alone, self._is_stopped = False, alone, is_stopped
 
     def __call__(self, *_: object, **__: object) -> None:
-        """Stop in the caller's code.
+        """Stop in the code that has called `breakpoint()`.
 
         Raises:
             BdbQuit: The user has left the debugger.
@@ -47,7 +47,7 @@ class Debugging:
         _Debugger(self).set_trace(sys._getframe(1))
 
     def is_left(self) -> bool:
-        """Say whether the debugger was left; a signal that asks for the end counts."""
+        """Say whether the user has left the debugger, or a signal has asked for the end."""
         self.is_over = self.is_over or self._is_stopped()
         return self.is_over
 
@@ -56,7 +56,7 @@ class Debugging:
         self.is_over = True
 
     def check(self) -> None:
-        """End the command if the debugger was left: a worker takes the debugger's exit for an error of the message.
+        """End the command if the user has left the debugger. The worker itself would take this for a failed message.
 
         Raises:
             KeyboardInterrupt: The debugger was left.
@@ -67,7 +67,7 @@ class Debugging:
 
 
 class _Debugger(Pdb):
-    """Python's debugger; `q` and Ctrl-C at its prompt end all debugging, not only the present function."""
+    """Python's debugger. But `q` and Ctrl-C at its prompt end all debugging, not only the present function."""
 
     def __init__(self, debugging: Debugging) -> None:
         super().__init__(nosigint=True)  # after `c`, the command handles Ctrl-C
@@ -91,14 +91,14 @@ class _Debugger(Pdb):
         return stop or self._debugging.is_over
 
     def set_quit(self) -> None:
-        """End all debugging."""
+        """End all debugging, instead of only the present function."""
         self._debugging.leave()
         super().set_quit()
 
 
 @contextmanager
 def _interrupting() -> Iterator[None]:
-    """Let signals that end the command also interrupt a wait for the terminal."""
+    """Let signals that end the command also interrupt the debugger while it waits for input."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -124,7 +124,7 @@ def breakpoints(
     *,
     has_terminal: bool = True,
 ) -> Iterator[Debugging]:
-    """Let `breakpoint()` stop if there is a terminal; otherwise it prints advice.
+    """Let `breakpoint()` stop in the block if there is a terminal. Otherwise let it print advice.
 
     Args:
         is_stopped: Returns whether a signal has asked for the end.

@@ -1,4 +1,4 @@
-"""The output of commands with `--json`: one object for each line, with a time, and findings."""
+"""Writes the output of commands with `--json`: one object for each line, with a time, and findings."""
 
 import json
 import sys

@@ -19,7 +19,7 @@ STARTING, RUNNING, STOPPING = "starting", "running", "stopping"
 
 
 def says_ready(line: str) -> bool:
-    """Return whether a line of a driver's stdout, with or without `--json`, says that the run is initialized.
+    """Say whether a line of a driver's stdout, with or without `--json`, reports that the run is initialized.
 
     Example:
         >>> says_ready(READY), says_ready('{"time": "...", "state": "initialized"}'), says_ready("{}"), says_ready("{")
@@ -34,7 +34,7 @@ def says_ready(line: str) -> bool:
 
 
 class TextReporter:
-    """Writes for people; there is a status line only if stderr is a terminal.
+    """Shows a run to people. The status line exists only if stderr is a terminal.
 
     Args:
         is_quiet: Whether to hide the status line and the output of workers.
@@ -51,7 +51,7 @@ class TextReporter:
             print(text, flush=True)
 
     def output(self, worker: str, line: str) -> None:
-        """Print a worker's line to stdout, after the worker's name; control characters are escaped."""
+        """Print a worker's line to stdout, after the worker's name, with control characters escaped."""
         if not (self._is_quiet or self._is_shared):
             self.note(f"{worker} | {printable(line.expandtabs())}")
 
@@ -61,7 +61,7 @@ class TextReporter:
             print(finding, file=sys.stderr, flush=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Rewrite the status line, with the seconds that pass; without a status line, print a line to stdout."""
+        """Show the current work in the status line, with the seconds that pass; without a terminal, print a line."""
         if self._line is not None and not is_shared:
             self._line.show(what, is_timed=True)
         elif not self._is_quiet:
@@ -69,7 +69,7 @@ class TextReporter:
             self.note(what)
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
-        """Print the findings, and a line to stdout."""
+        """Print the findings, and the text of an event as a line to stdout."""
         self._clear()
         for finding in findings:
             self.warn(finding)
@@ -84,7 +84,7 @@ class TextReporter:
         self.note(READY)
 
     def progress(self, snapshot: Snapshot) -> None:
-        """Rewrite the status line; at the end print a summary, even without a terminal."""
+        """Show the numbers in the status line. At the end print a summary, even without a terminal."""
         waiting = f"waiting for sinks {snapshot.waiting:,}  " if snapshot.waiting else ""
         text = (
             f"in {snapshot.messages_in:,}  out {snapshot.messages_out:,}  {snapshot.rate:,.0f}/s  "
@@ -98,7 +98,7 @@ class TextReporter:
 
     @contextmanager
     def beside(self) -> Iterator[Callable[[], None]]:
-        """Let programs in this process print; yields a function that draws the status line again."""
+        """Let programs in this process print in the block. Yield a function that draws the status line again."""
         if self._line is None:
             yield nothing
             return
@@ -106,7 +106,7 @@ class TextReporter:
             yield self._line.draw_again
 
     def close(self) -> None:
-        """Clear the status line."""
+        """Remove the status line."""
         self._clear()
 
     def _clear(self) -> None:
@@ -122,7 +122,7 @@ def nothing() -> None:
 
 
 def printable(text: str) -> str:
-    """Escape characters that would move the cursor or hide text in a terminal."""
+    """Return a text with escapes in place of characters that would move the cursor or hide text in a terminal."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
 
 
@@ -136,7 +136,7 @@ def _of_this_run(snapshot: Snapshot) -> str:
 
 
 class JsonReporter:
-    """Writes a JSON object for each event of a run to stdout, with the state of the run; findings go to stderr."""
+    """Shows a run to programs: writes a JSON object for each event to stdout, and findings to stderr."""
 
     def __init__(self) -> None:
         self._state = "starting"
@@ -163,13 +163,13 @@ class JsonReporter:
         self._print(state, text=text, findings=[finding.to_json() for finding in findings])
 
     def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
-        """Print an object with the addresses."""
+        """Print an object with the addresses of sources."""
         listed = [source._asdict() for source in sources]
         self._print(INITIALIZED, checkpoint=str(checkpoint) if checkpoint else None, sources=listed)
         self._state = RUNNING
 
     def progress(self, snapshot: Snapshot) -> None:
-        """Print the numbers."""
+        """Print an object with the numbers."""
         print_json(snapshot.to_json())
 
     @contextmanager
@@ -178,7 +178,7 @@ class JsonReporter:
         yield nothing
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: there is no status line."""
 
     def _print(self, state: str, **values: Any) -> None:
         print_json({"state": state, **values})

@@ -1,4 +1,4 @@
-"""The last line of a terminal, which is written again and again; all other output is printed above it."""
+"""Shows a status line as the last line of a terminal; all other output is printed above it."""
 
 import os
 import sys
@@ -33,7 +33,7 @@ class StatusLine:
         """Replace the line.
 
         Args:
-            text: Text of the line, cut at the width of the terminal; empty removes the line.
+            text: The new text, cut at the width of the terminal; empty removes the line.
             is_timed: Whether the line also shows how many seconds have passed since this call, and updates them.
         """
         with self._lock:
@@ -47,7 +47,7 @@ class StatusLine:
 
     @contextmanager
     def above(self) -> Iterator[None]:
-        """Hide the line while other lines are printed."""
+        """Hide the status line in the block, while other lines are printed."""
         with self._lock:
             self._erase()
             self._end_line()
@@ -58,9 +58,9 @@ class StatusLine:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """Let programs of this process print on separate lines; printing hides the status line until `draw_again`.
+        """Let programs of this process print in the block. Each print hides the status line until `draw_again`.
 
-        The line is not drawn again automatically: a program may wait for an answer where it has printed.
+        The line is not drawn again by itself, because a program may wait for an answer where it has printed.
         """
         before = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = (self._giving_way(stream) if stream.isatty() else stream for stream in before)
@@ -73,7 +73,7 @@ class StatusLine:
         return cast(TextIO, _Beside(stream, self))
 
     def give_way(self, text: str = "") -> None:
-        """Hide the line for a text that is about to be printed."""
+        """Hide the status line, because a text is about to be printed."""
         with self._lock:
             self._erase()
             self._is_mid_line = not text.endswith("\n") if text else self._is_mid_line
@@ -112,7 +112,7 @@ class StatusLine:
 
 
 class _Beside:
-    """A stream of the terminal for programs: each use of it hides the status line.
+    """Wraps stdout or stderr for programs: each use of the stream hides the status line.
 
     Args:
         stream: The original stream.
@@ -122,12 +122,12 @@ class _Beside:
         self._stream, self._line = stream, line
 
     def write(self, text: str) -> int:
-        """Write a text."""
+        """Write a text, and hide the status line."""
         self._line.give_way(text)
         return self._stream.write(text)
 
     def writelines(self, texts: Iterable[str]) -> None:
-        """Write texts."""
+        """Write texts, and hide the status line."""
         for text in texts:
             self.write(text)
 

@@ -1,7 +1,7 @@
-"""Tables of commands, which fit the width of the terminal; if stdout is no terminal, nothing is shortened.
+"""Prints tables that fit the width of the terminal. If stdout is no terminal, nothing is shortened.
 
-If a row does not fit, texts are shortened, the widest first; numbers are never shortened. If that is not enough, each
-row becomes a block of lines with names and whole values.
+If a row does not fit, its texts are shortened, the widest first. Numbers are never shortened. If this is not enough,
+each row becomes a block of lines, each with the name of the column and the whole value.
 """
 
 import os
@@ -19,12 +19,12 @@ LEAST_ROOM = 20  # in a narrower terminal, lines are longer than the terminal
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table.
+    """A column of a table, with its name and widths.
 
     Attributes:
         name: Head of the column.
-        width: Width if stdout is no terminal; longer cells are not shortened then.
-        least: Least width to which a text may be shortened; 0 for numbers, which are at the right and stay whole.
+        width: Width if stdout is no terminal. In this case, longer cells are not shortened.
+        least: The least width to which texts may be shortened; 0 for numbers, which stay whole and are aligned right.
         keeps_end: Whether the end of a text is more important than its beginning, e.g. in a path.
     """
 
@@ -50,7 +50,7 @@ def place(name: str) -> Column:
 
 
 class Table:
-    r"""A table with a head; control characters in cells are escaped.
+    r"""A table with a line of column names. Control characters in cells are escaped.
 
     Args:
         columns: Columns from left to right.
@@ -85,11 +85,11 @@ class Table:
             self._widths = self._fitting([[printable(cell) for cell in row] for row in rows], room)
 
     def head(self) -> list[str]:
-        """Return the line with the names; empty if rows are blocks, which have names themselves."""
+        """Return the line with the column names; empty if rows are blocks, which have the names themselves."""
         return [] if self._is_block else [self._line([column.name for column in self._columns])]
 
     def lines(self, row: Sequence[str]) -> list[str]:
-        """Return the lines of a row."""
+        """Return a row as one line, or as a block of lines if it does not fit."""
         cells = [printable(cell) for cell in row]
         line = self._line(cells)
         if self._is_block or (self._room is not None and columns_of(line) > self._room):
@@ -97,7 +97,7 @@ class Table:
         return [line]
 
     def _fitting(self, rows: Sequence[Sequence[str]], room: int) -> list[int]:
-        """Return the widths of columns; sets `_is_block` if no widths fit."""
+        """Return the widths of columns that fit the room. If no widths fit, set `_is_block`."""
         listed = [[column.name for column in self._columns], *rows]
         widths = [max(map(columns_of, cells)) for cells in zip(*listed, strict=True)]
         if not rows:
@@ -126,7 +126,7 @@ class Table:
             yield shown + padding if column.least else padding + shown
 
     def _block(self, cells: Sequence[str]) -> list[str]:
-        """Return a line for each cell that is not empty, more lines for a long value, and an empty line at the end."""
+        """Return a row as a block: a line or more for each cell that is not empty, then an empty line."""
         names = max(len(column.name) for column in self._columns)
         width = max(1, (self._room or LEAST_ROOM) - self._indent - names - 1)
         lines = []
@@ -139,12 +139,12 @@ class Table:
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[str]] = (), *, indent: int = 0, gap: int = 2) -> Table:
-    """Return a table for stdout."""
+    """Return a table for stdout, as wide as the terminal."""
     return Table(columns, rows, indent=indent, gap=gap, room=room())
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table whose rows are all known."""
+    """Print a table with its head and all its rows."""
     printed = table(columns, rows)
     for line in (*printed.head(), *(line for row in rows for line in printed.lines(row))):
         print(line)
@@ -188,7 +188,7 @@ def shortened(text: str, width: int, *, keeps_end: bool = False) -> str:
 
 
 def pieces(text: str, width: int) -> list[str]:
-    """Cut a text into pieces of at most `width` columns; nothing is left out.
+    """Cut a text into pieces of at most `width` columns, without loss.
 
     Example:
         >>> pieces("a text", 4), pieces("", 4)
@@ -205,7 +205,7 @@ def pieces(text: str, width: int) -> list[str]:
 
 
 def wrapped(line: str, room: int | None) -> list[str]:
-    """Return a line of words as lines of at most `room` columns; longer words stay whole, e.g. paths.
+    """Return a line of words as lines of at most `room` columns. Longer words, e.g. paths, stay whole.
 
     Example:
         >>> wrapped("in this run: in 12,345  out 67,890", 24), wrapped("in 12,345", None)
