@@ -59,10 +59,10 @@ TYPES: dict[str, type] = {
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One case folder.
+    """A folder with a case: input, settings, and the output that is expected.
 
     Attributes:
-        top: The highest folder in which to look for the application.
+        top: The highest folder in which the application is looked for, from the case's folder upwards.
     """
 
     folder: Path
@@ -70,12 +70,12 @@ class Case:
     top: Path | None = None
 
     def setting(self, name: str, default: object = None) -> Any:
-        """Return a setting of case.toml."""
+        """Return a setting of case.toml, or the default."""
         return self.settings.get(name, default)
 
     @property
     def has_records(self) -> bool:
-        """Whether the input consists of records of topics."""
+        """Whether the input consists of records of topics, not of messages for each source."""
         return any(item["kind"] == RECORDS for item in self.setting("input", []))
 
     def apps(self) -> dict[str, Path]:
@@ -98,7 +98,7 @@ class Case:
         raise bad(self.folder, "it has no application", 'say where it is in case.toml: app = "PATH"')
 
     def inputs(self) -> list[list[bytes]]:
-        """Return the payloads of the messages for each source.
+        """Return the payloads of the messages, in a list for each source.
 
         Raises:
             RunError: R745 if a file cannot be read as its kind.
@@ -117,26 +117,26 @@ class Case:
         return payloads
 
     def payload(self, kind: str, line: str) -> bytes:
-        """Return the message for a line of an input file."""
+        """Return the message that a line of an input file describes."""
         return bytes.fromhex(line) if kind == "hex" else line.encode()
 
     def arguments(self, addresses: Iterable[str] = ADDRESSES, out: str = "127.0.0.1:7002") -> list[str]:
-        """Return the application's arguments: those of case.toml, else an `--in` address per input, and `--out`."""
+        """Return the application's arguments from case.toml, or else `--in` and `--out` with the given addresses."""
         if "args" in self.settings:
             return list(self.settings["args"])
         sources = ",".join(address for address, _ in zip(addresses, self.setting("input", []), strict=False))
         return [*(["--in", sources] if sources else []), "--out", out]
 
     def expected_file(self, language: str) -> Path:
-        """Return the file with the expected lines."""
+        """Return the path of the file with the expected lines."""
         own = self.folder / f"expected.{language}.txt"
         return own if own.exists() else self.folder / "expected.txt"
 
     def expected(self, language: str) -> list[str]:
-        """Return the expected lines.
+        """Return the lines that the case expects from a program in a language.
 
         Raises:
-            RunError: R745 if they cannot be read.
+            RunError: R745 if the file cannot be read.
         """
         path = self.expected_file(language)
         try:
@@ -151,7 +151,7 @@ class Case:
         return data.decode("utf-8", "backslashreplace").split("\n")[:-1]
 
     def arranged(self, lines: Iterable[str]) -> list[str]:
-        """Sort lines as far as their order does not matter: by key with the order of each key kept, or as text."""
+        """Sort lines for a comparison, as far as their order does not matter: by key, or as text."""
         if self.setting("order") != "key":
             return sorted(lines)
         keys: dict[tuple[str, ...], list[str]] = defaultdict(list)
@@ -161,12 +161,12 @@ class Case:
 
 
 class Found(NamedTuple):
-    """The results of a case.
+    """The output and the dead letters that a case has produced.
 
     Attributes:
-        lines: The lines of the output.
+        lines: Lines of the output.
         dead_letters: Number of dead letters.
-        said: Texts of the first dead letters, for people.
+        said: Error texts of the first dead letters, for people.
     """
 
     lines: list[str]
@@ -175,7 +175,7 @@ class Found(NamedTuple):
 
 
 def read_case(folder: Path, top: Path | None = None) -> Case:
-    """Return the case of a folder.
+    """Read the case in a folder.
 
     Raises:
         RunError: R745 if its case.toml is not correct.
@@ -208,12 +208,12 @@ def unframed(data: bytes) -> Iterable[bytes]:
 
 
 def bad(path: Path, reason: str, fix: str) -> RunError:
-    """Return the error of a case that cannot be run."""
+    """Return the R745 that a case cannot be run."""
     return RunError.of("R745", USAGE, path=path, reason=reason, fix=fix)
 
 
 def said(error: Exception) -> str:
-    """Return why a file cannot be read, in words for people.
+    """Return in words why a file cannot be read.
 
     Example:
         >>> said(FileNotFoundError(2, "No such file or directory", "expected.txt"))

@@ -16,14 +16,14 @@ SOURCE, STDIN, READ_BYTES = "standard input", 0, 65536
 
 
 class RecordInput:
-    """Reads records and visits from standard input.
+    """Reads records of topics, and visits, from standard input.
 
     Args:
-        say: Called with each finding about the input.
+        say: Is called with each finding about the input.
         descriptor: File descriptor of the input.
 
     Attributes:
-        is_over: Whether the input has ended, and all of it was taken.
+        is_over: Whether the input has ended, and `take` has returned all of it.
     """
 
     def __init__(self, say: Callable[[Diagnostic], None], descriptor: int = STDIN) -> None:
@@ -33,7 +33,7 @@ class RecordInput:
         threading.Thread(target=self._read, name="records", daemon=True).start()
 
     def _read(self) -> None:
-        """Read the descriptor itself: the end of the process would wait for the lock of a file object."""
+        """Read from the descriptor, because the end of the process would wait for the lock of a file object."""
         rest = b""
         try:
             while data := self._next():
@@ -53,12 +53,12 @@ class RecordInput:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave the input that arrives during the block to another reader."""
+        """Leave the input that arrives during the block to another reader, e.g. a debugger."""
         with self._turn:
             yield
 
     def take(self) -> list[KafkaRecord] | str | None:
-        """Return the next micro-batch of input, or a visit (name and metadata); None if no input has arrived."""
+        """Return the records that have arrived as a micro-batch, or a visit (name and metadata); None without any."""
         batch: list[KafkaRecord] = []
         while self._lines:
             line = self._lines[0]

@@ -13,7 +13,7 @@ EXAMPLE = "user-clicks Ann clicked"
 
 
 def parse_record(line: str) -> KafkaRecord:
-    r"""Return the record of a line.
+    r"""Read a line as a record.
 
     Raises:
         ValueError: The line is no record. The text is the reason.
@@ -52,7 +52,7 @@ def record_line(record: KafkaRecord) -> str:
 
 
 def topic_and_key(line: str) -> tuple[str, ...]:
-    r"""Return the first two words of a line.
+    r"""Return the first two words of a line, which mean topic and key.
 
     Example:
         >>> topic_and_key('notes "two words" more'), topic_and_key("notes"), topic_and_key('notes "')
@@ -65,7 +65,7 @@ def topic_and_key(line: str) -> tuple[str, ...]:
 
 
 def _words(line: str) -> list[str]:
-    """Split a line at spaces outside quotes. Several spaces give empty words, which keeps the spaces of a value."""
+    """Split a line at spaces outside quotes. Several spaces give empty words, so that a value keeps its spaces."""
     words, start, at = [], 0, 0
     while at < len(line):
         if line[at] == QUOTE and (at == start or line[at - 1] == "="):
@@ -92,13 +92,13 @@ def _bytes(word: str) -> bytes:
 
 
 def _word(data: bytes) -> str:
-    """Return bytes as one word."""
+    """Return bytes as one word of a line, in quotes if necessary."""
     text = _plain(data)
     return json.dumps(text, ensure_ascii=False) if text is not None and " " in text else _value(data, text)
 
 
 def _value(data: bytes, text: str | None = None) -> str:
-    """Return bytes as the words of a value."""
+    """Return the bytes of a value as the last words of a line."""
     text = _plain(data) if text is None else text
     if text is None:
         return HEX + data.hex()
@@ -107,7 +107,7 @@ def _value(data: bytes, text: str | None = None) -> str:
 
 
 def _plain(data: bytes) -> str | None:
-    """Return bytes as text; None if they are no text that can be printed in a line."""
+    """Return bytes as text; None if they are no text, or text that cannot be printed in a line."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

@@ -14,7 +14,7 @@ MAX_LETTERS = 5
 
 
 def run_case(case: Case, app: Path) -> Found:
-    """Run a case in this process, without Spark. At its end, the clock of the run advances by an hour.
+    """Run a case in this process, without Spark. At the end, move the clock of the run on by an hour.
 
     Raises:
         RunError: The application cannot be run.
@@ -41,10 +41,10 @@ def run_case(case: Case, app: Path) -> Found:
 
 
 def check_input(case: Case, topology: Topology) -> None:
-    """Refuse a case without input if its application reads only topics.
+    """Refuse a case without records if its application reads only topics.
 
     Raises:
-        RunError: R745 if there is no such input.
+        RunError: R745 if the case has no records for the topics.
     """
     sources = list(topology.sources())
     if case.setting("input", []) or not sources or not all(isinstance(each, KafkaSource) for each in sources):

@@ -16,7 +16,7 @@ Step = list[KafkaRecord] | str  # the records of a micro-batch, or a visit: name
 
 
 def feed_records(case: Case, run: MemoryRun) -> None:
-    """Write the records of a case's files to their topics and run its visits, in the order of the files.
+    """Write the records of a case to their topics, and run the case's visits, in the order of the files.
 
     Raises:
         RunError: R745 if a file cannot be read, R721 if a line is no record, or the application cannot continue.
@@ -31,7 +31,7 @@ def feed_records(case: Case, run: MemoryRun) -> None:
 
 
 def steps(path: Path) -> Iterator[Step]:
-    """Yield the micro-batches of a file, each of which ends with an empty line, and its visits (name and metadata).
+    """Yield the micro-batches and visits of a file. An empty line ends a micro-batch.
 
     Raises:
         RunError: R745 if the file cannot be read, R721 if a line is no record.
@@ -54,7 +54,7 @@ def steps(path: Path) -> Iterator[Step]:
 
 
 def record_of(line: str, number: int, source: str) -> KafkaRecord:
-    """Return the record of a line.
+    """Return the record that a line describes.
 
     Raises:
         RunError: R721 if the line is no record.
@@ -73,7 +73,7 @@ def record_of(line: str, number: int, source: str) -> KafkaRecord:
 
 
 def topic_lines(case: Case, run: MemoryRun) -> list[str]:
-    """Return the records of the case's topics; if it names none, those of all topics that the application writes.
+    """Return the records of the topics that the case names, or else of all topics that the application writes.
 
     Raises:
         RunError: R720 if there is no such topic.
