@@ -1,4 +1,4 @@
-"""The error that ends a command, with its exit code."""
+"""Declares the error that ends a command, with an exit code."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,7 +9,7 @@ RUN, USAGE, TOPOLOGY, WORKER = 1, 2, 3, 4
 
 
 class RunError(DiagnosticError):
-    """The command cannot continue. Has the text for the user and the exit code.
+    """The command cannot continue. The error has the text for the user, and the exit code.
 
     Attributes:
         exit_code: 2 for usage, 3 for the topology, 4 for a worker, 1 for any other error of a run.
@@ -26,11 +26,11 @@ class RunError(DiagnosticError):
 
     @classmethod
     def of(cls, code: str, exit_code: int = RUN, **values: Any) -> "RunError":
-        """Return the error with a code of the catalogue; for `values` see `Diagnostic.of`."""
+        """Return the error with a code of the catalogue. For `values` see `Diagnostic.of`."""
         return cls([Diagnostic.of(code, **values)], exit_code)
 
 
 def other_interface(worker: str, actual: str, expected: str, **place: Any) -> Diagnostic:
-    """Return the finding that a worker has another interface hash; for `place` see `Diagnostic.of`."""
+    """Return the finding that a worker has another interface hash than expected. For `place` see `Diagnostic.of`."""
     reason = f"its interface hash is {actual}; the topology has {expected}"
     return Diagnostic.of("W403", worker=worker, reason=reason, **place)

@@ -19,7 +19,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Copy the checkpoint, and print the size of the copy."""
+    """Copy a checkpoint, and print the size of the copy."""
     from wallaroo_runtime.maintenance.backup import back_up  # late: it imports much
 
     if URL.match(arguments.checkpoint):
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def print_copied(done: Any, as_json: bool, text: str) -> None:
-    """Print the copied files and bytes."""
+    """Print the numbers of copied files and bytes."""
     if as_json:
         names = {"checkpoint": str(done.checkpoint), "backup": str(done.backup)}
         print_json({**names, "files": done.files, "bytes": done.bytes})

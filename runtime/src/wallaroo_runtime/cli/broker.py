@@ -35,7 +35,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the broker until stopped.
+    """Run a broker until a signal stops it.
 
     Raises:
         RunError: The broker cannot start, or has ended by itself.
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def tell_fetching(*, as_json: bool) -> None:
-    """Report that Maven fetches Kafka, which takes about a minute."""
+    """Report to the user that Maven now fetches Kafka, which takes about a minute."""
     text = f"fetching Kafka {VERSION} with Maven, once for this user; it takes about a minute"
     if as_json:
         print_json({"state": "starting", "doing": text})

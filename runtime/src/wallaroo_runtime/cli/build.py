@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Build, and print the path of the binary."""
+    """Build a program, and print the path of its binary."""
     # Late, since only `build` and runs of Go programs need it.
     from wallaroo_runtime.program.build import build
     from wallaroo_runtime.program.init import init

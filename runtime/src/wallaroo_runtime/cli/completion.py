@@ -30,7 +30,7 @@ ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
 
 
 class Level(NamedTuple):
-    """A command or a subcommand.
+    """A command or subcommand, for which a shell completes words.
 
     Attributes:
         path: Words of the command line that lead to the command.
@@ -49,7 +49,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the text that the shell reads."""
+    """Print the completion script for a shell."""
     from wallaroo_runtime.cli.main import command_parser  # late: that module imports this one
 
     parser, _ = command_parser()
@@ -69,7 +69,7 @@ def levels(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Itera
 
 
 def options(level: Level) -> list[argparse.Action]:
-    """Return the options of a level."""
+    """Return the options of a command."""
     return [action for action in level.parser._actions if action.option_strings]
 
 
@@ -92,7 +92,7 @@ def bash(levels: list[Level]) -> str:
 
 
 def zsh(levels: list[Level]) -> str:
-    """Return the completion function for bash, in a form that zsh can read."""
+    """Return the function for bash in a form that zsh can also read."""
     return ZSH + bash(levels)
 
 
@@ -121,7 +121,7 @@ def _fish_option(parser: argparse.ArgumentParser, action: argparse.Action) -> st
 
 
 def _positions(level: Level) -> list[argparse.Action]:
-    """Return the positional arguments that have choices."""
+    """Return the positional arguments of a command that have choices."""
     return [each for each in level.parser._actions if not each.option_strings and each.choices and not level.commands]
 
 

@@ -19,11 +19,11 @@ _SECONDS = re.compile(r"(?=.*[1-9])[0-9]{1,9}(?:\.[0-9]{1,3})?")
 
 
 class Setting(NamedTuple):
-    """A setting that is checked before Spark starts.
+    """A setting of `--conf` that is checked before Spark starts.
 
     Attributes:
         is_value: Returns whether a text is a valid value.
-        what: Noun for the message that a text is no such value.
+        what: Noun for valid values, for the message that a text is invalid.
         fix: Remedy, which names valid values.
         help: Text for `wallaroo run --help`; empty if the setting is not listed there.
     """
@@ -35,7 +35,7 @@ class Setting(NamedTuple):
 
 
 def size_of(text: str) -> int | None:
-    """Read a number of bytes; None if the text is no such number.
+    """Return the number of bytes that a text means; None if the text is no such number.
 
     Example:
         >>> size_of("512"), size_of("64MiB"), size_of("lots"), shown(64 << 20)
@@ -93,14 +93,14 @@ OWN = "spark.wallaroo."
 
 
 def settings_help() -> str:
-    """Return the lines of the help about our settings."""
+    """Return the lines of the help about Wallaroo's own settings."""
     listed = {name: each.help for name, each in SETTINGS.items() if each.help}
     width = max(map(len, listed))
     return "\n".join(["settings of --conf:", *(f"  {name:{width}}  {each}" for name, each in listed.items())])
 
 
 def conf_of(texts: list[str]) -> dict[str, str]:
-    """Return the settings that `--conf` gives.
+    """Return the settings that options `--conf` give.
 
     Raises:
         RunError: R608 if a setting is not correct.
@@ -128,7 +128,7 @@ def conf_of(texts: list[str]) -> dict[str, str]:
 
 
 def bounds_of(conf: Mapping[str, str]) -> Bounds:
-    """Return the bounds that checked settings give."""
+    """Return the bounds that checked settings give to a run."""
 
     def size(name: str, default: int) -> int:
         size = size_of(conf.get(name, ""))

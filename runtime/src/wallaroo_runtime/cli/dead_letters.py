@@ -79,7 +79,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the action of the command line."""
+    """Run the action that the command line names."""
     checkpoint = find_letters(arguments.checkpoint)
     actions = {"ls": _list, "show": _show, "replay": _replay, "prune": run_prune}
     return actions[arguments.action](checkpoint, arguments)
@@ -200,7 +200,7 @@ def _row(letter: StoredLetter, replayed: bool) -> list[str]:
 
 
 def shown_input(data: bytes, width: int | None = None) -> Iterator[str]:
-    r"""Yield lines that show bytes: as text if all of it is text, otherwise 16 bytes a line in hexadecimal digits.
+    r"""Yield lines that show bytes: as text if possible, else as hexadecimal digits, 16 bytes in a line.
 
     Args:
         width: Width of the terminal; a narrow one gets 8 or 4 bytes a line. None if there is no terminal.

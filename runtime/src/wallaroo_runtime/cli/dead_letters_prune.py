@@ -30,7 +30,7 @@ def declare_prune(parser: argparse.ArgumentParser) -> None:
 
 
 def run_prune(checkpoint: Path, arguments: argparse.Namespace) -> int:
-    """Remove the letters that the arguments choose."""
+    """Remove the letters that the arguments choose, and print the numbers."""
     has_age = arguments.older_than is not None
     if arguments.all == bool(arguments.code or arguments.step or has_age or arguments.replayed):
         reason = "--all leaves no use for a choice" if arguments.all else "prune needs a choice, or --all"

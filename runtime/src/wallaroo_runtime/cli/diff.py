@@ -48,7 +48,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print every change, the most serious first."""
+    """Print every change between two versions of an application, the most serious first."""
     new = _read(arguments.new, arguments)
     if arguments.old == arguments.new and _is_program(arguments.old):
         arguments.old = str(find_directory(arguments.old))
@@ -81,7 +81,7 @@ def _is_program(name: str) -> bool:
 
 
 def _checkpoint(name: str) -> Path | None:
-    """Return the checkpoint at a path, or of the running application with this name; None if there is neither.
+    """Return the checkpoint at a path, or of the running application with a name; None if there is no such checkpoint.
 
     Raises:
         RunError: R715 if several such applications run.

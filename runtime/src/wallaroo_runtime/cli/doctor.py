@@ -31,7 +31,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Make all checks, and print the findings."""
+    """Make all checks of the machine, and print the findings."""
     outcomes = [outcome for look in LOOKS for outcome in look()]
     for outcome in outcomes:
         if arguments.json:
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def java() -> list[MachineFinding]:
-    """Look for the Java that Spark uses."""
+    """Check that there is a Java that Spark can use."""
     try:
         return [MachineFinding("Java", f"version {check_java()}")]
     except RunError as error:
@@ -53,7 +53,7 @@ def java() -> list[MachineFinding]:
 
 
 def java_classes() -> list[MachineFinding]:
-    """Look for the runtime's own Java, which a checkout has to build."""
+    """Check that there is the jar of the runtime's own Java, which a checkout has to build."""
     try:
         return [MachineFinding("Java classes", str(operator_jar()))]
     except RunError as error:
@@ -61,7 +61,7 @@ def java_classes() -> list[MachineFinding]:
 
 
 def go() -> list[MachineFinding]:
-    """Look for the go command."""
+    """Check that there is the go command."""
     try:
         program, go_version = go_command()
         return [MachineFinding("Go", f"{go_version} at {program}")]
@@ -70,7 +70,7 @@ def go() -> list[MachineFinding]:
 
 
 def pyspark() -> list[MachineFinding]:
-    """Look for PySpark."""
+    """Check that PySpark is installed."""
     try:
         return [MachineFinding("PySpark", f"version {version('pyspark')}, Python {sys.version.split()[0]}")]
     except PackageNotFoundError:
@@ -78,7 +78,7 @@ def pyspark() -> list[MachineFinding]:
 
 
 def kafka() -> list[MachineFinding]:
-    """Look for the client of Kafka, which sinks, topics and brokers need."""
+    """Check that there is the client of Kafka, which sinks, topics and brokers need."""
     what = "confluent-kafka"
     try:
         return [MachineFinding(what, f"version {version(what)}")]

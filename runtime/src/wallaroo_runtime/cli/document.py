@@ -17,14 +17,14 @@ VISIBLE = {"--in": True, "-i": True, "--out": True, "-o": True}
 
 
 def add_app_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options for a program's own command line."""
+    """Declare the options that are passed to a program's own command line."""
     add = parser.add_argument
     add("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the program sees it, and all after --")
     add("--out", "-o", dest="outputs", default="", metavar="H:P,...", help="the program sees it")
 
 
 def split_document(tokens: list[str]) -> Split:
-    """Separate the command's own arguments from the program's.
+    """Separate the command's own arguments from those for the program.
 
     Example:
         >>> parts = split_document(["app.py", "--in", "h:1", "--json", "--", "--depth", "3"])
@@ -61,7 +61,7 @@ def read_topology(name: str, arguments: argparse.Namespace) -> Topology:
 
 
 def is_document(path: Path) -> bool:
-    """Say whether a file is a topology, not a program."""
+    """Say whether a file is a topology document, not a program."""
     if path.suffix == ".json" or not path.is_file():
         return path.suffix == ".json"
     with path.open("rb") as file:

@@ -24,12 +24,12 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Separate the command's own arguments from the application's."""
+    """Separate the command's own arguments from those for the application."""
     return split(tokens, USED)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the checked topology as the only output on stdout, whatever the program prints."""
+    """Print the checked topology to stdout, without any output of the program."""
     tell_split(arguments.parts)
     app = app_of(arguments, "wallaroo emit")
     topology = load_application(app, arguments.parts.app, arguments.inputs, arguments.outputs).topology

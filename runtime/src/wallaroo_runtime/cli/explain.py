@@ -47,7 +47,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the plan, or the entry of the code."""
+    """Print the plan of an application, or the catalogue's text about an error code."""
     if CODE.match(arguments.file):
         entry = _entry(arguments.file.upper())
         print_json(entry) if arguments.json else print(meaning(entry["code"]))
@@ -80,7 +80,7 @@ def _plan_json(plan: Plan, realtime: list[str]) -> dict[str, Any]:
 
 
 def _entry(code: str) -> Mapping[str, Any]:
-    """Return the error catalogue's entry of a code.
+    """Return the entry of a code in the error catalogue.
 
     Raises:
         RunError: R608 if there is no such code.
@@ -113,5 +113,5 @@ def meaning(code: str) -> str:
 
 
 def _filled(text: str) -> str:
-    """Replace the parts of a text that each finding fills in by `<part>`."""
+    """Return a text of the catalogue with `<part>` in place of each part that a finding fills in."""
     return PART.sub(r"<\1>", text).replace("{{", "{").replace("}}", "}")

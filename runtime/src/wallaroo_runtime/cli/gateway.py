@@ -16,5 +16,5 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until stopped."""
+    """Serve as a gateway until a signal stops it."""
     return run_command("gateway", arguments)

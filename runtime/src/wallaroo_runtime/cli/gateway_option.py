@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def remote_of(arguments: argparse.Namespace, conf: Mapping[str, str]) -> "RemoteOptions":
-    """Return the remote services that the options name, with the settings for them.
+    """Return the remote services that the options name, with their credentials.
 
     Raises:
         RunError: R608 if a name is given twice; T211 if an address is not valid.
@@ -33,7 +33,7 @@ def remote_of(arguments: argparse.Namespace, conf: Mapping[str, str]) -> "Remote
 
 
 def credentials_of(conf: Mapping[str, str]) -> tuple[Path | None, Path | None]:
-    """Return the files of the token and of the certificates; None for a file that is not set."""
+    """Return the files of the token and of the certificates from settings; None for a file that is not set."""
     token_file, authority = (Path(conf[name]) if name in conf else None for name in (TOKEN_FILE, AUTHORITY))
     return token_file, authority
 

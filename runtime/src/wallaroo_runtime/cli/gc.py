@@ -41,7 +41,7 @@ def _days(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Remove unused entries, and print them."""
+    """Find unused entries, print them, and remove them unless this is a dry run."""
     from wallaroo_runtime.maintenance.garbage import find_unused  # late: it imports a client of HTTP
 
     total, left = 0, list[str]()
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _collect(entry: "Unused", is_dry: bool) -> bool:
-    """Remove an entry, except in a dry run; returns False if the entry is in use after all."""
+    """Remove an entry, except in a dry run. Return False if a process uses the entry after all."""
     from wallaroo_runtime.maintenance.garbage import held
 
     with held(entry) as is_free:

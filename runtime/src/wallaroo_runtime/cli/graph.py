@@ -22,7 +22,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the drawing's text."""
+    """Print the graph of a topology as text for a drawing program."""
     text = FORMATS[arguments.format](read_topology(arguments.file, arguments))
     if arguments.json:
         print_json({"format": arguments.format, "text": text})

@@ -38,10 +38,10 @@ def add_parser(subparsers: Any) -> None:
 
 
 class Log:
-    """A log that is read from its last lines on.
+    """A log file that is read from its last lines on, and then followed.
 
     Args:
-        path: The file; it may be rotated.
+        path: The file, which may be rotated while it is read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,11 +50,11 @@ class Log:
         self._inode = self._at = 0
 
     def last(self, count: int, *, every_run: bool = True) -> Iterator[str]:
-        """Yield the last lines, from at most 1 MiB; `more` continues after them.
+        """Yield the last lines of the file, from at most 1 MiB. `more` continues after them.
 
         Args:
-            count: Number of lines; the line at which the run begins is added to them.
-            every_run: Whether lines of former runs count, too.
+            count: Number of lines. The line at which the last run begins is added to them.
+            every_run: Whether lines of earlier runs count, too.
         """
         with self._path.open("rb") as file:
             size = file.seek(0, 2)
@@ -95,7 +95,7 @@ def _texts(data: bytes) -> list[str]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the last lines of the logs, and follow the logs if this was asked for."""
+    """Print the last lines of the logs, and follow the logs if the user asks for this."""
     folder = chosen(arguments.checkpoint) / "logs"
     known: dict[Path, Log] = {}
     is_silent = True

@@ -49,13 +49,13 @@ INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command `wallaroo`.
+    """Run the command `wallaroo` with its arguments.
 
     Args:
         argv: The arguments after the program's name; None for the arguments of this process.
 
     Returns:
-        The exit code: 0; or 1 (run), 2 (usage), 3 (topology), 4 (worker); or 128 plus the number of a signal.
+        The exit code. It is 0, or 1 (run), 2 (usage), 3 (topology), 4 (worker), or 128 plus the number of a signal.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in arguments
@@ -83,12 +83,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def module_of(command: str) -> ModuleType:
-    """Return the module of a command: `add_parser` declares its arguments, `run` runs it."""
+    """Return the module of a command, which has the functions `add_parser` and `run`."""
     return import_module(f"wallaroo_runtime.cli.{command.replace('-', '_')}")
 
 
 def command_parser(commands: Iterable[str] = COMMANDS) -> tuple[Parser, dict[str, Parser]]:
-    """Return the parser of the whole command, and the parser of each subcommand.
+    """Return the parser of `wallaroo`, and the parser of each of the given subcommands.
 
     Args:
         commands: The subcommands to include.
@@ -116,7 +116,7 @@ def _group_help(title: str, example: str, helps: Mapping[str, str]) -> str:
 
 
 def dispatch(argv: list[str]) -> int:
-    """Parse the arguments and run the command they name."""
+    """Parse the arguments, run the command that they name, and return its exit code."""
     named = argv[:1] if argv and argv[0] in COMMANDS else None  # other commands need not be imported
     parser, choices = command_parser(named or COMMANDS)
     parts = Split(own=argv)
@@ -132,7 +132,7 @@ def dispatch(argv: list[str]) -> int:
 
 
 def exit_code(error: DiagnosticError) -> int:
-    """Return the exit code of an error; an error that has no exit code gets the one for its first finding."""
+    """Return the exit code of an error. If it has none, its first finding determines the exit code."""
     if isinstance(error, RunError):
         return error.exit_code
     if error.kind is Kind.USAGE:
@@ -142,7 +142,7 @@ def exit_code(error: DiagnosticError) -> int:
 
 
 def unforeseen(error: Exception) -> list[Diagnostic]:
-    """Return the findings for an error that no command has handled; errors of Spark and Java are translated.
+    """Return the findings for an error that no command has handled. Errors of Spark and Java are translated.
 
     A missing PySpark is such an error, because many modules import it only for runs on Spark.
     """
@@ -162,7 +162,7 @@ def unforeseen(error: Exception) -> list[Diagnostic]:
 
 
 def internal(error: Exception) -> tuple[Diagnostic, Path]:
-    """Write the traceback of an unexpected error to a file; return a finding that names it, and its path."""
+    """Write the traceback of an unexpected error to a file. Return the finding, and the path of the file."""
     text = "".join(traceback.format_exception(error))
     summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     path = state_directory() / "crashes" / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"

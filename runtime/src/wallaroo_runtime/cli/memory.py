@@ -36,17 +36,17 @@ LETTER_FIX = "correct the user code or the sender; dead letters are kept only on
 
 
 class LetterReporter:
-    """Reports the first dead letter of each step and code, and again at each power of ten.
+    """Reports dead letters of each step and code: the first one, the 10th, the 100th, and so on.
 
     Args:
-        warn: Reports a finding.
+        warn: Is called with each finding.
     """
 
     def __init__(self, warn: Callable[[Diagnostic], None]) -> None:
         self._warn, self._watch = warn, LetterWatch()
 
     def tell(self, letters: Sequence[pb.DeadLetter]) -> None:
-        """Report the dead letters of a micro-batch."""
+        """Count the dead letters of a micro-batch, and report some of them."""
         self._watch.add([("", letter) for letter in letters], len(letters))
         for notable in self._watch.news():
             self._warn(replace(notable.finding(""), pointer="", fix=LETTER_FIX))
@@ -54,13 +54,13 @@ class LetterReporter:
 
 @dataclass(slots=True)
 class _Console:
-    """The terminal that the run of an application shares with user code.
+    """The terminal, which a run shares with user code and with the debugger.
 
     Attributes:
-        stopped: The flag of signals.
+        stopped: The flag that signals set.
         draw_again: Draws the status line again after output of user code.
-        debugging: Handler of `breakpoint()`.
-        records: Reader of standard input, which pauses while the debugger reads.
+        debugging: The handler of `breakpoint()`.
+        records: The reader of records on standard input, which pauses while the debugger reads.
     """
 
     reporter: JsonReporter | TextReporter
@@ -70,7 +70,7 @@ class _Console:
     records: RecordInput | None = None
 
     def alone(self) -> AbstractContextManager[object]:
-        """Return a context in which the debugger has standard input."""
+        """Return a context in which the debugger alone reads standard input."""
         return self.records.paused() if self.records else nullcontext()
 
 
@@ -86,8 +86,8 @@ def run_in_memory(arguments: argparse.Namespace, app: str, reporter: JsonReporte
     """Run an application until it is stopped by a signal, idle, or left at a breakpoint.
 
     Returns:
-        The exit code: 0; the code of a signal that came before the application was initialized, or at a breakpoint; the
-        code of SIGINT if the user left a breakpoint with `q`.
+        The exit code: 0, or that of a signal that came before the application was initialized or at a breakpoint, or
+        that of SIGINT if the user left a breakpoint with `q`.
 
     Raises:
         RunError: The application cannot start, or it failed.
@@ -192,7 +192,7 @@ def _conclude(run: MemoryRun, server: MemoryServer, console: _Console) -> None:
 
 
 def _fed(server: MemoryServer, records: RecordInput) -> bool:
-    """Process the records that have arrived on standard input; returns whether the input has ended."""
+    """Process the records that have arrived on standard input. Return whether the input has ended."""
     while not server.is_over and (step := records.take()) is not None:
         if isinstance(step, str):
             name, _, metadata = step.partition(" ")

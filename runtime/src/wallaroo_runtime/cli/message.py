@@ -17,7 +17,7 @@ NANOSECONDS = 1_000_000_000
 
 
 def blocks(arguments: argparse.Namespace) -> Iterator[tuple[int, bytes]]:
-    """Read the files; returns an iterator of blocks, each with the number of its messages and the bytes to send.
+    """Read the files to send. Return an iterator of blocks, each with its number of messages and its bytes.
 
     Raises:
         RunError: R608 if the options or the file do not fit; R616 if a file cannot be read.
@@ -45,7 +45,7 @@ def rate_of(arguments: argparse.Namespace) -> float:
 
 
 def frame(lines: list[bytes], framing: str) -> bytes:
-    r"""Put the framing around each line.
+    r"""Return lines as messages: with the framing around each line.
 
     Example:
         >>> frame([b"ab", b""], "u16be")
@@ -63,7 +63,7 @@ def frame(lines: list[bytes], framing: str) -> bytes:
 
 
 def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[[list[bytes]], bytes]]:
-    """Return the messages of one repetition, and the function that turns some of them into bytes to send."""
+    """Return the messages of one repetition, and the function that turns messages into bytes to send."""
     if arguments.binary and (arguments.file or not arguments.u64):
         return _cut(_read(arguments.file), arguments), b"".join
     if arguments.file is None:
@@ -83,7 +83,7 @@ def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[
 
 
 def _cut(data: bytes, arguments: argparse.Namespace) -> list[bytes]:
-    """Return the messages of a binary file, each with the length before it."""
+    """Return the messages of a binary file, which has the length before each message. They keep the length."""
     size, at, messages = arguments.msg_size, 0, []
     if not size and not arguments.variable_size:
         reason = "--binary does not say where messages end"
@@ -112,7 +112,7 @@ def _times(arguments: argparse.Namespace) -> int:
 
 
 def _read(names: str | None) -> bytes:
-    """Return the bytes of a file, or of several files, whose names are separated by commas."""
+    """Return the content of files, one after the other. Commas separate their names."""
     if names is None:
         reason = "there is nothing to send"
         raise _wrong(reason, "give a file with --file")

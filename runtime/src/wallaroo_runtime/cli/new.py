@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the files, and print the next steps.
+    """Write the files of a new project, and print the next steps.
 
     Raises:
         RunError: R608 if there is no such project; R734 if files cannot be written, or the directory is not empty; for
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def kind_of(language: str | None, pyspark: bool) -> str:
-    """Return the kind of project, which determines the templates.
+    """Return the kind of project, by which its templates are found.
 
     Raises:
         RunError: R608 if there is no such kind.
@@ -104,7 +104,7 @@ def next_command(directory: Path, kind: str) -> str:
 
 
 def write(kind: str, directory: Path) -> list[Path]:
-    """Write the files of a kind of project into a directory, which must be new or empty except `.git`; returns them.
+    """Write the files of a kind of project, and return their paths. The directory must be new, or empty except `.git`.
 
     Raises:
         RunError: R734 if the directory is not empty, or its name has control characters.
@@ -136,7 +136,7 @@ def _written(path: Path, text: str) -> Path:
 
 
 def _remove(files: list[Path], directory: Path) -> None:
-    """Remove files of a new project, and the folders that are empty then."""
+    """Remove files of a new project, and then its empty folders."""
     for path in files:
         path.unlink(missing_ok=True)
         folders = path.relative_to(directory).parents
@@ -146,13 +146,13 @@ def _remove(files: list[Path], directory: Path) -> None:
 
 
 def _shown(path: Path, directory: Path) -> Path:
-    """Return a resolved path relative to the directory as the user named it; a path outside of it is not changed."""
+    """Return a resolved path below the directory with the user's name of the directory. Other paths stay as they are."""
     whole = directory.resolve()
     return directory / path.relative_to(whole) if path.is_relative_to(whole) else path
 
 
 def _name_of(directory: Path) -> str:
-    """Return a name for the application, which is used in a string literal and as the name of the checkpoint."""
+    """Return the name of the application in a new project: valid in a string literal, and as a checkpoint's name."""
     letters = "".join(each if each.isalnum() or each in "-_ ." else "-" for each in directory.resolve().name)
     return letters.strip(" .") or "application"
 

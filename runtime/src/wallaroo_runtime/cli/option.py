@@ -35,11 +35,11 @@ WITHOUT_EFFECT = {
 
 @dataclass
 class Split:
-    """A command line in its parts.
+    """A command line, split into the command's own arguments and those for the application.
 
     Attributes:
-        without_effect: Options of Wallaroo, or of another command, that were removed.
-        suspicious: Options left to the application that resemble an option of ours, each with this option.
+        without_effect: Options that were removed, because they belong to Wallaroo itself or to another command.
+        suspicious: Options for the application that resemble an option of ours, each with our option.
     """
 
     own: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ def split(tokens: list[str], used: frozenset[str]) -> Split:
     """Split the tokens after the command's name.
 
     Args:
-        used: The options of `OWN` that this command has; other options of `OWN` are removed without effect.
+        used: The options of `OWN` that this command has. Other options of `OWN` are removed.
 
     Example:
         >>> parts = split(["app.py", "--in", ":7010", "--metrics", "h:1", "--depth", "3"], frozenset())
@@ -87,7 +87,7 @@ def split(tokens: list[str], used: frozenset[str]) -> Split:
 
 
 def extracted(tokens: list[str], own: Mapping[str, bool]) -> tuple[list[str], list[str]]:
-    """Return the tokens of some options with their values, and the other tokens.
+    """Separate some options, with their values, from the other tokens of a command line.
 
     Args:
         own: The options, and whether each takes a value.
@@ -114,7 +114,7 @@ def extracted(tokens: list[str], own: Mapping[str, bool]) -> tuple[list[str], li
 
 
 def without_effect(tokens: list[str], ignored: Mapping[str, bool]) -> Split:
-    """Remove options that have no effect.
+    """Remove options without effect from a command line.
 
     Args:
         ignored: The options, and whether each takes a value.

@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Separate the command's own arguments from the application's; here, `-o` is an option of the command."""
+    """Separate the command's own arguments from those for the application. Here, `-o` is an option of the command."""
     own, rest = extracted(tokens, OWN)
     parts = split(rest, USED)
     parts.own += own
@@ -52,7 +52,7 @@ def split_arguments(tokens: list[str]) -> Split:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Pack, and print the archive's hash as `sha256sum` does."""
+    """Pack an application into an archive, and print the archive's hash as `sha256sum` does."""
     # Late: it imports the build of Go programs.
     from wallaroo_runtime.program.pack import PackOptions, pack
 
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def carried(topology: Topology) -> Iterator[str]:
-    """Yield lines about an archive: the addresses that it has, and the settings that it needs where it runs."""
+    """Yield lines about an archive: the addresses in it, and the settings that it needs where it runs."""
     variables = broker_variables(topology.document)
     for option, ends in (("--in", topology.sources()), ("--out", topology.sinks())):
         for end in ends:

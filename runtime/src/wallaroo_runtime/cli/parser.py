@@ -15,7 +15,7 @@ _NAMES = {"APP", "CHECKPOINT", "CODE", "DIR", "FILE", "ID", "NAME", "NEW", "OLD"
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises R608 where argparse would print its usage and exit; accepts no abbreviated options."""
+    """A parser that raises R608 where argparse would print its usage and exit. It accepts no abbreviated options."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         options.setdefault("allow_abbrev", False)
@@ -24,7 +24,7 @@ class Parser(argparse.ArgumentParser):
         self._is_intermixed = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse arguments, also positional arguments after options: `emit TOPIC --json KEY VALUE`."""
+        """Parse arguments. Positional arguments may also follow options, as in `emit TOPIC --json KEY VALUE`."""
         parsed, extras = super().parse_known_args(args, namespace)
         has_commands = any(action.nargs == argparse.PARSER for action in self._actions)
         if self._is_intermixed or has_commands or "--" in (args or ()) or all(each.startswith("-") for each in extras):
@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
             self._is_intermixed = False
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Refuse an empty name, because as a path it would be the current directory."""
+        """Return the value of an argument. Refuse an empty name, which as a path would be the current directory."""
         if not action.option_strings and "" in arg_strings and _NAMES & {*str(action.metavar).split("|")}:
             text = (action.help or "").partition(";")[0]
             fix = f"give {action.metavar}{': ' if text else ''}{text}"
@@ -44,11 +44,11 @@ class Parser(argparse.ArgumentParser):
         return super()._get_values(action, arg_strings)
 
     def options(self) -> list[str]:
-        """Return the names of all options."""
+        """Return the names of all options of the command."""
         return [name for action in self._actions for name in action.option_strings]
 
     def error(self, message: str) -> NoReturn:
-        """Turn an error of argparse into a diagnostic."""
+        """Raise an error of argparse as an R608."""
         choice = re.fullmatch(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message)
         if choice:
             what, value, known = choice.groups()
@@ -94,7 +94,7 @@ def unknown_arguments(parser: Parser, extras: list[str]) -> RunError:
 
 
 def usage_error(reason: str, value: str, known: Iterable[str], otherwise: str, program: str) -> RunError:
-    """Return an R608 whose remedy is the intended word; without such a word, `otherwise` or a reference to the help."""
+    """Return an R608 whose remedy is the word of `known` that was probably meant, else `otherwise` or the help."""
     close = closest(value, known)
     fix = f"did you mean {close}?" if close else otherwise or f"see `{program} --help`"
     return wrong_usage(reason=reason, fix=fix)
@@ -106,14 +106,14 @@ def wrong_usage(*, reason: str, fix: str) -> RunError:
 
 
 def refuse_together(option: str, why: Mapping[str, str | bool | None]) -> None:
-    """Refuse options of `run` that exclude another option.
+    """Refuse options of `run` that cannot be given together with a certain option.
 
     Args:
-        option: The other option.
-        why: The reason for each excluded option; empty or False if the option was not given.
+        option: This option.
+        why: For each excluded option the reason; empty or False if the user has not given the excluded option.
 
     Raises:
-        RunError: R608 if such an option was given.
+        RunError: R608 if the user has given an excluded option.
     """
     for other, reason in why.items():
         if reason:
@@ -133,7 +133,7 @@ def app_of(arguments: argparse.Namespace, program: str) -> str:
 
 
 def tell_split(parts: Split) -> None:
-    """Report to the user which options had no effect.
+    """Report to the user which options had no effect, according to a split command line.
 
     Raises:
         RunError: R608 if an option for the application resembles an option of ours.

@@ -18,7 +18,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the applications that run."""
+    """Print the running applications of this user."""
     from wallaroo_runtime.monitor.endpoint import monitor_of  # late: it imports a client of HTTP
 
     if arguments.json:

@@ -35,17 +35,17 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Remove options of Wallaroo's receiver that have no effect here."""
+    """Separate options that Wallaroo's own receiver has, but that have no effect here."""
     return without_effect(tokens, PONY)
 
 
 @dataclass
 class ReceivedWriter:
-    """Writes the received bytes.
+    """Writes received bytes as lines or messages to the output.
 
     Attributes:
         framed: Whether messages have a length before them.
-        messages: Lines or messages so far.
+        messages: Number of lines or messages so far.
         pending: For each connection, the beginning of a message that is not complete yet.
     """
 
@@ -55,7 +55,7 @@ class ReceivedWriter:
     pending: dict[socket.socket, bytes] = field(default_factory=dict)
 
     def take(self, connection: socket.socket, data: bytes) -> None:
-        """Write the bytes that a connection delivered."""
+        """Write the bytes of a connection. If messages are framed, keep an incomplete one until its rest arrives."""
         if not self.framed:
             self.messages += data.count(b"\n")
             self.output.write(data)
@@ -78,12 +78,12 @@ class ReceivedWriter:
         self.pending[connection] = data[at:]
 
     def leave(self, connection: socket.socket) -> None:
-        """Forget a connection; the sender repeats an incomplete message on the next connection."""
+        """Forget a closed connection. The sender repeats an incomplete message on the next connection."""
         self.pending.pop(connection, None)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Listen until there are enough messages, none arrives for some time, or a signal ends the command."""
+    """Listen until enough messages have arrived, none arrives for some time, or a signal ends the command."""
     tell_split(arguments.parts)
     listener = _listen(arguments.listen)
     stopped = stop_event()
@@ -134,7 +134,7 @@ def _is_over(receiver: ReceivedWriter, arguments: argparse.Namespace, idle: floa
 
 
 def _take(connection: socket.socket, receiver: ReceivedWriter) -> bool:
-    """Read once; returns whether the connection is still open."""
+    """Read once from a connection. Return whether it is still open."""
     try:
         data = connection.recv(READ_BYTES)
     except ConnectionError:

@@ -43,7 +43,7 @@ PROGRAMS = "Python file, module or folder with app.py, Go directory, worker bina
 
 
 def add_run_options(parser: argparse.ArgumentParser, *, is_submitted: bool = False) -> None:
-    """Declare APP and the options of `run`, or only the options that `submit` has, too."""
+    """Declare APP and the options of `run`. If `is_submitted`, declare only options that `submit` has, too."""
     parser.add_argument(
         "app",
         metavar="APP",
@@ -54,15 +54,15 @@ def add_run_options(parser: argparse.ArgumentParser, *, is_submitted: bool = Fal
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Separate the command's own arguments from the application's."""
+    """Separate the command's own arguments from those for the application."""
     return split(joined(tokens), USED)
 
 
 def joined(tokens: list[str]) -> list[str]:
-    """Return the words, with the address joined to `--monitor`; without an address, with a free port of this machine.
+    """Return the words with `--monitor` and its address joined to one word. Without an address, add a free port.
 
     Raises:
-        RunError: R608 if the next word resembles an address and is not an address.
+        RunError: R608 if the next word looks like an address but is not valid.
 
     Example:
         >>> joined(["--monitor", "app.py"]), joined(["--monitor", ":8080", "app.py"])
@@ -88,7 +88,7 @@ def joined(tokens: list[str]) -> list[str]:
 
 
 def monitor_of(arguments: argparse.Namespace) -> str:
-    """Return the address for the monitor; empty if there is no monitor.
+    """Return the address for the monitor of a run; empty if the run has no monitor.
 
     A driver that spark-submit has started has a monitor only on request, because others may read the printed URL.
     """
@@ -99,7 +99,7 @@ def monitor_of(arguments: argparse.Namespace) -> str:
 
 
 def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
-    """Return the sockets of the workers that `--attach` names.
+    """Return the sockets of the workers that `--attach` names, by name of the worker.
 
     Raises:
         RunError: R608 if a text names no worker or socket, or tasks run on other machines.
@@ -127,13 +127,13 @@ def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
 
 
 def location_of(arguments: argparse.Namespace) -> str:
-    """Return the URL of the checkpoint; empty if it is a directory."""
+    """Return the URL of the checkpoint; empty if the checkpoint is a local directory."""
     url = arguments.checkpoint or ""
     return url if URL.match(url) else ""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the application; returns when it was stopped, is idle or complete, or a signal has broken off its start."""
+    """Run an application until it is stopped, idle or complete, or until a signal ends its start."""
     app = app_of(arguments, "wallaroo run")
     if arguments.debug:
         refuse_together("--debug", {"--json": arguments.json and "the terminal is the debugger's"})
@@ -169,7 +169,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextReporter) -> int:
-    """Run the application on the engine that was asked for."""
+    """Run an application on Spark or in memory, as the arguments say."""
     # Late: each engine imports much.
     if arguments.engine == "memory":
         with signals_kill():

@@ -18,11 +18,11 @@ class RunOption:
     """An option of `run`.
 
     Attributes:
-        names: Its names; users see the first one.
+        names: Names of the option. Users see the first name.
         group: Heading in the help.
         what: Text of the help.
-        settings: Further arguments of `add_argument`.
-        of_spark: Whether it has no meaning with `--engine memory`.
+        settings: Further arguments for `add_argument`.
+        of_spark: Whether the option has no meaning with `--engine memory`.
         is_submitted: Whether `submit` has the option, too.
         is_shown_to_app: Whether the application gets the option, too.
     """
@@ -37,12 +37,12 @@ class RunOption:
 
     @property
     def takes_value(self) -> bool:
-        """Whether the option takes a value."""
+        """Whether a value follows the option."""
         return self.settings.get("action") != "store_true"
 
     @property
     def attribute(self) -> str:
-        """The name of the attribute that the parser sets."""
+        """The name of the attribute in which the parser stores the value."""
         return str(self.settings.get("dest") or self.names[0].lstrip("-").replace("-", "_"))
 
 
@@ -50,7 +50,7 @@ FLAG = {"action": "store_true"}
 
 
 def stated(text: str) -> str:
-    """Return a text unless it is empty, as an unset variable of a script is.
+    """Return a text, but refuse an empty one, e.g. from a variable of a script that is not set.
 
     Raises:
         ArgumentTypeError: The text is empty.
@@ -125,7 +125,7 @@ def add_options(parser: argparse.ArgumentParser, *, is_submitted: bool = False, 
 
 
 def without_meaning(arguments: argparse.Namespace) -> Iterator[str]:
-    """Yield the options that were given and have no meaning with `--engine memory`."""
+    """Yield the given options that have no meaning with `--engine memory`."""
     for each in OPTIONS:
         default = each.settings.get("default", None if each.takes_value else False)
         if each.of_spark and getattr(arguments, each.attribute) != default:

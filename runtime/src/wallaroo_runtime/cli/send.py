@@ -57,12 +57,12 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Remove options of Wallaroo's sender that have no effect here."""
+    """Separate options that Wallaroo's own sender has, but that have no effect here."""
     return without_effect(tokens, SENDER)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send, half-close, and wait until the source has everything in its journal."""
+    """Send messages, half-close the connection, and wait until the source has everything in its journal."""
     tell_split(arguments.parts)
     ready = blocks(arguments)
     begin = time.monotonic()

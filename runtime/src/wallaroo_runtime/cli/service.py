@@ -11,11 +11,11 @@ TOKEN_HELP = "file with the token, mode 0600; needed beyond loopback"
 
 
 def add_service_parser(subparsers: Any, kind: str, data: str, what: str, description: str | None) -> Any:
-    """Declare the arguments of a service; returns its parser.
+    """Declare the arguments of a service's command, and return the parser.
 
     Args:
         kind: `gateway` or `egress`.
-        data: Name of the option for the directory.
+        data: Name of the option for the directory of the service.
     """
     parser = subparsers.add_parser(kind, help=f"serve {what} to drivers and executors", description=description)
     add = parser.add_argument
@@ -29,7 +29,7 @@ def add_service_parser(subparsers: Any, kind: str, data: str, what: str, descrip
 
 
 def run_command(kind: str, arguments: argparse.Namespace) -> int:
-    """Serve until stopped.
+    """Serve as a gateway or egress until a signal stops it.
 
     Args:
         kind: `gateway` or `egress`.

@@ -8,7 +8,7 @@ SIGN = "diagnostic/diagnostic.py"  # a file of the SDK that the package of Walla
 
 
 def set_aside_others() -> list[str]:
-    """Remove directories with another `wallaroo` from sys.path until the SDK is found; returns the other packages."""
+    """Remove directories with another package `wallaroo` from sys.path, and return the places of these packages."""
     others = []
     while (spec := importlib.util.find_spec("wallaroo")) is not None:
         places = spec.submodule_search_locations or []

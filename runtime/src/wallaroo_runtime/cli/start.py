@@ -9,7 +9,7 @@ PRIVATE_COMMANDS = {"run", "submit", "gateway", "egress", "state", "dead-letters
 
 
 def main() -> int:
-    """Run the command `wallaroo`; reports packages of the same name that Python finds before the SDK (T221)."""
+    """Run the command `wallaroo`. Report T221 if Python finds other packages of this name before the SDK."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during imports prints no traceback

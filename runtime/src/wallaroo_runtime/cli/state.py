@@ -46,12 +46,12 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the action of the command line."""
+    """Run the action that the command line names."""
     return (_rescale if arguments.action == "rescale" else show_states)(arguments)
 
 
 def _rescale(arguments: argparse.Namespace) -> int:
-    """Rescale, and print the moved states."""
+    """Rescale a checkpoint, and print the result."""
     wanted = Wanted(arguments.mode, arguments.partitions, arguments.buckets)
     if wanted == Wanted():
         raise wrong_usage(reason="nothing says what shall change", fix="give --mode, --partitions or --buckets")

@@ -24,7 +24,7 @@ KEY_HELP = "as text, as `0x` and hexadecimal digits, or a number"
 
 
 def add_queries(actions: Any) -> None:
-    """Declare the arguments of the three actions."""
+    """Declare the arguments of the three actions that show states."""
     listing = actions.add_parser("ls", help="list the states with their keys and bytes")
     getting = actions.add_parser("get", help="show the state of one key")
     dumping = actions.add_parser("dump", help="show the states of all keys, one a line")
@@ -46,7 +46,7 @@ def add_queries(actions: Any) -> None:
 
 
 def show_states(arguments: argparse.Namespace) -> int:
-    """Print the states that the action asks for."""
+    """Print the states that the command line asks for."""
     if arguments.action == "dump" and arguments.after and arguments.limit is None:
         reason = "--after is for pages, which have a limit: without one keys come bucket by bucket"
         raise wrong_usage(reason=reason, fix="give --limit, too")
@@ -79,7 +79,7 @@ def files_of(checkpoint: Path | str) -> Path | None:
 
 
 def _meanwhile(checkpoint: Path | str, arguments: argparse.Namespace) -> str:
-    """Return a text with the URL at which a run of the checkpoint answers at once; empty if no run has a monitor."""
+    """Return advice with the URL of a monitor that can answer now; empty if no run of the checkpoint has a monitor."""
     from wallaroo_runtime.monitor.endpoint import monitor_of  # late: it imports a client of HTTP
 
     url = monitor_of(checkpoint) if isinstance(checkpoint, Path) else ""
@@ -91,7 +91,7 @@ def _meanwhile(checkpoint: Path | str, arguments: argparse.Namespace) -> str:
 
 
 def print_states(query: "StateQuery", arguments: argparse.Namespace) -> None:
-    """Print the answer of a query: the states to stdout, the number of their micro-batch to stderr.
+    """Query states. Print them to stdout, and the number of their micro-batch to stderr.
 
     Raises:
         RunError: R720 if there is no such state or key.
@@ -125,7 +125,7 @@ def _line(row: Mapping[str, Any], action: str) -> str:
 
 
 def value_text(row: Mapping[str, Any]) -> str:
-    """Return the value of a state as one line.
+    """Return the value of a state as one line for people.
 
     Example:
         >>> value_text({"value": {"sum": 7}}), value_text({"encoding": 17, "base64": "Nw=="}), value_text({"bytes": 9})

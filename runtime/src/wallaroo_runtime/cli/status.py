@@ -32,7 +32,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the status."""
+    """Print the status of a checkpoint."""
     from wallaroo_runtime.monitor.endpoint import status_of  # late: it imports a client of HTTP
 
     status = status_of(chosen(arguments.checkpoint))
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def chosen(named: str | None) -> Path:
-    """Return the checkpoint that a command line names, or the checkpoint of the only application that runs.
+    """Return the checkpoint that a command line names; without a name, that of the only running application.
 
     Raises:
         RunError: R608 if no application runs, or several do; or as `find_directory`.
@@ -63,7 +63,7 @@ def chosen(named: str | None) -> Path:
 
 
 def lines(status: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a status, for people.
+    """Yield the lines by which a status is shown to people.
 
     Args:
         status: Result of `status_of`.
@@ -117,7 +117,7 @@ def _cells(name: str, part: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def labels(parts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the label of each part for a table; parts with the same name also have their address, or their path.
+    """Return the label of each part for a table. Parts with equal names also have their address, or their path.
 
     Example:
         >>> labels([{"role": "sink", "name": "out", "place": at, "path": "0"} for at in ("127.0.0.1:1", "127.0.0.1:2")])

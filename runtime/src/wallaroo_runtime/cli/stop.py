@@ -21,7 +21,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask the driver to end, and wait for its end."""
+    """Ask the driver of an application to end, and wait for its end."""
     from wallaroo_runtime.checkpoint.registry import supervisor_of
     from wallaroo_runtime.monitor.endpoint import driver_of  # late: it imports a client of HTTP
 

@@ -58,7 +58,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Separate the command's own arguments from the arguments for an application."""
+    """Separate the command's own arguments from those for an application."""
     own, rest = extracted(tokens, SUBMIT)
     parts = split(joined(rest), frozenset(OWN))
     parts.own += own
@@ -66,7 +66,7 @@ def split_arguments(tokens: list[str]) -> Split:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Submit the application; in client mode this returns when it has ended."""
+    """Submit the application to a cluster. In client mode, return when the application has ended."""
     # Late: they import archives and Spark.
     from wallaroo_runtime.checkpoint.manifest import REALTIME
     from wallaroo_runtime.checkpoint.url import check_services
@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _cluster_command(
     arguments: argparse.Namespace, app: str, topology: "Topology", conf: Mapping[str, str], *, tokens: list[str]
 ) -> list[str]:
-    """Return the command of spark-submit; it passes the user's settings to the driver, too, so that they win there."""
+    """Return the command of spark-submit. It also gives the user's settings to the driver, where they must win."""
     from wallaroo_runtime.checkpoint.url import is_remote
     from wallaroo_runtime.spark.machine.jar import operator_jar
     from wallaroo_runtime.spark.machine.settings import (

@@ -22,10 +22,10 @@ FIX = "write one, as `wallaroo test --help` shows; `python -m pytest` and `go te
 
 
 class CaseOutcome(NamedTuple):
-    """The result of a case.
+    """The result of a case of `wallaroo test`.
 
     Attributes:
-        name: Its folder, and the language if it has several.
+        name: Name of the case's folder, with the language if the case has several.
         problems: Differences from the expected result; empty if the case passed.
         lines: Number of lines of output.
         dead_letters: Number of dead letters.
@@ -47,7 +47,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the cases one after the other; returns 1 if a case failed."""
+    """Run the cases one after the other. Return 1 if a case failed, else 0."""
     from wallaroo_runtime.console.breakpoint import breakpoints  # late, as is `run_case`
 
     outcomes = []
@@ -92,13 +92,13 @@ def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[CaseOutcome
 
 
 def _check(case: Case, language: str | None) -> None:
-    """Read the files of a case before the program, which may take long to compile.
+    """Read all files of a case before its program is built, because this may take long.
 
     Args:
-        language: Language for which there must be expected lines; None if there need not be any.
+        language: Language for which the case must have expected lines; None if it need not have any.
 
     Raises:
-        RunError: R745, R721 if a file is not correct.
+        RunError: R745 or R721 if a file is not correct.
     """
     from wallaroo_runtime.case.topics import steps
 
@@ -111,7 +111,7 @@ def _check(case: Case, language: str | None) -> None:
 
 
 def differences(case: Case, language: str, result: Found) -> list[str]:
-    """Return the differences between results and expectations of a case, for people; empty if there are none."""
+    """Return in words how a result differs from the expectations of a case; empty if it does not."""
     problems = []
     expected, lines = case.arranged(case.expected(language)), case.arranged(result.lines)
     if expected != lines:

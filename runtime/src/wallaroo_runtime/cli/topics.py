@@ -108,7 +108,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the action of the command line."""
+    """Run the action that the command line names."""
     addresses = parse_addresses(arguments.brokers, "broker")
     brokers = [f"[{at.host}]:{at.port}" if ":" in at.host else f"{at.host}:{at.port}" for at in addresses]
     cluster = Cluster(brokers, dict(arguments.client))
@@ -199,7 +199,7 @@ def _emit(cluster: Cluster, arguments: argparse.Namespace) -> None:
 
 
 def _given(arguments: argparse.Namespace) -> Iterable[TopicRecord]:
-    """Return the records that the command line or stdin has."""
+    """Return the records to write, from the command line or from stdin."""
     texts, headers = arguments.texts, tuple((name, value.encode()) for name, value in arguments.header)
     if len(texts) > 2 or (texts and arguments.tombstone is not None):
         reason, fix = (

@@ -24,7 +24,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the file; findings are raised, or printed with --json."""
+    """Check a topology. Raise the findings, or print them with --json."""
     from wallaroo_runtime.cli.main import exit_code  # late: it imports the commands
 
     try:

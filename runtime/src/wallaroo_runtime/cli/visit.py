@@ -38,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask for the visit, and wait for its result if `--wait` is given."""
+    """Request a visit. If `--wait` is given, wait for the result."""
     from wallaroo_runtime.peer.visit import VisitResult, ask, wait  # late: gRPC takes long to import
 
     metadata = _metadata(arguments)
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def told(name: str, visited: Any, *, is_done: bool) -> str:
-    """Return the result of a visit, in words.
+    """Return the result of a visit as a sentence.
 
     Example:
         >>> from wallaroo_runtime.peer.visit import VisitResult

@@ -6,7 +6,7 @@ from wallaroo_runtime.cli.parser import refuse_together
 
 
 def check_watch(arguments: argparse.Namespace) -> None:
-    """Refuse options that do not go with --watch.
+    """Refuse options that cannot be combined with --watch.
 
     Raises:
         RunError: R608 if such an option was given.
