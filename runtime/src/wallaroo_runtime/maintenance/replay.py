@@ -106,7 +106,7 @@ class Replay:
     def run(self, letters: Iterable[StoredLetter]) -> Replayed:
         """Send the letters in blocks, which limits the memory, and mark them when they are safe in journal or topic.
 
-        A block is marked once the source has acknowledged it. If a replay is killed earlier, the next one sends it again.
+        A block is marked once the source has acknowledged it. If a replay is killed earlier, the next one repeats it.
 
         Raises:
             RunError: R618 if the source cannot be reached or did not take the messages. For Kafka: R672, R673 or R727.
