@@ -1,1 +1,1 @@
-"""Serves commands for Kafka: a broker on this machine, its topics, and clients of any broker."""
+"""Implements the commands for Kafka: a broker on this machine, its topics, and clients of any broker."""

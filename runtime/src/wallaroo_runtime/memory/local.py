@@ -12,7 +12,7 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 
 
 class Stub:
-    """Stands for a gRPC stub: its methods call the worker in this process."""
+    """Replaces a gRPC stub: its methods call the worker in this process."""
 
     def __init__(self, calls: CallRunner) -> None:
         self.Process, self.ProcessState = calls.process, calls.process_state

@@ -114,7 +114,7 @@ def find_levels(draft: Draft) -> None:
     """Find the levels at which every part emits messages.
 
     All steps of one state run at one level, the deepest that any of these steps needs. Moving a step may also move the
-    parts downstream of it, so this repeats until nothing moves. A state that feeds itself never stops, and is refused.
+    parts downstream of it, so this repeats until nothing moves. A state that feeds itself never settles: it is refused.
     """
     states = {step.state.name for step in draft.topology.state_steps() if step.state}
     moved = True

@@ -83,7 +83,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The steps that one call of a worker runs, in topological order. Stages lie between shuffles, or between workers.
+    """The steps that one call of a worker runs, in topological order. A stage ends at a shuffle or a change of worker.
 
     Attributes:
         id: "s0", "s1", ... in the order of levels. Stages at the beginning of a level are numbered before the others.

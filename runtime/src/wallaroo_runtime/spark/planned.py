@@ -73,7 +73,7 @@ class Planned:
 
 
 def past_progress(session: SparkSession, checkpoint: str) -> Progress:
-    """Return the same as `committed_progress`, for a checkpoint in any file system."""
+    """Return the progress of a checkpoint in any file system, as `committed_progress` does for a local one."""
     if "://" not in checkpoint:
         return committed_progress(Path(checkpoint))
     return progress_in(HadoopDirectory(session, checkpoint))

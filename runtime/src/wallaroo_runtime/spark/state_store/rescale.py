@@ -1,4 +1,4 @@
-"""Writes a new checkpoint of Spark's with the states of an old one, for other bucket numbers or the other mode.
+"""Writes a new checkpoint of Spark's with the states of an old one, for other numbers of buckets or the other mode.
 
 A temporary query with the operators of the new mode writes the states, sorted by the new buckets, in micro-batch 0.
 Then Spark's own tool rewrites this state as that of a later micro-batch, the last one of the new checkpoint, and
