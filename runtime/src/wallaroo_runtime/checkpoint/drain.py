@@ -61,7 +61,7 @@ class Drain:
             is_attached: Whether gateway and egress serve this process.
 
         Raises:
-            RunError: See `left`; R698 if a file is damaged, R648 if a service does not report the positions.
+            RunError: The errors of `left`, R698 if a file is damaged, R648 if a service does not report positions.
         """
         if not is_attached:
             stop_left_behind(self.path)  # an egress without a driver may still be writing

@@ -169,7 +169,7 @@ class Steps:
         return found.withColumn("at", F.when(is_time, F.timestamp_millis(F.col("at_ms")))).drop("at_ms")
 
     def states(self, rows: DataFrame) -> DataFrame:
-        """Return the states at the end of a batch: name, key, encoding, value and type; key and value are bytes.
+        """Return the states at the end of a batch: name, key, encoding, value and type. Key and value are bytes.
 
         The states may be written, e.g. as Parquet, and passed to another query as its first states.
 

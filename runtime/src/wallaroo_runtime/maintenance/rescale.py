@@ -193,8 +193,8 @@ def rescale_at(url: str, wanted: Wanted, remote: "RemoteOptions", conf: Mapping[
         conf: Settings of Spark, e.g. for the file system.
 
     Raises:
-        RunError: As `rescale`; R608 or R615 if `remote` lacks a service; R642 or R643 if a gateway does not answer or
-            is another one; R644 if a driver was started meanwhile; R684 if the file system refuses.
+        RunError: The errors of `rescale`. R608 or R615 if `remote` lacks a service, R642 or R643 if a gateway does not
+            answer or is another one, R644 if a driver was started meanwhile, R684 if the file system refuses.
     """
     # Late: gRPC and pyspark take a second to import.
     from wallaroo_runtime.checkpoint.url import check_answer, check_services, is_remote

@@ -137,7 +137,7 @@ class MemoryRun:
             records: Records with topic, key and value; partition, offset and time may be left out.
 
         Raises:
-            RunError: R721 if an item is not a record, R720 if its topic is misspelt, or as `send`. A micro-batch that
+            RunError: R721 if an item is not a record, R720 if its topic is misspelt, or one of `send`. A batch that
                 fails has no effect.
         """
         written = [records] if isinstance(records, KafkaRecord) else list(records)
@@ -179,7 +179,7 @@ class MemoryRun:
         """Let time pass, as one micro-batch with the ticks that a gateway would write for windows and states.
 
         Raises:
-            RunError: As `send`; T207 if time would go back.
+            RunError: The errors of `send`, and T207 if time would go back.
         """
         frames = tick_frames(self._sequence, self.now_ms, milliseconds, self.topology.tick_ms())
         self.now_ms += milliseconds
@@ -200,7 +200,7 @@ class MemoryRun:
             The counts of the visit.
 
         Raises:
-            RunError: As `send`; R720 if no step takes the visit; R733 if the metadata are neither bytes nor text.
+            RunError: The errors of `send`, R720 if no step takes the visit, R733 if metadata are no bytes or text.
         """
         if name not in (known := self.topology.visits()):
             raise unknown(VISIT, name, known)
@@ -226,7 +226,7 @@ class MemoryRun:
             The number of messages.
 
         Raises:
-            RunError: As `send`; R721 if the source is not a generator; R670 if the generator failed.
+            RunError: The errors of `send`, R721 if the source is not a generator, R670 if the generator failed.
         """
         part, count, ended = self.source(source), 0, False
         if not isinstance(part, GeneratorSource):

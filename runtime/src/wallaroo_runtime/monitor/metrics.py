@@ -1,4 +1,4 @@
-"""The numbers of a run in the formats of Prometheus and OpenMetrics; docs/monitor.md lists the names."""
+"""Exports the numbers of a run in the formats of Prometheus and OpenMetrics; docs/monitor.md lists the names."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

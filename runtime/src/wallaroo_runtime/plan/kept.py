@@ -2,7 +2,7 @@
 
 Such a query stores the facts next to its states, in JSON. A task runs `python -m wallaroo_runtime.plan.kept` if the
 stored facts differ from those of its program. The input is JSON with `before`, `now` and `accepts_changed`. The output
-has `reason` and `fix`, or is empty if the program may continue. The rules are those of `wallaroo run`.
+has `reason` and `fix`, or is `{}` if the program may continue. The rules are those of `wallaroo run`.
 """
 
 import json

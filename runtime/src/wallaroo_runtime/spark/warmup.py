@@ -27,7 +27,7 @@ _rehearsed: set[str] = set()  # Spark applications of this process
 
 
 def rehearse(session: SparkSession, settings: str) -> None:
-    """Run the operators of a query without messages, in a temporary directory; once for each Spark application.
+    """Run the operators of a query without messages, in a temporary directory. Do this once for each Spark application.
 
     Args:
         settings: The settings of the query's operators, as JSON.
