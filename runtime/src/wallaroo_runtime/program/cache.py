@@ -18,8 +18,8 @@ def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_by
     """Return the path of a binary in the cache, after the compiler has brought it up to date.
 
     The go command knows best whether a binary is up to date. So each place has a file that go builds in place. The
-    returned file is a copy of it, named after the hash of the content, so that a running worker's binary is never
-    replaced.
+    returned file is a hard link to it or a copy of it, named after the hash of the content, so that a running
+    worker's binary is never replaced.
 
     Args:
         place: Any text that identifies the program and the target.
