@@ -21,7 +21,7 @@ import org.wallaroo.spark.query.OperatorFailure;
 final class JournalDirectory implements JournalPlace {
     private static final int HEAD_BYTES = 32;
     private static final int TRIES = 100;
-    private static final long LOOK_MS = 20; // between two looks, if the system cannot report writes
+    private static final long LOOK_MS = 20; // between two checks for new frames, if the system cannot report writes
 
     private final Path directory;
     private WatchService writes; // null before the first wait, or if the system cannot report writes
@@ -76,7 +76,7 @@ final class JournalDirectory implements JournalPlace {
         return end;
     }
 
-    /** Returns a watcher of writes in the directory; null if the system has no watchers, or none is left. */
+    /** Returns a watcher of writes in the directory; null if the system cannot give one. */
     private WatchService watch() {
         WatchService made = null;
         try {
@@ -101,7 +101,7 @@ final class JournalDirectory implements JournalPlace {
                 watch.close();
             }
         } catch (IOException error) {
-            // The watcher has no further use.
+            // Ignored: the watcher is not used again.
         }
     }
 

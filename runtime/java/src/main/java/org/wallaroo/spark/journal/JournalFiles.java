@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import org.wallaroo.spark.query.OperatorFailure;
 
-/** Reads a journal of this machine; {@code storage/journal} has the layout of its files. */
+/** Reads the files of a journal on this machine; {@code storage/journal} defines their layout. */
 final class JournalFiles extends JournalReader {
     private static final int SEGMENT_HEADER_BYTES = 32;
     private static final int SEGMENT_MAGIC = 0x31524a57; // WJR1

@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A format of Spark that reads journals; its rows have one column of bytes. */
+/** A data source of Spark for journals, or for the ticks of a clock. Its rows have one column of bytes. */
 public abstract class JournalFormat implements TableProvider {
     private static final StructType SCHEMA = new StructType().add("row", DataTypes.BinaryType);
 

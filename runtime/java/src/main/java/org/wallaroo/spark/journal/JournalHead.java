@@ -29,7 +29,7 @@ public final class JournalHead {
     private final Settings settings;
     private final ManagedChannel channel;
     private final LastingCall<FollowRequest, Position> call; // null if a reader reports the position
-    private Object reader; // that reports the position now; null if the gateway does
+    private Object reader; // the tail that reports the position; null if the gateway reports it
     private long end;
     private boolean isEnding;
     private boolean isClosed;
@@ -54,7 +54,7 @@ public final class JournalHead {
         return OPEN.computeIfAbsent(settings.text(), text -> new JournalHead(settings, start));
     }
 
-    /** Ends the current batch of a query now, and each later batch as it begins. The engine must have begun before. */
+    /** Ends the current batch of a query now, and each later batch as it begins. No effect before the engine begins. */
     public static void endBatches(String settings) {
         OPEN.computeIfPresent(settings, (text, head) -> head.ending());
     }
@@ -113,7 +113,7 @@ public final class JournalHead {
         }
     }
 
-    /** Takes note why the position will not move any longer. */
+    /** Takes note of the error after which the position will not move any more. */
     synchronized void fail(Object from, RuntimeException why) {
         if (from == reader) {
             failure = why;
@@ -122,11 +122,11 @@ public final class JournalHead {
     }
 
     /**
-     * Waits until the journal goes past an offset, for a while.
+     * Waits for a limited time until the journal has frames after an offset, or until batches must end.
      *
      * @param offset that the reader has reached
-     * @param nanoseconds how long to wait
-     * @return end of the journal; at most {@code offset} if nothing came
+     * @param nanoseconds longest time to wait
+     * @return offset up to which the journal may be read; at most {@code offset} if nothing came
      */
     synchronized long await(long offset, long nanoseconds) throws InterruptedException {
         long until = System.nanoTime() + nanoseconds;

@@ -18,8 +18,8 @@ public final class JournalOffset extends Offset implements PartitionOffset {
      * Makes an offset.
      *
      * @param journal id of the journal
-     * @param offset frame bytes from its beginning
-     * @param messages number of messages before the offset
+     * @param offset number of frame bytes before the boundary
+     * @param messages number of messages before the boundary
      */
     public JournalOffset(long journal, long offset, long messages) {
         this.journal = journal;
@@ -43,18 +43,18 @@ public final class JournalOffset extends Offset implements PartitionOffset {
         return journal;
     }
 
-    /** Returns the number of frame bytes before it. */
+    /** Returns the number of frame bytes before this boundary. */
     public long offset() {
         return offset;
     }
 
-    /** Returns the number of messages before it. */
+    /** Returns the number of messages before this boundary. */
     public long messages() {
         return messages;
     }
 
     /**
-     * Returns the id of a journal as text, since readers of JSON round large numbers.
+     * Returns the id of a journal as hexadecimal digits, since readers of JSON round large numbers.
      *
      * @param id of the journal
      */

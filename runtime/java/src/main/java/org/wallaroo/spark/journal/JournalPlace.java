@@ -7,9 +7,9 @@ import java.util.List;
 /** A journal from which micro-batches take one part after the other. */
 public interface JournalPlace extends AutoCloseable {
     /**
-     * Returns the journal of a place.
+     * Returns the journal that the driver's settings describe.
      *
-     * @param place as the driver has written it: {@code directory}, or {@code gateway} with {@code epoch}
+     * @param place an object with {@code directory}, or with {@code gateway} and {@code epoch}
      */
     static JournalPlace of(JsonNode place) {
         return place.path("directory").asText().isEmpty()
@@ -39,7 +39,7 @@ public interface JournalPlace extends AutoCloseable {
      *
      * @param start frame boundary
      * @param end frame boundary
-     * @param rowBytes largest number of bytes of frames in one row, unless one frame alone is longer
+     * @param rowBytes largest size of the frames in one row; a row with a single frame may be larger
      */
     JournalRange range(JournalOffset start, long end, int rowBytes);
 

@@ -14,7 +14,7 @@ import org.wallaroo.spark.query.Settings;
 /**
  * Iterates over the frames of the journal as soon as they arrive, until the driver stops.
  *
- * <p>A FLUSH follows the first frames after a fixed time, and the last frames at the end.
+ * <p>A FLUSH comes a fixed time after the first frames since the FLUSH before, and after the last frames.
  */
 public final class JournalRows implements Iterator<JournalRow>, Closeable {
     private static final long LONG_NS = TimeUnit.HOURS.toNanos(1);
@@ -57,7 +57,7 @@ public final class JournalRows implements Iterator<JournalRow>, Closeable {
         return given;
     }
 
-    /** Returns the next row, or null if nothing came for a while or the driver stops. */
+    /** Returns the next row, or waits for the journal and returns null. */
     private JournalRow found() throws IOException, InterruptedException {
         long now = System.nanoTime();
         if (isDirty && (now - dirtySince >= flushNs || head.isEnding())) {

@@ -16,7 +16,7 @@ import wallaroo.service.v1.Service.ReadRequest;
 /**
  * Reads a growing journal that a gateway sends. Some chunks are received in advance.
  *
- * <p>After a stream breaks, a new one goes on after the last whole piece that has arrived.
+ * <p>After a break, a new stream goes on after the last whole piece that has arrived.
  */
 final class JournalTail extends SentJournal implements LastingCall.Caller<ReadRequest, Chunk> {
     static final MethodDescriptor<ReadRequest, Chunk> TAIL = Channels.method(

@@ -28,12 +28,12 @@ abstract class SentJournal extends JournalReader {
         return journal;
     }
 
-    /** Forgets the part of a frame that a broken stream has sent. */
+    /** Forgets the incomplete piece that a broken stream has sent. */
     final void restart() {
         part = ByteString.EMPTY;
     }
 
-    /** Returns the frames that begin at an offset and end with a chunk; null if they continue in the next chunk. */
+    /** Adds a chunk. Returns the whole frames from an offset on; null if they continue in the next chunk. */
     final byte[] joined(Chunk chunk, long at) {
         part = part.concat(chunk.getData());
         if (part.size() > FRAME_BYTES || chunk.getData().isEmpty()) {
