@@ -26,14 +26,14 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.util.concurrent.TimeUnit;
 
-/** gRPC over Unix sockets and TCP, and the methods that the operators call. */
+/** Opens gRPC channels over Unix sockets and TCP, and describes the methods that the operators call. */
 public final class Channels {
     /** Number of replies that a call requests in advance. */
     public static final int REPLIES = 1024;
     private static final int WINDOW_BYTES = 16 << 20;
     private static final int MAX_MESSAGE_BYTES = 72 << 20; // a frame of 64 MiB, and the message around it
     private static final int SERVICE_MESSAGE_BYTES = 2 << 20;
-    private static final int KEEPALIVE_S = 30; // as the services and the clients in Python have it
+    private static final int KEEPALIVE_S = 30; // the same as in the services and the clients in Python
     private static final int KEEPALIVE_ANSWER_S = 10;
     private static final int RECONNECT_MS = 250; // gRPC's own pauses grow to two minutes
     private static final CallOptions.Key<Boolean> BY_HAND = CallOptions.Key.createWithDefault("by hand", false);
@@ -96,7 +96,7 @@ public final class Channels {
         }
     }
 
-    /** Runs an action in gRPC's thread. The action must not wait. */
+    /** Runs an action in gRPC's thread after some milliseconds. The action must not wait. */
     static void later(long milliseconds, Runnable action) {
         loop().schedule(action, milliseconds, TimeUnit.MILLISECONDS);
     }
@@ -107,9 +107,9 @@ public final class Channels {
     }
 
     /**
-     * Requests replies for each call: some in advance, and one more when one comes, since streams live for weeks.
+     * Requests the replies of calls: {@link #REPLIES} in advance, and one more for each reply of a long stream.
      *
-     * <p>If the connection is lost, a call has the same status before, during and after its start.
+     * <p>A call always ends with UNAVAILABLE if its connection is lost, before, during or after its start.
      */
     private static final class Asking implements ClientInterceptor {
         @Override

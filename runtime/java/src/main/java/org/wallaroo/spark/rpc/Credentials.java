@@ -54,12 +54,12 @@ public final class Credentials {
         return found;
     }
 
-    /** Takes the credentials that {@link #all} gave. */
+    /** Adds the credentials that {@link #all} has returned in another virtual machine. */
     public static void putAll(Map<String, String[]> given) {
         given.forEach((address, each) -> put(address, each[0], each[1]));
     }
 
-    /** Returns the interceptor that puts the token of a service on each call. */
+    /** Returns the interceptor that adds the token of a service to each call. */
     static ClientInterceptor of(String address) {
         return new ClientInterceptor() {
             @Override

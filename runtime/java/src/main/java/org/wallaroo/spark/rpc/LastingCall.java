@@ -11,8 +11,8 @@ import java.util.Set;
 /**
  * A call that a service answers as long as the service lives. The call is made again while the service is away.
  *
- * <p>The driver decides how long a service may be away, by asking the service for its status. A service that can be
- * reached but fails each time is an error.
+ * <p>The driver decides how long a service may be away, by asking the service for its status. A service that
+ * refuses the call, or fails too many calls without a reply, is an error.
  *
  * @param <Q> type of the request
  * @param <R> type of the replies
@@ -29,10 +29,10 @@ public final class LastingCall<Q, R> implements AutoCloseable {
     private final MethodDescriptor<Q, R> method;
     private final Caller<Q, R> caller;
     private volatile ClientCall<Q, R> call;
-    private volatile int failures; // in succession, of a service that can be reached
+    private volatile int failures; // failed calls since the last reply, not counting a service that is away
     private boolean isOver;
 
-    /** The caller. Its methods run in gRPC's thread, or in the thread that opens the call. */
+    /** Makes the requests and takes the replies, in gRPC's thread or in the thread that opens the call. */
     public interface Caller<Q, R> {
         /** Returns the request of the next call. By then {@link #take} has got all replies of the call before. */
         Q request();
@@ -53,7 +53,7 @@ public final class LastingCall<Q, R> implements AutoCloseable {
         this.caller = caller;
     }
 
-    /** Makes the call. */
+    /** Begins the call, unless it has ended for good. */
     public synchronized void open() {
         if (isOver) {
             return;
@@ -66,7 +66,7 @@ public final class LastingCall<Q, R> implements AutoCloseable {
         made.halfClose();
     }
 
-    /** Asks for more replies. */
+    /** Permits the service to send more replies. */
     public void ask(int count) {
         call.request(count);
     }

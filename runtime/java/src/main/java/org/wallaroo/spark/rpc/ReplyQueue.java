@@ -56,7 +56,7 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
     /**
      * Sends a request as soon as the requests before it have left this process.
      *
-     * @throws StreamEnded if the call is closed, or no request has left for that time
+     * @throws StreamEnded if the call has ended, or earlier requests have not left within the time
      */
     public void send(Q request, long milliseconds) {
         long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
@@ -106,7 +106,7 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
         return new IllegalStateException("the task was interrupted", error);
     }
 
-    /** Returns the error of a call whose answer does not come. */
+    /** Returns the error of a call whose reply did not come in time. */
     public StreamEnded late() {
         return new StreamEnded(Status.DEADLINE_EXCEEDED.withDescription("it gave no answer"), trailers);
     }

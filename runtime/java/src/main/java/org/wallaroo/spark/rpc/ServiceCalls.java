@@ -5,7 +5,7 @@ import io.grpc.MethodDescriptor;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Calls to a remote gateway or egress, which are made again while it is away. */
+/** Calls a remote gateway or egress, and repeats calls while the service is away. */
 public final class ServiceCalls {
     private static final Map<String, ManagedChannel> OPEN = new ConcurrentHashMap<>(); // by address, for all tasks
     private static final long CALL_MS = 30_000;
@@ -19,7 +19,7 @@ public final class ServiceCalls {
     private long pauseMs = FIRST_PAUSE_MS;
 
     /**
-     * Makes the calls to one service.
+     * Prepares the calls of one service.
      *
      * @param kind gateway or egress
      * @param address HOST:PORT
@@ -35,7 +35,7 @@ public final class ServiceCalls {
     }
 
     /**
-     * Makes a call that may be repeated.
+     * Calls a method. While the service is away, the call is repeated.
      *
      * @throws RuntimeException if the service reports a failure; R642 if it was away for too long
      */
@@ -58,7 +58,7 @@ public final class ServiceCalls {
         }
     }
 
-    /** Returns the error that stands for the end of a call. */
+    /** Returns the error of the operator for the end of a call. */
     public RuntimeException failure(ReplyQueue.StreamEnded error) {
         return ServiceFailure.of(kind, address, error);
     }

@@ -13,7 +13,7 @@ import org.wallaroo.spark.query.OperatorFailure;
 import wallaroo.service.v1.Service.Failure;
 import wallaroo.service.v1.Service.Failures;
 
-/** Says why a service has ended a call. */
+/** Makes the error of a call that a service has ended. */
 public final class ServiceFailure {
     private static final Metadata.Key<byte[]> FAILURES =
             Metadata.Key.of("wallaroo-failures-bin", Metadata.BINARY_BYTE_MARSHALLER);
@@ -24,10 +24,10 @@ public final class ServiceFailure {
     private ServiceFailure() {}
 
     /**
-     * Returns the failure for the end of a call.
+     * Returns the error for the end of a call.
      *
      * @param kind gateway or egress
-     * @param address where it is
+     * @param address of the service
      * @param error how the call ended
      */
     public static RuntimeException of(String kind, String address, ReplyQueue.StreamEnded error) {
