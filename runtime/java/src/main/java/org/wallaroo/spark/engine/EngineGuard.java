@@ -27,7 +27,7 @@ public final class EngineGuard {
     interface Served {
         BarrierQueue queue();
 
-        /** Takes note that Spark's store has changes. */
+        /** Takes note that changes of states are in Spark's store. */
         void stored(List<Changes> changes);
 
         /** Says whether the engine can serve the next batch, which begins at an offset. */
@@ -63,7 +63,7 @@ public final class EngineGuard {
 
     /** Begins a batch at an offset, with the engine that goes on from there or with a new one. */
     synchronized void begin(JournalOffset start, Attempt attempt) {
-        if (isStopped) { // nobody would end the engine
+        if (isStopped) { // nobody would end a new engine
             throw new IllegalStateException("the query has stopped");
         }
         if (attempt.attempt() <= current.attempt()) {
@@ -92,19 +92,19 @@ public final class EngineGuard {
      *
      * @param attempt of the task
      * @param nanoseconds how long to wait
-     * @return the work; null if none came in time; {@link Work#OVER} if none will come
+     * @return the work; null if no work came in time; {@link Work#OVER} if no work will come
      */
     Work next(long attempt, long nanoseconds) throws InterruptedException {
         return served().queue().next(attempt, nanoseconds);
     }
 
-    /** Takes note that the changes of the barrier that came last are in Spark's store. */
+    /** Takes note that the changes of the last barrier from {@link #next} are in Spark's store. */
     void stored(long attempt) {
         Served found = served();
         found.stored(found.queue().stored(attempt));
     }
 
-    /** Answers the request that came last. */
+    /** Gives the engine the answer to the last request from {@link #next}. */
     void answer(long attempt, List<byte[]> found) {
         served().queue().answer(attempt, found);
     }

@@ -12,7 +12,7 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * The link of a task's attempt to the engine: Spark's source takes work, and the operator with Spark's store does it.
+ * Links a task's attempt to the engine: Spark's source waits for work, which the operator with Spark's store does.
  */
 public final class TaskSide {
     private static final Map<Long, TaskSide> RUNNING = new ConcurrentHashMap<>(); // by attempt
@@ -58,7 +58,7 @@ public final class TaskSide {
      * Waits until the engine has work.
      *
      * @param nanoseconds how long to wait
-     * @return whether there is work; false if none came in time, or none will come
+     * @return whether there is work; false if no work came in time, or no work will come
      */
     public boolean await(long nanoseconds) throws InterruptedException {
         Work found = guard.next(attempt, nanoseconds);
@@ -66,12 +66,12 @@ public final class TaskSide {
         return work != null;
     }
 
-    /** Returns the place of the barrier that came with the last work; null if it had none. */
+    /** Returns the place of the barrier in the awaited work; null if this work has no barrier. */
     public JournalRow.Place reached() {
         return work.barrier() == null ? null : work.barrier().place();
     }
 
-    /** Stores the changes of the barrier that came, then answers the request. */
+    /** Does the awaited work, if any: stores the changes of its barrier, then answers its request. */
     public void serve(BucketStore store) {
         Work found = work;
         work = null;
