@@ -21,12 +21,12 @@ public final class MicroBatches {
     private static final Map<String, MicroBatches> BY_NAME = new ConcurrentHashMap<>();
 
     private final String name = UUID.randomUUID().toString();
-    private long number; // of the last question
-    private String question; // null if none waits to be fetched
-    private String answer; // to the last question; null if there is none yet
+    private long number; // of the waiting question; larger than all earlier ones if no question waits
+    private String question; // null if no question waits to be fetched
+    private String answer; // to the waiting question; null if there is no answer yet
     private boolean hasEnded;
 
-    /** Returns the format of the sink. */
+    /** Returns the name of the sink's format for Spark. */
     public static String sink() {
         return MicroBatchSink.class.getName();
     }
@@ -107,7 +107,7 @@ public final class MicroBatches {
      * Answers a question. The answer has no effect if nobody waits for it.
      *
      * @param asked number of the question
-     * @param failure why it could not be done; empty if it is done
+     * @param failure reason why the answer is no; empty if the answer is yes
      */
     public synchronized void answer(long asked, String failure) {
         if (asked == number) {
@@ -116,7 +116,7 @@ public final class MicroBatches {
         }
     }
 
-    /** Makes each question fail that has no answer, since nobody fetches questions from now on. */
+    /** Lets every question without an answer fail, since nobody fetches questions from now on. */
     public synchronized void end() {
         BY_NAME.remove(name);
         hasEnded = true;

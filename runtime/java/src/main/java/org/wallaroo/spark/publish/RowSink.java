@@ -25,7 +25,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A sink that brings the rows of a batch, each one column of bytes, to the driver. foreachBatch plans it again. */
+/** Brings the rows of a batch, each one column of bytes, to the driver. foreachBatch would plan the batch twice. */
 public abstract class RowSink implements TableProvider {
     private static final StructType SCHEMA = new StructType().add("row", DataTypes.BinaryType);
 
@@ -110,7 +110,7 @@ public abstract class RowSink implements TableProvider {
 
         @Override
         public boolean useCommitCoordinator() {
-            return false; // rows of one attempt of a task reach the driver, whichever attempt it is
+            return false; // the driver gets the rows of one attempt of each task, and any attempt will do
         }
 
         @Override
