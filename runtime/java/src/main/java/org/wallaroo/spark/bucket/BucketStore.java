@@ -2,9 +2,9 @@ package org.wallaroo.spark.bucket;
 
 import java.util.List;
 
-/** Versions and logs of the buckets of a task. */
+/** Stores the versions and logs of a task's buckets. */
 public interface BucketStore {
-    /** Returns the version of a bucket that was stored last. */
+    /** Returns the last stored version of a bucket. */
     BucketVersion version(int bucket);
 
     /** Returns the entries of a log, oldest first. */

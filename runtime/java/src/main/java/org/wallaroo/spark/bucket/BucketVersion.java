@@ -30,7 +30,7 @@ public record BucketVersion(long counter, long nonce, int first, int last, long 
                 buffer.getLong(), buffer.getLong());
     }
 
-    /** Returns a version whose log ends before an entry. */
+    /** Returns this version with a log that ends before an entry. */
     public BucketVersion until(int entry) {
         return new BucketVersion(counter, nonce, first, entry, snapshotBytes, changeBytes);
     }

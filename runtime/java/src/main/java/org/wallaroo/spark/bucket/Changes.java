@@ -3,7 +3,7 @@ package org.wallaroo.spark.bucket;
 import java.util.List;
 
 /**
- * The changes of a call in a bucket.
+ * The changes of states by one call of a bucket.
  *
  * @param bucket of the call
  * @param before version before the call

@@ -7,18 +7,18 @@ import org.apache.spark.sql.streaming.MapState;
 import org.apache.spark.sql.streaming.StatefulProcessorHandle;
 import org.apache.spark.sql.streaming.TTLConfig;
 
-/** Versions and logs in Spark's state store. If a task fails, the store goes back to the begin of the batch. */
+/** Versions and logs in Spark's state store. If a task fails, Spark undoes the changes of the batch. */
 public final class SparkBucketStore implements BucketStore {
     /** Name of the state in Spark's store. */
     public static final String NAME = "log";
 
     private static final int BUCKET_BITS = 32;
-    private static final int VERSION = -1; // instead of an entry's number
-    private static final long FACTS = key(-1, 0); // not the number of a bucket
+    private static final int VERSION = -1; // in a key, in place of an entry's number
+    private static final long FACTS = key(-1, 0); // no bucket has the number -1
     private static final long TIMES = key(-1, 1);
     private final MapState<Long, byte[]> entries;
 
-    /** Opens the store. One state holds versions and logs, since each costs every task an analysis of encoders. */
+    /** Opens the store. Versions and logs share one state, since a state costs every task an analysis of encoders. */
     public SparkBucketStore(StatefulProcessorHandle handle) {
         entries = handle.getMapState(NAME, Encoders.LONG(), Encoders.BINARY(), TTLConfig.NONE());
     }
