@@ -1,6 +1,6 @@
 package org.wallaroo.spark.worker;
 
-/** The time for which the calls of a task may make no progress. */
+/** Computes for how long the calls of a task may make no progress. */
 public final class Deadline {
     private final long milliseconds;
     private long slowest; // the longest pause of a call that went on later

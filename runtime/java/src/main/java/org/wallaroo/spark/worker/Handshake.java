@@ -13,7 +13,7 @@ import org.wallaroo.spark.rpc.ReplyQueue;
 import wallaroo.worker.v1.WorkerOuterClass.InitReply;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
 
-/** The first call to each endpoint of a process. The program that starts a worker has checked its capabilities. */
+/** Makes the first call to each endpoint of a process. The program that starts a worker checked its capabilities. */
 final class Handshake {
     private static final MethodDescriptor<InitRequest, InitReply> INIT = Channels.method(
             "wallaroo.worker.v1.Worker/Init", MethodType.UNARY, InitRequest.parser(), InitReply.parser());

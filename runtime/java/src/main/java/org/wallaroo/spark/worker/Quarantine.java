@@ -8,8 +8,8 @@ import wallaroo.worker.v1.WorkerOuterClass.Skip;
 /**
  * The known facts of a call that broke: the messages to skip, and the way to repeat the call.
  *
- * <p>A call is repeated together with others, or alone: then no other call of the process runs a message meanwhile. A
- * careful call runs messages one by one, so that each is in flight while its state is written. It remains careful.
+ * <p>A call is repeated together with others, or alone, while no other call of the process runs a message. A careful
+ * call runs messages one by one, so that each message is in flight while its state is written. It remains careful.
  *
  * <table>
  * <caption>What becomes of a call</caption>
@@ -29,7 +29,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Skip;
  */
 public final class Quarantine {
     private static final String HUNG = "C509";
-    private static final long LEAST_MS = 1000; // that a message may take, however many have hung before
+    private static final long LEAST_MS = 1000; // least time for a message, independent of the number that have hung
     private static final int PATIENCE = 4; // times the longest time of other messages
 
     private final List<Skip> skips = new ArrayList<>();
@@ -42,7 +42,7 @@ public final class Quarantine {
         return skips;
     }
 
-    /** Says whether no other call of the process may run a message meanwhile. */
+    /** Says whether no other call of the process may run a message while the call is repeated. */
     public boolean isAlone() {
         return isAlone;
     }
@@ -58,7 +58,8 @@ public final class Quarantine {
     }
 
     /**
-     * Takes note of a suspect; says whether the cause is certain and dealt with.
+     * Takes note of a suspect, and skips the message if it is certainly the cause.
+     * Returns whether the failure is dealt with, so that it does not count.
      *
      * @throws IllegalStateException if the worker was asked to skip this message
      */
@@ -85,7 +86,7 @@ public final class Quarantine {
         return isCertain;
     }
 
-    /** Says whether the worker ends outside of messages although the call is careful: a repetition cannot help. */
+    /** Says whether a careful call hung or ended its process outside of messages, so that a repetition cannot help. */
     boolean isBeyond(Suspect suspect) {
         boolean hasEnded = suspect.cause() == Cause.HUNG
                 || suspect.cause() == Cause.CRASHED && (isAlone || !suspect.isShared());

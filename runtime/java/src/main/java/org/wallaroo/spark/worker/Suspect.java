@@ -8,11 +8,11 @@ import java.util.Set;
  * A message that was in flight when its worker ended.
  *
  * @param index of the call in its stream
- * @param ordinal of the message in the call; {@link #OUTSIDE} if the worker ran for no message
+ * @param ordinal of the message in the call; {@link #OUTSIDE} if no message was in flight
  * @param cause way in which the worker failed
  * @param text the cause in words
  * @param isShared whether other messages were in flight in the same process
- * @param note the worker's note about work for no message, in a careful call
+ * @param note the worker's note about its work while no message is in flight, in a careful call
  */
 public record Suspect(long index, long ordinal, Cause cause, String text, boolean isShared, String note) {
     /** Ordinal for work outside of messages: states were read or written. */

@@ -8,9 +8,9 @@ import java.security.NoSuchAlgorithmException;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
 /**
- * Names the span of a stage in the metadata of its calls, in the form of W3C's Trace Context. The driver reports it.
+ * Writes the id of a stage's tracing span into the metadata of its calls, in the form of W3C's Trace Context.
  *
- * <p>Both compute the same ids from query, batch, stage and attempt; {@code wallaroo.worker.host.trace} has the rules.
+ * <p>The driver reports the span, and computes the same ids by the rules of {@code wallaroo.worker.host.trace}.
  */
 final class TraceParent {
     private static final Metadata.Key<String> HEADER =

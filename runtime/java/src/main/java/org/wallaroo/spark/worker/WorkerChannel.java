@@ -17,7 +17,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Stage;
 import wallaroo.worker.v1.WorkerOuterClass.StateReply;
 import wallaroo.worker.v1.WorkerOuterClass.StateRequest;
 
-/** The channel of one task to a worker. It counts failures in succession, without those of other tasks. */
+/** The channel of one task to a worker. It counts the task's failures in succession. */
 public final class WorkerChannel {
     public static final MethodDescriptor<ProcessRequest, ProcessReply> PROCESS =
             method("Process", MethodType.BIDI_STREAMING, ProcessRequest.parser(), ProcessReply.parser());
@@ -56,7 +56,7 @@ public final class WorkerChannel {
         return WorkerConnection.takeEndings();
     }
 
-    /** Takes back processes that nobody has reported. */
+    /** Takes back unreported endings, so that the next {@link #takeEndings} returns them. */
     public static void giveEndings(Map<String, String> endings) {
         WorkerConnection.ENDINGS.putAll(endings);
     }
@@ -101,7 +101,7 @@ public final class WorkerChannel {
         }
     }
 
-    /** Takes note that a deadline was missed without a suspect; the second time in a row is an error. */
+    /** Counts a missed deadline without a suspect. The second one without an answer in between is an error. */
     synchronized void missedDeadline(String seconds, String stage) {
         deadlines++;
         if (deadlines >= DEADLINE_LIMIT) {
@@ -132,9 +132,9 @@ public final class WorkerChannel {
     }
 
     /**
-     * Waits until another process of the worker serves, unless the same one still does.
+     * Counts the break of a stream, and waits until a process of the worker serves again.
      *
-     * @param gone names the process whose streams broke
+     * @param gone names the process whose streams broke; if this process still serves, nothing happens
      */
     public synchronized void recover(WorkerGone gone) {
         if (gone.isServing()) {

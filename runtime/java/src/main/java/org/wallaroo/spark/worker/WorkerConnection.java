@@ -19,14 +19,14 @@ import org.wallaroo.spark.rpc.ReplyQueue;
 /** The connections of this virtual machine to a worker, which all tasks share; they stay open across batches. */
 final class WorkerConnection {
     private static final Logger LOG = Logger.getLogger(WorkerConnection.class.getName()); // Spark's own log
-    private static final int BROKEN_LIMIT = 30; // streams that may break in succession
+    private static final int BROKEN_LIMIT = 30; // times that streams may break in succession
     private static final Set<Status.Code> BROKEN = Set.of(Status.Code.UNAVAILABLE, Status.Code.CANCELLED,
             Status.Code.INTERNAL, Status.Code.ABORTED, Status.Code.DATA_LOSS);
     // Messages of programs that lack memory.
     private static final Pattern NO_MEMORY = Pattern.compile(
             "MemoryError|out of memory|[Cc]annot allocate memory|bad_alloc|pthread_create failed");
     private static final Map<Path, WorkerConnection> OPEN = new ConcurrentHashMap<>();
-    static final Map<String, String> ENDINGS = new ConcurrentHashMap<>(); // by process, for the driver to report
+    static final Map<String, String> ENDINGS = new ConcurrentHashMap<>(); // by process, until the driver reports them
 
     private final Settings settings;
     private final Path directory;
@@ -124,13 +124,13 @@ final class WorkerConnection {
         Supervisor.Process following = supervisor.recover(left.generation());
         if (gone.ending() != null) {
             String text = gone.told(settings.worker(), left.pid(), following.pid());
-            LOG.warning(text); // nobody takes the endings of an applied application
+            LOG.warning(text); // in an applied application nobody calls takeEndings
             ENDINGS.put(place() + ", process " + left.pid(), text);
         }
     }
 
     /**
-     * Checks that a stream ended because its process was lost, so that another process may answer its calls.
+     * Checks that a stream ended because the worker's process was lost, so that another process may answer the calls.
      *
      * @throws OperatorFailure W417 if the worker had no memory left; W410 if it broke a rule
      */
@@ -146,7 +146,7 @@ final class WorkerConnection {
     }
 
     /**
-     * Checks the number of streams that broke in succession.
+     * Checks how many times in succession streams broke.
      *
      * @throws OperatorFailure W410 if there are too many
      */

@@ -2,7 +2,7 @@ package org.wallaroo.spark.worker;
 
 import com.fasterxml.jackson.databind.JsonNode;
 
-/** The streams to a process of a worker broke. Calls without an answer must be sent to the next process. */
+/** Unanswered calls must be sent again: to the next process, or to the same process if {@link #isServing}. */
 public final class WorkerGone extends RuntimeException {
     private static final long serialVersionUID = 1L;
     private final int generation;
@@ -59,17 +59,17 @@ public final class WorkerGone extends RuntimeException {
         return ending;
     }
 
-    /** Says whether the process serves as before, so that only the streams must be opened again. */
+    /** Says whether the process still serves, so that only the streams must be opened again. */
     boolean isServing() {
         return isServing;
     }
 
-    /** Says whether the cause of the end is known and dealt with, so that it is no reason to give up. */
+    /** Says whether the end does not count as a break, because its cause is known and dealt with. */
     boolean isExcused() {
         return ending != null && ending.path("is_excused").asBoolean();
     }
 
-    /** Returns a text for people about the end of the process. */
+    /** Returns a text for users about the end of the process and the process that follows. */
     String told(String worker, long process, long following) {
         int count = Math.max(ending.path("at_work").size(), hung == null ? 0 : 1);
         String flight = (count == 0 ? "no" : count) + (count == 1 ? " message was" : " messages were") + " in flight";

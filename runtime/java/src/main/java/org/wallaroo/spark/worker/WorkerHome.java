@@ -19,7 +19,7 @@ import org.wallaroo.spark.rpc.ReplyQueue;
  * <p>A program in Python ({@code worker/here.py}) unpacks the application, starts the supervisor and checks the worker.
  */
 public final class WorkerHome {
-    private static final Map<String, WorkerHome> STARTED = new ConcurrentHashMap<>(); // by what they are started from
+    private static final Map<String, WorkerHome> STARTED = new ConcurrentHashMap<>(); // by Settings.start()
 
     private final Path directory;
     private final String target;
@@ -64,11 +64,11 @@ public final class WorkerHome {
     }
 
     /**
-     * Returns the answer of a module of the runtime.
+     * Runs a Python module of the runtime in a process, and returns its answer.
      *
-     * @param text from which the worker is started that needs it
-     * @param module what runs
-     * @param request JSON
+     * @param text spec from which the worker is started, see {@link Settings#start}
+     * @param module name of the module
+     * @param request JSON for the module's standard input
      */
     public static JsonNode answer(String text, String module, String request) {
         JsonNode start = Json.parse(text);

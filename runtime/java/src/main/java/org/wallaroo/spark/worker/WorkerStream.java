@@ -16,9 +16,9 @@ import wallaroo.worker.v1.WorkerOuterClass.StateReply;
  * @param <R> type of the replies
  */
 public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
-    private static final int LOOKS = 8; // at the marks, within the time of a deadline
-    private static final int LEAST_LOOKS = 4; // without progress, before a deadline passes
-    private static final int PATIENCE = 2; // times the deadline, for a call that may wait for another one
+    private static final int LOOKS = 8; // number of looks at the marks within a deadline
+    private static final int LEAST_LOOKS = 4; // number of looks without progress before a deadline passes
+    private static final int PATIENCE = 2; // number of deadlines for a call that may wait for another call
     private static final long MILLISECOND = 1_000_000;
 
     private final WorkerChannel channel;
@@ -28,7 +28,7 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     private final FlightFile flight;
     private final String stage;
     private final Deadline deadline;
-    private int outputs; // of the current call, so far
+    private int outputs; // number of outputs of the current call so far
 
     public WorkerStream(
             WorkerChannel channel, int number, MethodDescriptor<Q, R> method, Opening opening, Deadline deadline) {
@@ -66,7 +66,7 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
      * Returns the next reply. Waits as long as the call makes progress.
      *
      * <p>A message in flight has less time if other messages of its call have hung. While no message is in flight, the
-     * worker reads, writes, or waits for another call: it has the whole deadline, from the last progress of any call.
+     * worker reads, writes, or waits for another call. It has the whole deadline from the last progress of any call.
      *
      * @param quarantine of the call
      * @throws WorkerGone if the stream broke, or missed its deadline
