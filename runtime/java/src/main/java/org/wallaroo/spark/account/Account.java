@@ -35,7 +35,7 @@ public final class Account implements CallCounts {
      * Begins with counts of 0.
      *
      * @param levels the ports that each stage takes, by its id; the first stage of the first level reads the journal
-     * @param read number of messages of the journal before
+     * @param read number of messages of the journal before the first counted one
      */
     public Account(List<Map<String, List<Integer>>> levels, long read) {
         this.levels = levels;

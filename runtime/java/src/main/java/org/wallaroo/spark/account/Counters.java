@@ -31,7 +31,7 @@ public final class Counters {
         }
     }
 
-    /** Takes over the numbers of another object. */
+    /** Replaces all numbers by those of another object. */
     public void restore(Counters other) {
         steps.putAll(other.steps);
         visits.putAll(other.visits);
@@ -72,13 +72,13 @@ public final class Counters {
         }
     }
 
-    /** Notes the state of a bucket after a call. */
+    /** Notes the size of a bucket's state after a call. */
     public void store(String stage, int bucket, long keys, BucketVersion version) {
         stores.computeIfAbsent(stage, id -> new TreeMap<>())
                 .put(bucket, new Size(keys, version.snapshotBytes() + version.changeBytes()));
     }
 
-    /** Returns the messages that passed sources, steps and sinks, by path and name. */
+    /** Returns the numbers of messages that passed through sources, steps and sinks, by path and name. */
     public Map<String, Map<String, Long>> steps() {
         return steps;
     }

@@ -15,11 +15,11 @@ import org.wallaroo.spark.query.Json;
  */
 public final class Numbers {
     private static final Map<String, Numbers> OF = new ConcurrentHashMap<>();
-    private static final int MOST_TIMES = 100_000; // of one kind, before they are taken
+    private static final int MOST_TIMES = 100_000; // distinct times of one kind until take(); others are dropped
 
     private final NavigableMap<Long, Counters> barriers = new TreeMap<>(); // by offset, from the running batch on
     private Counters shown = new Counters();
-    private long shownAt = -1; // offset of the barrier with these numbers
+    private long shownAt = -1; // offset of the barrier to which the shown numbers belong
     private long reached = -1; // offset of the input whose output is in the outbox
     private long messages = -1; // number of messages of that input
     private long timed = -1; // offset of the input whose times were counted
@@ -42,7 +42,7 @@ public final class Numbers {
         barriers.put(offset, counters);
     }
 
-    /** Takes note that messages are read as soon as they come. */
+    /** Takes note that the query reads each message from now on as soon as it comes. */
     public synchronized void read() {
         isReading = true;
     }
@@ -69,12 +69,12 @@ public final class Numbers {
         }
     }
 
-    /** Returns how often the numbers have changed. */
+    /** Returns a count of the changes of the numbers. */
     public synchronized long changes() {
         return changes;
     }
 
-    /** Returns the arrivals whose times were not counted before a repetition. */
+    /** Returns the arrivals that are not counted yet. After a repetition, earlier attempts have counted some. */
     public synchronized Arrivals untimed(Arrivals arrivals) {
         return arrivals.after(timed);
     }
