@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The driver's settings of an applied application, whose steps are between DataFrames of a user's own query.
+ * The driver's settings of an applied application: its steps run between DataFrames of a user's own query.
  *
  * @param outputs names of the sinks by their ports
  * @param states names of the states by the ports of their logs
@@ -15,7 +15,7 @@ import java.util.Map;
  * @param is_stream whether the query has a checkpoint; within {@code foreachBatch} it has none
  * @param is_ordered whether rows have the order of a column
  * @param accepts_changed whether a changed program may lose fields of states
- * @param way_out advice to the user so that such a dead letter no longer ends the query
+ * @param way_out advice to the user: how to go on although a dead letter has ended the query
  */
 public record Applied(
         Map<Integer, String> outputs, Map<Integer, String> states, Ticks ticks, List<JsonNode> facts, boolean gives_states,

@@ -30,7 +30,7 @@ public record Attempt(String query, long batch, int partition, long attempt) {
         return new Attempt("", batch, partition, attempt);
     }
 
-    /** Returns the opening of a stream of a stage, completed by this attempt. */
+    /** Returns the opening of a stage's stream with the ids of this attempt. */
     public Opening opening(Opening stage) {
         return stage.toBuilder().setQuery(query).setBatch(batch).setPartition(partition).setAttempt(attempt).build();
     }

@@ -14,7 +14,7 @@ import org.wallaroo.spark.message.LetterFrame;
  */
 public record ErrorPolicy(boolean fails, Map<String, Boolean> parts) {
     /**
-     * Returns the letter of the earliest source message among those that end the query; null if there is none.
+     * Returns, of the dead letters that end the query, the one with the earliest source message; null without any.
      *
      * @param items frames of any ports
      */

@@ -11,7 +11,7 @@ import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Failure;
 
 /**
- * An error of the error catalogue, in a form that Spark's report of a failed query keeps whole.
+ * An error of the error catalogue, in a form that survives in Spark's report of a failed query.
  *
  * <p>Its text is for readers of Spark's report. The driver of a run takes code and values ({@code
  * spark/failure/translate.py}), and reports more.
@@ -65,7 +65,7 @@ public final class OperatorFailure extends RuntimeException {
     }
 
     /**
-     * Returns findings that a supervisor has reported.
+     * Returns the error for findings that a supervisor has reported.
      *
      * @param findings a JSON array of diagnostics
      */
@@ -89,11 +89,11 @@ public final class OperatorFailure extends RuntimeException {
      * Returns the error of a dead letter that ends a user's own query.
      *
      * @param letter what failed
-     * @param wayOut how it ends the query no more
+     * @param wayOut advice to the user: how such a letter no longer ends the query
      */
     public static OperatorFailure ended(DeadLetter letter, String wayOut) {
         boolean isLarge = letter.getCode().equals(TOO_LARGE);
-        // What cannot be written is a fault of the program, not of one message: dead letters would hide it.
+        // An unwritable value is a fault of the program, not of one message. Dead letters would hide this fault.
         String other = letter.getCode().equals(UNWRITABLE) ? "" : ", or " + wayOut;
         String text = Catalogue.text("R611", "reason", "%s \"%s\": %s %s%s".formatted(
                 isLarge ? "source" : "step", letter.getStep(), letter.getCode(), letter.getError(), message(letter)),

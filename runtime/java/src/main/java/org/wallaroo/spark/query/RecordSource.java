@@ -11,11 +11,11 @@ import java.io.Serializable;
  * @param name of the source
  * @param place origin of its messages, for people
  * @param limit largest size of a message in bytes
- * @param keys whether its messages have keys
- * @param whole whether its messages are whole records of Kafka
- * @param topic whether it is a topic of Kafka
- * @param table whether its messages precede all others of a micro-batch
- * @param rows whether its messages are rows, each a JSON object
+ * @param keys whether the messages have keys
+ * @param whole whether the messages are whole records of Kafka
+ * @param topic whether the source is a topic of Kafka
+ * @param table whether the messages precede all others of a micro-batch
+ * @param rows whether the messages are rows, each a JSON object
  */
 public record RecordSource(
         int port, int stage, String path, String name, String place, long limit, boolean keys, boolean whole,

@@ -106,7 +106,7 @@ public final class Settings implements Serializable {
         return get("deadline_ms").asLong();
     }
 
-    /** Returns the handshake. */
+    /** Returns the request of the handshake with the worker. */
     public InitRequest init() {
         return parsed("init", InitRequest.parser());
     }

@@ -11,11 +11,11 @@ import java.util.Map;
  * @param delays for each source, by name, the milliseconds by which its watermark is earlier than its latest row
  */
 public record Ticks(String kind, long interval_ms, Map<String, Long> delays) implements Serializable {
-    /** Ticks have the time at which a micro-batch begins. */
+    /** The kind of ticks that have the time at which a micro-batch begins. */
     public static final String CLOCK = "clock";
-    /** A micro-batch ends with a tick of a time before which no more rows are expected. */
+    /** The kind of ticks that end a micro-batch, with a time before which no more rows are expected. */
     public static final String WATERMARKS = "watermarks";
-    /** A batch ends with a tick of a time that is later than the times of all rows. */
+    /** The kind of ticks that end a batch, with a time that is later than the times of all rows. */
     public static final String END = "end";
 
     /** Says whether the ticks are of a kind. */
