@@ -14,7 +14,7 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.wallaroo.spark.query.Json;
 
-/** Reads the states that a user wants to see: port, key, encoding, size, value; {@code choice.py} has the rules. */
+/** Reads the states that a user wants to see, as rows of port, key, encoding, size and value, see {@code choice.py}. */
 final class ChosenStates extends StoredLogs<Row> {
     private static final long serialVersionUID = 1L;
 
@@ -58,15 +58,15 @@ final class ChosenStates extends StoredLogs<Row> {
     }
 
     /**
-     * The states that are wanted.
+     * Describes the states that the user wants to see.
      *
      * @param ports of the states
      * @param keys only these keys; null for all
      * @param prefixes a key begins with one of these
      * @param after only later keys; null for all
      * @param limit largest number of states
-     * @param mostBytes of a larger value only the size is wanted
-     * @param pageBytes no state follows when the states before have more bytes together
+     * @param mostBytes largest size of a value; of a larger value only the size is shown
+     * @param pageBytes size of all shown states after which no state follows
      */
     private record Choice(Set<Integer> ports, Set<StateKey> keys, List<byte[]> prefixes, byte[] after, long limit,
             long mostBytes, long pageBytes) {

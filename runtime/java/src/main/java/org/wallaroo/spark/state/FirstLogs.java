@@ -18,7 +18,7 @@ public final class FirstLogs {
     private final BucketStore store;
     private final BiFunction<Integer, byte[], RuntimeException> twice; // null if each state comes once
     private final Map<Long, byte[][]> begun = new HashMap<>();
-    private final Set<StateKey> known = new HashSet<>(); // states that have come
+    private final Set<StateKey> known = new HashSet<>(); // states that have come so far
 
     /** Makes a writer for rows in which each state comes once. */
     public FirstLogs(BucketStore store) {

@@ -12,8 +12,8 @@ final class LatestStates {
     private final Predicate<StateKey> wanted;
     private final LongPredicate hasValue;
     private final Map<StateKey, StateValue> states = new LinkedHashMap<>();
-    private final List<byte[]> parts = new ArrayList<>(); // of a state whose last piece has not come
-    private StateKey key; // of that state
+    private final List<byte[]> parts = new ArrayList<>(); // pieces of a state whose last piece has not come
+    private StateKey key; // key of the state in parts
     private int encoding;
     private int pieces;
     private int taken;
@@ -22,15 +22,15 @@ final class LatestStates {
     /**
      * Makes the reader of a log.
      *
-     * @param wanted says whether a state is wanted
-     * @param hasValue says whether a value of some size is wanted, too
+     * @param wanted returns whether to return a state
+     * @param hasValue returns whether to return a value of some size, too
      */
     LatestStates(Predicate<StateKey> wanted, LongPredicate hasValue) {
         this.wanted = wanted;
         this.hasValue = hasValue;
     }
 
-    /** Takes the next entry. */
+    /** Reads the next entry of the log. */
     void take(byte[] data) {
         LogEntry entry = new LogEntry(data);
         if (entry.piece >= 0) {
@@ -88,7 +88,7 @@ final class LatestStates {
         }
     }
 
-    /** Returns the states after the last entry, in the order in which keys came. */
+    /** Returns the states at the end of the log, in the order in which their keys came. */
     Map<StateKey, StateValue> end() {
         checkWhole();
         return states;

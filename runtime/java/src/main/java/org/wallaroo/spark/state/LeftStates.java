@@ -15,7 +15,7 @@ import org.wallaroo.spark.query.OperatorFailure;
 
 /** The states of a bucket at the end of a batch, as frames with several states each. */
 public final class LeftStates implements Iterator<byte[]> {
-    private static final int COLUMN_BYTES = 16; // the most around key and value in the body of a frame of one state
+    private static final int COLUMN_BYTES = 16; // largest size of a one-state frame's body without key and value
 
     private final Iterator<Map.Entry<StateKey, StateValue>> states;
     private final Map<Integer, String> names;

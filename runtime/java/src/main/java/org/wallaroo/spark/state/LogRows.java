@@ -7,7 +7,7 @@ import java.util.NoSuchElementException;
 import java.util.function.Consumer;
 import java.util.function.Function;
 
-/** Rows of logs that are written when they are asked for, so that few of them are in memory. */
+/** Writes each row of logs when it is asked for, so that few rows are in memory. */
 final class LogRows<T> implements Iterator<byte[]> {
     private final Iterator<T> states;
     private final Deque<byte[]> made = new ArrayDeque<>();

@@ -19,7 +19,7 @@ import org.wallaroo.spark.query.Json;
 final class LogWriter {
     static final int ENTRY_BYTES = 1 << 20;
     static final int PIECE_BYTES = 4 << 20;
-    private static final int HELD_BYTES = 32 << 20; // of states in memory; above this, entries are written early
+    private static final int HELD_BYTES = 32 << 20; // of states in memory; above this size, entries are written early
     private static final byte[] MAGIC = "WFR1".getBytes(StandardCharsets.US_ASCII);
     private static final int HEADER_BYTES = 40;
     private static final int KEYS = 1;

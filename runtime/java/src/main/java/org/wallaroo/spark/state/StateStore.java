@@ -18,7 +18,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.wallaroo.spark.bucket.SparkBucketStore;
 
-/** The driver's entry: shows states, and writes them into a new checkpoint. */
+/** Shows states to the driver, and writes states into a new checkpoint. */
 public final class StateStore {
     private static final int NUMBER_BITS = 32;
     private static final StructType CHOSEN = new StructType()
@@ -36,7 +36,7 @@ public final class StateStore {
      * @param checkpoint path of Spark's checkpoint
      * @param operator of the stage
      * @param batch a committed micro-batch
-     * @param first the first bucket of the stage, as Spark's store numbers them
+     * @param first number of the stage's first bucket in Spark's store
      * @param buckets number of buckets of the stage
      */
     public static Dataset<Row> logs(
@@ -74,8 +74,8 @@ public final class StateStore {
      *
      * @param logs of a stage, from {@link #logs}
      * @param block of the stage in the new checkpoint
-     * @param buckets number of the stage's buckets there
-     * @param targets keys by which Spark's shuffle brings rows to the partitions there
+     * @param buckets number of the stage's buckets in the new checkpoint
+     * @param targets keys by which Spark's shuffle brings rows to the partitions of the new checkpoint
      */
     public static Dataset<Row> moved(Dataset<Row> logs, int block, int buckets, List<Integer> targets) {
         MovedStates function = new MovedStates(layout(block, buckets, targets));

@@ -4,7 +4,7 @@ import java.io.ByteArrayOutputStream;
 import java.util.List;
 
 /**
- * A state as its log has it.
+ * A state in the form in which a log contains it.
  *
  * @param encoding of the frame
  * @param size bytes of the serialized state
