@@ -12,10 +12,10 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.stage.CallScope;
 import org.wallaroo.spark.state.LeftStates;
 
-/** The rows of a level, then rows of the states that its buckets have at the end. */
+/** Yields the rows of a level, then the states that the level's buckets have at the end, as rows. */
 final class EndRows implements Iterator<byte[]> {
     private final Iterator<byte[]> rows;
-    private final Deque<Integer> buckets = new ArrayDeque<>(); // by number in the store; their states will follow
+    private final Deque<Integer> buckets = new ArrayDeque<>(); // by number in the store; buckets whose states follow
     private final IntFunction<LeftStates> left;
     private final LevelOutput output;
     private Iterator<byte[]> states = Collections.emptyIterator(); // frames
@@ -26,7 +26,7 @@ final class EndRows implements Iterator<byte[]> {
      *
      * @param rows of the level
      * @param stages of the level
-     * @param scope buckets that run here
+     * @param scope buckets that this task runs
      * @param left returns the states of a bucket
      */
     EndRows(Iterator<byte[]> rows, List<Settings> stages, CallScope scope, IntFunction<LeftStates> left, LevelOutput output) {

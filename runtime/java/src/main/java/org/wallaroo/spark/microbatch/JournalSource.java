@@ -6,7 +6,7 @@ import org.wallaroo.spark.journal.JournalFormat;
 import org.wallaroo.spark.journal.JournalPlace;
 import org.wallaroo.spark.query.Json;
 
-/** The source of a query in micro-batches. Its rows name parts of a journal, which tasks read. */
+/** The source of a query in micro-batches. Each row names a part of a journal, which a task reads. */
 public final class JournalSource extends JournalFormat {
     @Override
     protected MicroBatchStream stream(CaseInsensitiveStringMap options) {

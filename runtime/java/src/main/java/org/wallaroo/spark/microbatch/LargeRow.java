@@ -12,7 +12,7 @@ import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.RecordSource;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 
-/** The dead letter of a row that is larger than messages may be. */
+/** Makes the dead letter of a row that is larger than messages may be. */
 final class LargeRow {
     private static final int PREVIEW_BYTES = 80;
     private static final JsonFactory JSON = JsonFactory.builder()
@@ -20,7 +20,7 @@ final class LargeRow {
 
     private LargeRow() {}
 
-    /** Returns the dead letter. It does not contain the row, since its reader knows where the row came from. */
+    /** Returns the dead letter. It does not contain the row, since users know the row's origin. */
     static LetterFrame.Letter letter(RecordSource source, long sequence, long timeMs, byte[] value) {
         String error = String.format(Locale.ROOT, "a %s of %,d bytes; at most %,d are taken",
                 source.rows() ? "row" : "value", value.length, source.limit());
@@ -35,7 +35,7 @@ final class LargeRow {
     private static String preview(byte[] value) {
         int end = Math.min(value.length, PREVIEW_BYTES);
         while (end < value.length && end > PREVIEW_BYTES - 3 && (value[end] & 0xc0) == 0x80) {
-            end--; // not within a character of up to four bytes
+            end--; // do not cut within a character of up to four bytes
         }
         return new String(value, 0, end, StandardCharsets.UTF_8);
     }

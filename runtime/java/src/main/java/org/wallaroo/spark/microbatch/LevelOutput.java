@@ -20,14 +20,14 @@ import org.wallaroo.spark.query.Settings;
  * <p>If the application is applied, the last level also makes rows, one for each frame.
  */
 final class LevelOutput {
-    private static final int PLACE_BITS = 40; // a row's number has its place above these bits
+    private static final int PLACE_BITS = 40; // number of low bits of a row's number; the place is above them
     private final Attempt attempt;
     private final ShuffleRow.Maker maker;
     private final TaskAccount account;
     private final List<Integer> targets; // by partition
     private final Set<Integer> later; // ports that later levels take
     private final Staging files; // null if nothing is staged
-    private final boolean yieldsFrames; // the last level, if nothing is staged
+    private final boolean yieldsFrames; // whether this is the last level and nothing is staged
     private final Map<Integer, Long> numbers = new HashMap<>(); // rows so far, by origin
     private final boolean controlsPrecede;
     private final boolean isOfTable;
@@ -56,12 +56,12 @@ final class LevelOutput {
         this.files = isLast && !yieldsFrames ? Staging.of(settings, attempt) : null;
     }
 
-    /** Processes outputs of stages; returns their rows. */
+    /** Returns the rows of outputs of stages. */
     List<byte[]> take(List<JournalRow.Item> items) {
         return take(items, 0);
     }
 
-    /** Does the same for a row; in an applied application it has a place among the rows with its sequence. */
+    /** Returns the rows of one row's outputs. In an applied application, the place orders rows of one sequence. */
     List<byte[]> take(JournalRow row) {
         return take(row.items(), isApplied ? row.place().offset() : 0);
     }
@@ -82,7 +82,7 @@ final class LevelOutput {
         return rows;
     }
 
-    /** Takes a row of an earlier level that this level does not run; returns the rows that it becomes. */
+    /** Passes on a row of an earlier level that this level does not run. Returns the rows for later levels. */
     List<byte[]> pass(ShuffleRow row) {
         if (yieldsFrames) { // rows go to the user's query, and no accounts are compared
             return row.kind() == ShuffleRow.Kind.ACCOUNT ? List.of() : List.of(row.payload());

@@ -15,8 +15,8 @@ import org.wallaroo.spark.query.Settings;
 /**
  * Makes the rows of a level from the rows of a partition, each as soon as possible.
  *
- * <p>A row that the level does not run passes through at once. A row that it runs is held until all rows have come,
- * since calls take them in order. Frames that are staged here are held, too.
+ * <p>A row that the level does not run passes through at once. A row that the level runs is held until all rows have
+ * come, since calls take rows in order. Frames that the last level stages are held, too.
  */
 final class LevelRows implements Iterator<byte[]> {
     private final Iterator<byte[]> rows;
@@ -24,11 +24,11 @@ final class LevelRows implements Iterator<byte[]> {
     private final LevelOutput output;
     private final TaskAccount account;
     private final boolean isLast;
-    private final boolean isStaging; // the last level, which stages frames that pass through it
+    private final boolean isStaging; // whether this is the last level, and stages the frames that pass through
     private final Set<Integer> entries = new HashSet<>();
     private final Set<Integer> later;
     private List<ShuffleRow> held = new ArrayList<>();
-    private Iterator<List<JournalRow.Item>> leaving; // null while rows come
+    private Iterator<List<JournalRow.Item>> leaving; // outputs; null while rows come
     private Iterator<byte[]> current = Collections.emptyIterator();
     private boolean isFinished;
 

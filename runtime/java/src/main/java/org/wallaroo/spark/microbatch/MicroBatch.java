@@ -13,7 +13,7 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.query.Ticks;
 import org.wallaroo.spark.state.StateStore;
 
-/** The driver's entry: the query of a plan in micro-batches. */
+/** Makes the query of a plan in micro-batches, for the driver. */
 public final class MicroBatch {
     private MicroBatch() {}
 
@@ -64,7 +64,7 @@ public final class MicroBatch {
         return levels(settings, clock, records, states).flatMap(new OutputRows(settings), Encoders.row(OutputRows.SCHEMA));
     }
 
-    /** Returns the output of the last level. {@code journals} is level 0 over journals or a clock, or null. */
+    /** Returns the output of the last level. {@code journals} is level 0 over journals or a clock; null without both. */
     private static Dataset<byte[]> levels(
             Settings settings, Dataset<byte[]> journals, List<Dataset<Row>> records, List<Dataset<Row>> states) {
         Dataset<byte[]> rows = journals;

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
 
-/** A partition of one row. */
+/** Reads a partition that has one row. */
 final class OneRow implements PartitionReader<InternalRow> {
     private final byte[] row;
     private boolean isRead;

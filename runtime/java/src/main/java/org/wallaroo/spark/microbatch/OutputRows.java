@@ -19,9 +19,9 @@ import org.wallaroo.spark.query.Settings;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 
 /**
- * Makes rows of the frames that leave the last level of an applied application.
+ * Turns the frames that leave the last level of an applied application into rows.
  *
- * <p>A row is a message for a sink, a dead letter or a state. A dead letter that must end the query ends it here.
+ * <p>A row is a message for a sink, a dead letter or a state. A dead letter that must end the query raises its error.
  */
 final class OutputRows implements FlatMapFunction<byte[], Row> {
     static final StructType SCHEMA = StructType.fromDDL("output STRING, key BINARY, value BINARY, "

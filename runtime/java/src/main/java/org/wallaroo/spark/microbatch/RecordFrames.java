@@ -27,7 +27,7 @@ import wallaroo.record.v1.RecordOuterClass.Record;
 final class RecordFrames implements Iterator<byte[]> {
     static final int FRAME_BYTES = 512 << 10;
     static final int FRAME_MESSAGES = 8192;
-    private static final int MOST_NAME_BYTES = 65_535; // of a header
+    private static final int MOST_NAME_BYTES = 65_535; // longest name of a header
     private static final byte[] NONE = {};
     private static final int MESSAGE_BYTES = 32; // approximate size of a message without its contents
 
@@ -38,12 +38,12 @@ final class RecordFrames implements Iterator<byte[]> {
     private final long last;
     private final TreeMap<Long, FrameWriter> begun = new TreeMap<>(); // by place
     private long bytes; // size of the messages in these frames
-    private boolean isEnding; // whether all these frames are returned before another row is read
+    private boolean isEnding; // whether all begun frames are returned before another row is read
     private long place;
     private long following;
     private int partition = -1;
     private long latest = Long.MIN_VALUE;
-    private Message held; // not yet in a frame
+    private Message held; // message that is not yet in a frame
     private final Consumer<LetterFrame.Letter> letters; // null if a message that is too large ends the query
 
     /**
@@ -74,7 +74,7 @@ final class RecordFrames implements Iterator<byte[]> {
         }
     }
 
-    /** Returns the place of the last frame among those that have messages of its first sequence. */
+    /** Returns the place of the last frame: it orders frames whose first messages have the same sequence. */
     long place() {
         return place;
     }

@@ -18,7 +18,7 @@ import org.wallaroo.spark.message.Frames;
  * @param payload a frame, or the account of a task
  */
 record ShuffleRow(int target, Kind kind, int bucket, int origin, long number, Maker maker, byte[] payload) {
-    /** The order of a partition's frames. A shuffle does not keep it, but a repeated micro-batch must be the same. */
+    /** Orders a partition's frames, so that a repeated micro-batch is the same: a shuffle does not keep their order. */
     static final Comparator<ShuffleRow> ORDER = Comparator.comparing(ShuffleRow::sequence, Long::compareUnsigned)
             .thenComparingLong(ShuffleRow::number)
             .thenComparingLong(ShuffleRow::time)

@@ -22,7 +22,7 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.Credentials;
 import org.wallaroo.spark.stage.SourceLevel;
 
-/** Level 0 over parts of journals. */
+/** Runs level 0 over parts of journals. */
 final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     private static final long serialVersionUID = 1L;
 
@@ -49,7 +49,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     }
 
     /**
-     * Returns the rows that the outputs of a level become, then the last rows of the task.
+     * Returns the rows of a level's outputs, then the last rows of the task.
      *
      * @param last returns the items that follow the outputs
      */
@@ -71,7 +71,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         return rows.iterator();
     }
 
-    /** Returns a row for each partition, so that each partition touches its store. */
+    /** Returns a row for each partition, so that a rehearsal opens the store of each partition. */
     private List<byte[]> rehearsed() {
         boolean isLast = settings.levels() == 1;
         return (isLast ? List.<Integer>of() : settings.targets()).stream()

@@ -4,7 +4,7 @@ import java.util.zip.CRC32;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.query.Json;
 
-/** The facts known of a file that is being staged. */
+/** Collects the facts for the descriptor of a file that is being staged. */
 final class StagedFile {
     private final int port;
     private final String path;

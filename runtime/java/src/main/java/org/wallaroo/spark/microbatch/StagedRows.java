@@ -22,7 +22,7 @@ import org.apache.spark.sql.types.StructType;
 import org.wallaroo.spark.message.Columns;
 import org.wallaroo.spark.message.Frames;
 
-/** Staged files as rows for a sink that Spark writes. */
+/** Reads staged files as rows, for a sink that Spark writes. */
 public final class StagedRows {
     private static final String SCHEMA = "key BINARY, value BINARY";
 

@@ -19,7 +19,7 @@ import wallaroo.service.v1.Service.StatusReply;
 import wallaroo.service.v1.Service.StatusRequest;
 
 /**
- * Sends the output of an attempt to a remote egress, once, as it is made.
+ * Sends the output of an attempt to a remote egress, once, as soon as the attempt makes it.
  *
  * <p>If the stream breaks, the attempt fails. Spark begins another attempt, which waits until the egress is back.
  */
@@ -31,8 +31,8 @@ final class StagedStream implements Staging {
             PREFIX + "Status", MethodType.UNARY, StatusRequest.parser(), StatusReply.parser());
     private static final int CHUNK_BYTES = 1 << 20;
     private static final int BUFFER_BYTES = 512 << 10;
-    private static final long TAKE_MS = 60_000; // for the egress to take any data
-    private static final long FINISH_MS = 120_000; // for the egress to write to its disk
+    private static final long TAKE_MS = 60_000; // longest time in which the egress takes no data
+    private static final long FINISH_MS = 120_000; // longest time in which the egress writes to its disk
 
     private final String egress;
     private final long epoch;
@@ -69,7 +69,7 @@ final class StagedStream implements Staging {
         }
     }
 
-    /** Sends the unsent frames: several whole frames, or one frame in pieces. */
+    /** Sends the unsent frames of a port: several whole frames, or one frame in pieces. */
     private void send(int port, ByteArrayOutputStream mine) {
         ByteString data = ByteString.copyFrom(mine.toByteArray());
         mine.reset();

@@ -22,13 +22,13 @@ final class TaskAccount implements CallCounts {
     private final Map<List<Long>, Long> taken = new LinkedHashMap<>(); // by bucket, task and port
     private final Map<Long, List<Integer>> makers = new TreeMap<>(); // level and partition, by attempt
     private final Map<Integer, Long> staged = new TreeMap<>(); // by port
-    private final Map<Long, Long> arrived = new TreeMap<>(); // messages by time
-    private final Map<String, Long> begun = new TreeMap<>(); // milliseconds since 1970, by stage
+    private final Map<Long, Long> arrived = new TreeMap<>(); // number of messages by time
+    private final Map<String, Long> begun = new TreeMap<>(); // first call, in milliseconds since 1970, by stage
     private long read;
     private long records;
     private long bytesByFile;
     private long bytesByService;
-    private Map<String, String> endings = Map.of(); // of processes of workers, in the account
+    private Map<String, String> endings = Map.of(); // ends of workers' processes that this account reports
 
     TaskAccount(Attempt attempt, int level) {
         this.attempt = attempt;
@@ -107,7 +107,7 @@ final class TaskAccount implements CallCounts {
                 System.currentTimeMillis(), "endings", endings);
     }
 
-    /** Lets another account report the ends of processes, since nobody will read this one. */
+    /** Lets another account report the ends of processes, since nobody will read this account. */
     void abort() {
         WorkerChannel.giveEndings(endings);
     }

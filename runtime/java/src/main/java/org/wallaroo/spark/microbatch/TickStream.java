@@ -16,7 +16,7 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
  */
 final class TickStream implements MicroBatchStream, SupportsTriggerAvailableNow {
     private final long intervalMs;
-    private long last = Long.MAX_VALUE; // end of a query that processes the input so far
+    private long last = Long.MAX_VALUE; // time of the last tick, if the query ends with the present input
 
     TickStream(long intervalMs) {
         this.intervalMs = intervalMs;
@@ -80,7 +80,7 @@ final class TickStream implements MicroBatchStream, SupportsTriggerAvailableNow 
 
     @Override
     public void commit(Offset end) {
-        // Nothing is kept.
+        // The stream keeps nothing.
     }
 
     @Override

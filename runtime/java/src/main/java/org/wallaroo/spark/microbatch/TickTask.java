@@ -10,7 +10,7 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
-/** Level 0 over the ticks of a clock: all partitions get each tick. */
+/** Runs level 0 over the ticks of a clock: sends each tick to all partitions. */
 final class TickTask implements MapPartitionsFunction<byte[], byte[]> {
     private static final long serialVersionUID = 1L;
 

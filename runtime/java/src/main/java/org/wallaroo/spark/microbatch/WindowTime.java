@@ -24,8 +24,8 @@ import org.wallaroo.spark.query.Ticks;
 final class WindowTime {
     private static final long AFTER_ALL = -4096; // sequence of the first tick; sequences have no sign
     private static final long END_MS = 1L << 60;
-    private static final long SILENCE_MS = 1L << 50; // after which all windows have emitted their content
-    private static final long FIRST_MS = -62_135_596_800_000L; // the years 1 to 9999, which windows and timers accept
+    private static final long SILENCE_MS = 1L << 50; // after such a silence all windows have emitted their content
+    private static final long FIRST_MS = -62_135_596_800_000L; // windows and timers accept the years 1 to 9999
     private static final long LAST_MS = 253_402_300_799_999L;
 
     private final Settings settings;
@@ -49,7 +49,7 @@ final class WindowTime {
      * @param partition partition of the task
      */
     List<JournalRow.Item> sent(int source, long latest, int partition) {
-        boolean ends = ticks.are(Ticks.END) && partition == 0; // a batch without rows ends, too
+        boolean ends = ticks.are(Ticks.END) && partition == 0; // partition 0 also ends a batch without rows
         boolean isSent = ends || areOfData() && latest != Long.MIN_VALUE;
         return isSent ? List.of(tick(source, 0, latest)) : List.of();
     }
@@ -63,7 +63,7 @@ final class WindowTime {
         return ticks.are(Ticks.END) || ticks.are(Ticks.WATERMARKS);
     }
 
-    /** Returns the frames for a level of a partition, with the level's own ticks in place of level 0's; notes times. */
+    /** Notes the times of level 0's ticks. Returns a partition's frames with the level's own ticks in their place. */
     List<JournalRow.Item> taken(List<JournalRow.Item> items, SparkBucketStore store, int level) {
         if (!areOfData()) {
             return items;
@@ -82,7 +82,7 @@ final class WindowTime {
         return made;
     }
 
-    /** Returns the latest time of all rows, then two times of the end, since a silence needs two ticks. */
+    /** Returns the times of the last ticks: the latest time of all rows, then two later times for the silence. */
     private static List<Long> ending(List<JournalRow.Item> sent) {
         long latest = sent.stream().mapToLong(item -> Frames.timeMs(item.frame())).max().orElseThrow();
         return Stream.of(latest, END_MS, END_MS + SILENCE_MS).filter(time -> time != Long.MIN_VALUE).toList();

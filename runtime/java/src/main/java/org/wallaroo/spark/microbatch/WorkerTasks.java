@@ -15,7 +15,7 @@ import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.worker.WorkerChannel;
 
-/** The driver's work on the executors of a cluster, in one task for each core. */
+/** Starts and stops workers on the executors of a cluster, in one task for each core. */
 public final class WorkerTasks {
     private static final String BETWEEN = "\t";
 
