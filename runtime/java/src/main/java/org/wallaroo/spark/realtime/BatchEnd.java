@@ -15,7 +15,7 @@ import org.wallaroo.spark.query.Settings;
  */
 final class BatchEnd {
     private static final Map<String, Long> COVERED = new ConcurrentHashMap<>();
-    /** Offset of the end of a batch without any row of the source. */
+    /** Offset in place of the last row's, for a batch without rows of the source. */
     static final long NOTHING = -1;
 
     private BatchEnd() {}
@@ -25,13 +25,13 @@ final class BatchEnd {
         COVERED.remove(settings.text());
     }
 
-    /** Takes note that the sink of a query has got the row of a barrier, whose changes were stored before. */
+    /** Takes note that the sink of a query has got the row of a barrier whose changes are stored. */
     static void cover(String settings, long offset) {
         COVERED.put(settings, offset);
     }
 
     /**
-     * Compares the offset of the last row with the one that Spark is about to commit.
+     * Compares the offset of the last row with the offset that Spark is about to commit.
      *
      * @throws OperatorFailure R756 if they differ
      */

@@ -21,7 +21,7 @@ import org.wallaroo.spark.query.Settings;
 final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> {
     private final Settings settings;
     private final JournalOffset start;
-    private final TaskSide task; // null in a rehearsal
+    private final TaskSide task; // link to the engine; null in a rehearsal
     private final long begin = System.nanoTime();
     private long latest = begin; // time of the latest barrier
     private JournalRow.Place place;
@@ -67,7 +67,7 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
         return RecordStatus.newStatusWithoutArrivalTime(!hasEnded);
     }
 
-    /** Waits for work; says whether there is some. */
+    /** Waits for work of the engine. Returns whether there is work; if not, the batch ends. */
     private boolean find(long until) throws InterruptedException {
         if (task == null || place.offset() - start.offset() >= settings.batchBytes()) {
             return false;

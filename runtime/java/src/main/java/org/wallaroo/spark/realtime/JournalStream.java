@@ -14,14 +14,14 @@ import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
-/** The driver's side of the source: one partition, which reads from the offset at which the last batch ended. */
+/** Plans the batches of the source: one partition, which begins at the offset at which the last batch ended. */
 final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, SupportsAdmissionControl {
     // Batches that end at once, since Spark's work between two batches takes twice as long the first time.
     private static final int REHEARSALS = 2;
 
     private final Settings settings;
     private JournalOffset start;
-    private int batches; // begun by this query
+    private int batches; // number of batches that this query has begun
 
     JournalStream(Settings settings) {
         this.settings = settings;

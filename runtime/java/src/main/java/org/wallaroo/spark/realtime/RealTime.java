@@ -15,7 +15,7 @@ import org.wallaroo.spark.engine.Engine;
 import org.wallaroo.spark.journal.JournalHead;
 import org.wallaroo.spark.query.Settings;
 
-/** The driver's entry: the query of a plan, and its end. */
+/** Makes, observes and ends the query of a plan in real-time mode, for the driver. */
 public final class RealTime {
     private static final int ONLY_KEY = 0;
 
@@ -34,7 +34,7 @@ public final class RealTime {
                 .option("settings", text)
                 .load()
                 .as(Encoders.BINARY())
-                .coalesce(1); // with one shuffle partition there is no shuffle: all is one task
+                .coalesce(1); // with one shuffle partition there is no shuffle: a batch is one task
         if (settings.levels() > 1) {
             rows = keyed(rows, new StateKeeper());
         }
@@ -46,16 +46,16 @@ public final class RealTime {
                 .transformWithState(processor, TimeMode.None(), OutputMode.Update(), Encoders.BINARY());
     }
 
-    /** Returns the format of the sink. */
+    /** Returns the name of the sink's format for Spark. */
     public static String sink() {
         return BatchSink.class.getName();
     }
 
     /**
-     * Returns in one text what a driver needs ten times a second: whether a query is active (1 or 0), whether it has
-     * begun to read the journal, how many messages of it are processed with all their output in the outbox (-1 if none
-     * is yet), the last batch that Spark has reported (-1 if none), how often {@link #numbers} have changed, and the id
-     * of the last one of {@link #visits} (0 if none).
+     * Returns six numbers, which a driver needs ten times a second: 1 if the query is active, 1 if the query has begun
+     * to read the journal, the number of messages whose output is all in the outbox (-1 before the first), the last
+     * batch that Spark has reported (-1 before the first), a count of the changes of {@link #numbers}, and the id of
+     * the last of the {@link #visits} (0 before the first).
      *
      * @param query that was started
      * @param text settings of the query

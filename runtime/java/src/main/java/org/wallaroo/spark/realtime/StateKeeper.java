@@ -11,7 +11,7 @@ import org.wallaroo.spark.engine.TaskSide;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The operator with Spark's state store: for each row it does the engine's work on the store, and passes the row on. */
+/** Does the engine's work on Spark's state store, once for each row of the source, and passes the row on. */
 final class StateKeeper extends StatefulProcessor<Integer, byte[], byte[]> {
     private static final long serialVersionUID = 1L;
 
