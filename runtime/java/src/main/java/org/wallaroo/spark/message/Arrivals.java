@@ -11,10 +11,10 @@ import java.util.concurrent.TimeUnit;
 import wallaroo.service.v1.Service.Arrived;
 
 /**
- * When the messages of a row arrived at the gateway, and when the engine began with them.
+ * The times at which the messages of a row arrived at the gateway, and at which the engine began with the row.
  *
- * @param groups one for each frame whose messages have a time of arrival
- * @param begunMs when the engine began, in milliseconds since 1970
+ * @param groups one group for each frame whose messages have a time of arrival
+ * @param begunMs time at which the engine began, in milliseconds since 1970
  * @param begunNs the same moment by {@link System#nanoTime}
  */
 public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
@@ -22,10 +22,10 @@ public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
     public static final Arrivals NONE = new Arrivals(List.of(), 0, 0);
 
     /**
-     * The messages of a frame.
+     * The messages of a frame, which count as arrived at the same time.
      *
      * @param offset place in the journal after the frame
-     * @param timeMs when the first message arrived, in milliseconds since 1970
+     * @param timeMs time at which the first message arrived, in milliseconds since 1970
      * @param messages number of messages
      */
     public record Group(long offset, long timeMs, long messages) {}
@@ -36,7 +36,7 @@ public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
      * @param frames whole frames
      * @param end offset in the journal after the frames
      * @param sources ports of the sources
-     * @param topics ports of topics; the times of their frames say when the records arrived in Kafka
+     * @param topics ports of topics, whose frames have the times at which the records arrived in Kafka
      */
     public static Arrivals now(byte[] frames, long end, Set<Integer> sources, Set<Integer> topics) {
         List<Group> groups = new ArrayList<>();

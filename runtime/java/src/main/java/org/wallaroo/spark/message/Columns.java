@@ -11,7 +11,7 @@ import java.util.List;
 /**
  * The columns of a frame; SPECIFICATION.md, section 2, has the layout. A column that the frame does not have is empty.
  *
- * @param encoding of the values, but never the encoding of framed values
+ * @param encoding of the values; framed values are not supported
  * @param sequence in the header of the frame
  * @param timestamp in the header of the frame
  * @param keys distinct keys

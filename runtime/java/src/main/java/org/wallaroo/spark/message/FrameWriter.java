@@ -24,7 +24,7 @@ public final class FrameWriter {
     private boolean hasHeaders;
 
     /**
-     * Makes a writer for a frame that has no messages yet.
+     * Begins a frame without messages.
      *
      * @param port of the frame
      * @param hasKeys whether its messages have keys

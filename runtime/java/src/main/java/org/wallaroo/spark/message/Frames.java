@@ -33,11 +33,11 @@ public final class Frames {
     private Frames() {}
 
     /**
-     * The good part of a series of frames.
+     * The undamaged part of a series of frames.
      *
-     * @param end position after the last good frame
+     * @param end position after the last undamaged frame
      * @param sequence with which the next frame begins
-     * @param messages number of messages in the good frames; ticks and visits are not counted
+     * @param messages number of messages in the undamaged frames; ticks and visits are not counted
      * @param wanted length of the frame at {@code end}, or of a header if that length is not known
      * @param fault of the frame at {@code end}; empty if the frame is only incomplete
      */
@@ -121,7 +121,7 @@ public final class Frames {
         return port == TICK_PORT || port == VISIT_PORT;
     }
 
-    /** Returns a tick or visit of the journal as workers take it: a tick counts as a message in the journal alone. */
+    /** Returns a tick or visit of the journal in the form for workers, where a tick does not count as a message. */
     public static byte[] control(byte[] frame) {
         ByteBuffer view = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
         return port(frame, 0) != TICK_PORT ? frame : tick(view.getLong(16), view.getLong(24));
@@ -132,12 +132,12 @@ public final class Frames {
         return ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN).getLong(24);
     }
 
-    /** Returns a tick as workers take it. */
+    /** Returns a tick in the form for workers. */
     public static byte[] tick(long sequence, long timeMs) {
         return checked(begun(0, FRAMED, TICK_PORT, 0, 0, sequence, timeMs));
     }
 
-    /** Returns a tick or visit, as workers take it, with the sequence 0. */
+    /** Returns a tick or visit in the form for workers, with the sequence 0. */
     public static byte[] atStart(byte[] frame) {
         return checked(ByteBuffer.wrap(frame.clone()).order(ByteOrder.LITTLE_ENDIAN).putLong(16, 0));
     }

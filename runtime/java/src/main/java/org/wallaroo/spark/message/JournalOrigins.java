@@ -10,7 +10,7 @@ import java.util.function.Function;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
 /**
- * Origins of messages of the journal.
+ * Finds the Kafka records from which messages of the journal come.
  *
  * <p>A frame of the journal has runs of records of one partition whose offsets follow each other. The last message of
  * each run has a header with the partition and the next offset.

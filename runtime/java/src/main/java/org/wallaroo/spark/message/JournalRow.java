@@ -17,9 +17,9 @@ public record JournalRow(Kind kind, Place place, List<Item> items, Arrivals arri
 
     /** The kind of a row. */
     public enum Kind {
-        /** Frames. */
+        /** The row has frames. */
         FRAMES,
-        /** The journal has nothing more for now, so the levels wait for the answers in flight. */
+        /** The journal has no more frames for now, so the levels wait for the answers in flight. */
         IDLE,
         /** Open calls end now, so that their changes can be stored. */
         FLUSH
@@ -30,17 +30,17 @@ public record JournalRow(Kind kind, Place place, List<Item> items, Arrivals arri
      *
      * @param offset of the place
      * @param messages number of messages before the place
-     * @param sequence of the next message; -1 if nothing was read yet
+     * @param sequence of the next message; -1 before the first read
      */
     public record Place(long offset, long messages, long sequence) {}
 
     /**
-     * A frame.
+     * A frame and its destination.
      *
      * @param port of the exit that emitted the frame
      * @param bucket to which the frame goes; -1 if it goes to no bucket
      * @param origin a number for each stage and bucket that emit frames; -1 for the first stage
-     * @param frame one whole frame; in rows of the journal one or more
+     * @param frame one whole frame; in rows of the journal one or more whole frames
      */
     public record Item(int port, int bucket, int origin, byte[] frame) {}
 

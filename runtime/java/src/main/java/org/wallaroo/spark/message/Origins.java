@@ -7,9 +7,9 @@ import java.util.function.Function;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
-/** Writes into dead letters the record of Kafka that they come from. */
+/** Finds the records of Kafka from which dead letters come, and writes them into the letters. */
 public interface Origins {
-    /** For sources that are no topics: it changes no letter. */
+    /** Origins for sources that are no topics. No letter is changed. */
     Origins NONE = data -> null;
 
     /**
@@ -28,8 +28,8 @@ public interface Origins {
     }
 
     /**
-     * Returns a function that gives the origin of a letter, or null for a letter of unknown origin. The function itself
-     * is null if all origins are unknown.
+     * Returns a function that returns the origin of a letter, or null for a letter of unknown origin. If all origins
+     * are unknown, this method returns null in place of the function.
      *
      * @param data one or more whole frames of sources
      */

@@ -10,7 +10,7 @@ import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
 /**
- * Origins of the records that a task reads from one partition of a topic. Sequences of messages are offsets.
+ * Finds the Kafka records of messages that a task reads from one partition of a topic. Their sequences are offsets.
  *
  * <p>Sequences of tables are no offsets. A dead letter of a table has the record itself as the decoder's input.
  *
