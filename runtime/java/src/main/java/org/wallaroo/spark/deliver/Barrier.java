@@ -9,6 +9,6 @@ import org.wallaroo.spark.message.JournalRow;
  *
  * @param place in the journal: all messages before it are processed, and no message after it has begun
  * @param deliveries number of deliveries that the egress has got before the barrier
- * @param changes of states since the barrier before
+ * @param changes of states since the previous barrier
  */
 public record Barrier(JournalRow.Place place, long deliveries, List<Changes> changes) {}

@@ -16,18 +16,18 @@ import org.wallaroo.spark.message.JournalRow;
  * engine also makes requests to Spark's store, which a task answers; if no task runs, the next task answers.
  */
 public final class BarrierQueue {
-    private static final int ROOM = 8; // barriers
+    private static final int ROOM = 8; // number of barriers that may wait
 
     private final Deque<Barrier> barriers = new ArrayDeque<>();
-    private StoreRequest request; // kept until it is answered, also when a task has taken it
+    private StoreRequest request; // request that has no answer yet, also if a task has taken it
     private List<byte[]> answer;
-    private Barrier given; // taken by the task and not yet stored
-    private JournalRow.Place last; // of the barrier that was given last
+    private Barrier given; // barrier that the task has taken and not yet stored
+    private JournalRow.Place last; // place of the barrier that a task has taken last
     private long acknowledged;
-    private long attempt; // of the task that may call
+    private long attempt; // attempt of the task that may call
     private long begun; // offset with which the running batch has begun
     private boolean hasEnded;
-    private RuntimeException ending; // error of the query when everything before is committed
+    private RuntimeException ending; // error with which the query ends when all earlier barriers are committed
     private RuntimeException failure;
 
     public BarrierQueue(JournalOffset start, long attempt) {
@@ -36,7 +36,7 @@ public final class BarrierQueue {
         this.attempt = attempt;
     }
 
-    /** Takes note that another attempt begins a batch at the place where the batch before has ended. */
+    /** Takes note that another attempt begins a batch at the place where the previous batch has ended. */
     public synchronized void begin(long newAttempt) {
         attempt = newAttempt;
         given = null;
@@ -44,7 +44,7 @@ public final class BarrierQueue {
         notifyAll(); // a waiting call of the attempt before is refused
     }
 
-    /** Says whether a batch may begin at an offset: there the last barrier was taken, and its changes are stored. */
+    /** Says whether a batch may begin at an offset: the last taken barrier is there, and its changes are stored. */
     public synchronized boolean goesOnFrom(long offset) {
         return failure == null && last.offset() == offset && isGivenStored();
     }
@@ -64,7 +64,7 @@ public final class BarrierQueue {
         return new IllegalStateException("task attempt " + attempt + " is refused: attempt " + current + " has begun");
     }
 
-    /** Adds a barrier, and waits while tasks have too many barriers to take. */
+    /** Adds a barrier. Waits while too many barriers wait for a task. */
     public synchronized void put(Barrier barrier) {
         barriers.add(barrier);
         notifyAll();
@@ -113,7 +113,7 @@ public final class BarrierQueue {
         end();
     }
 
-    /** Makes the task fail. */
+    /** Makes the task that waits, or the next task, fail with an error of the engine. */
     public synchronized void fail(RuntimeException error) {
         failure = failure == null ? error : failure;
         notifyAll();
@@ -134,8 +134,8 @@ public final class BarrierQueue {
      *
      * @param caller attempt of the task
      * @param nanoseconds how long to wait
-     * @return the work; null if none came in time; {@link Work#OVER} if none will come
-     * @throws RuntimeException if the engine has failed, or if the query ends and this batch has no barrier
+     * @return the work; null if no work came in time; {@link Work#OVER} if no work will come
+     * @throws RuntimeException if the engine has failed, or if the query ends with an error and this batch has no barrier
      */
     public synchronized Work next(long caller, long nanoseconds) throws InterruptedException {
         long until = System.nanoTime() + nanoseconds;

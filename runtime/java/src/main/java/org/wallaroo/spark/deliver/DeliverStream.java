@@ -40,7 +40,7 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
             "wallaroo.service.v1.OutboxService/Deliver", MethodType.BIDI_STREAMING, DeliverRequest.parser(),
             DeliverReply.parser());
     private static final int CHUNK_BYTES = 1 << 20;
-    private static final long WINDOW_BYTES = 8 << 20; // sent and not acknowledged
+    private static final long WINDOW_BYTES = 8 << 20; // largest size of unacknowledged frames
     private static final Map<String, ManagedChannel> CHANNELS = new ConcurrentHashMap<>();
 
     private final ClientCall<DeliverRequest, DeliverReply> call;
@@ -50,7 +50,7 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
     private long number;
     private long acknowledged;
     private long bytes;
-    private boolean isOver; // the engine has no more use for the stream
+    private boolean isOver; // whether the engine has closed the stream
     private RuntimeException failure;
 
     /** A delivery, or a mark: deliveries before the mark derive from input of the journal before its place. */
@@ -61,8 +61,8 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
      *
      * @param settings of the query
      * @param attempt of the task that began the engine
-     * @param begin offset at which the engine begins. The egress uses it as number of the batch, since a repetition
-     *     begins at the same offset, even if Spark's number is another one
+     * @param begin offset at which the engine begins. The egress uses the offset as number of the batch, since a
+     *     repetition begins at the same offset, even if Spark's number of the batch differs
      * @param queue gets the number of acknowledged deliveries, and the error that has ended the stream
      */
     public DeliverStream(Settings settings, Attempt attempt, long begin, BarrierQueue queue) {
