@@ -27,11 +27,11 @@ import wallaroo.worker.v1.WorkerOuterClass.Version;
 /**
  * A bucket call that stays open over many parts: outputs of a part are released at once, changes come at the end.
  *
- * <p>It keeps its parts until it has ended. When the worker dies, all parts are sent again. Results of parts that were
- * released before are dropped. Dead letters may be new: {@link LettersLeft} drops only those that have left.
+ * <p>The call keeps its parts until it has ended. When the worker dies, all parts are sent again. Results of parts that
+ * were released before are dropped, but for new dead letters: {@link LettersLeft} drops only letters that have left.
  */
 final class BucketCall {
-    // A careful repetition attributes these to one message: its state cannot be written, or its repeated run failed.
+    // A careful repetition attributes these failures to one message: its state is unwritable, or its second run failed.
     private static final Set<String> HEALED_BY_CARE = Set.of("C511", "C525", "W430");
 
     private final int bucket;
@@ -47,9 +47,9 @@ final class BucketCall {
     private final LettersLeft letters = new LettersLeft();
     private long bytes;
     private long index;
-    private int sent; // parts on the open stream
-    private int answered; // parts on the open stream
-    private int left; // parts whose outputs have left this operator
+    private int sent; // number of parts sent on the open stream
+    private int answered; // number of parts answered on the open stream
+    private int left; // number of parts whose outputs have left this operator
     private boolean isEnding;
     private boolean hasSentEnd;
     private StateDone done;
@@ -93,12 +93,12 @@ final class BucketCall {
         return came;
     }
 
-    /** Lets the call end after its last part. */
+    /** Lets the call end after the parts added so far. */
     void end() {
         isEnding = true;
     }
 
-    /** Says whether the worker has answered all parts, or the end of a call that is to end. */
+    /** Says whether the worker has answered all parts and, after {@link #end}, the end of the call. */
     boolean isAnswered() {
         return isEnding ? done != null : answered == parts.size();
     }

@@ -22,7 +22,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
 /** The open bucket calls of a stage in a task. Calls of several buckets run at the same time. */
 final class BucketCalls {
-    /** Limit of open calls that end at once: each occupies a thread of the worker, which other tasks call, too. */
+    /** Limit of open calls that end at once: each call occupies a thread of the worker, which other tasks use, too. */
     static final int OPEN_CALLS = 16;
     private static final long OPEN_BYTES = 32 << 20; // of frames in open calls; the last call may exceed it
 
@@ -94,7 +94,7 @@ final class BucketCalls {
             while (waiting.hasNext() && hasRoom()) {
                 Map.Entry<Integer, List<byte[]>> next = waiting.next();
                 add(next.getKey(), next.getValue()).end();
-                waiting.remove(); // frames are kept until their call is done, no longer
+                waiting.remove(); // from now on only the call keeps its frames
             }
             return exchange(List.copyOf(open.values()));
         }
@@ -134,7 +134,7 @@ final class BucketCalls {
     }
 
     /**
-     * Sends the unsent frames of calls, and awaits the answers; if calls end at once, only those of the first call.
+     * Sends the unsent frames of calls, and awaits the answers. If calls end at once, only the first one is awaited.
      *
      * @return outputs that may leave; the changes of calls that are done are stored
      */

@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * The buckets of a stage that a task runs, and the end of their calls.
+ * The buckets of a stage that a task runs, and the time at which their calls end.
  *
  * @param first bucket that the task runs
  * @param step from one bucket that the task runs to the next one

@@ -14,7 +14,7 @@ import org.wallaroo.spark.message.LetterFrame;
  */
 final class LettersLeft {
     private final Map<Identity, Integer> left = new HashMap<>();
-    private final Map<Identity, Integer> came = new HashMap<>(); // since the call began again
+    private final Map<Identity, Integer> came = new HashMap<>(); // number of equal letters since the call began again
 
     private record Identity(long sequence, String path) {}
 
@@ -27,7 +27,7 @@ final class LettersLeft {
      * Returns a frame of the dead letters that have not left, and counts them as left; null if all have left.
      *
      * @param frame of the port of dead letters, whole and undamaged
-     * @throws IllegalArgumentException if it does not contain dead letters
+     * @throws IllegalArgumentException if the frame does not contain dead letters
      */
     byte[] take(byte[] frame) {
         LetterFrame read = LetterFrame.read(frame);

@@ -36,17 +36,17 @@ public final class Level implements AutoCloseable {
         return new Level(made);
     }
 
-    /** Runs rows that enter the level; returns the rows that leave it, or that none of its stages takes. */
+    /** Runs rows that enter the level. Returns the output, and the rows that no stage of the level takes. */
     public List<JournalRow.Item> run(List<JournalRow.Item> items) {
         return all(new Leaving(items, false));
     }
 
-    /** Runs the rows that the flush of the level before has returned, then ends all calls; returns the output. */
+    /** Does the same as {@link #run} for the last rows before a flush, and ends all calls. */
     public List<JournalRow.Item> flush(List<JournalRow.Item> items) {
         return all(new Leaving(items, true));
     }
 
-    /** Does the same in steps, and returns the output of each. A step runs when it is asked for. */
+    /** Does the same as {@link #flush} in steps, and returns the output of each. A step runs when it is asked for. */
     public Iterator<List<JournalRow.Item>> leaving(List<JournalRow.Item> items) {
         return new Leaving(items, true);
     }
@@ -57,12 +57,12 @@ public final class Level implements AutoCloseable {
         return found;
     }
 
-    /** The output of the level, step by step. Rows for a later stage are held until that stage runs. */
+    /** Yields the output of the level, step by step. Rows for a later stage are held until that stage runs. */
     private final class Leaving implements Iterator<List<JournalRow.Item>> {
         private final boolean flushes;
         private Iterator<List<JournalRow.Item>> steps; // rows that enter the level, then outputs of the running stage
         private List<JournalRow.Item> held = new ArrayList<>();
-        private int number = -1; // of the running stage
+        private int number = -1; // number of the running stage
         private boolean isFlushed = true; // whether the running stage was flushed
 
         private Leaving(List<JournalRow.Item> items, boolean flushes) {

@@ -4,7 +4,7 @@ import java.util.Iterator;
 import java.util.List;
 import org.wallaroo.spark.message.JournalRow;
 
-/** A stage of a level, which runs on the frames of the journal, one stretch after the other. */
+/** A stage of a level. It processes the frames of one stretch of the journal after the other. */
 interface LevelStage {
     /** Says whether frames of a port enter the stage. */
     boolean takes(int port);

@@ -42,7 +42,7 @@ final class ReceivingStage implements LevelStage {
 
     @Override
     public Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items) {
-        TreeMap<Integer, List<byte[]>> data = new TreeMap<>(); // by origin of the results
+        TreeMap<Integer, List<byte[]>> data = new TreeMap<>(); // frames by origin of the results
         for (JournalRow.Item item : items) {
             int origin = origin(block, entries.indexOf(item.port()), buckets, item.origin());
             data.computeIfAbsent(origin, number -> new ArrayList<>()).add(item.frame());
@@ -59,7 +59,7 @@ final class ReceivingStage implements LevelStage {
      */
     private record Part(int origin, List<byte[]> frames) {}
 
-    /** The outputs of one part after the other, while some parts are in flight. */
+    /** Yields the outputs of one part after the other, while some later parts are in flight. */
     private final class Answers implements Iterator<List<JournalRow.Item>> {
         private final Deque<Part> waiting;
         private final Deque<Integer> underWay = new ArrayDeque<>(); // origins of results

@@ -20,8 +20,8 @@ import wallaroo.worker.v1.WorkerOuterClass.Output;
 /**
  * Level 0: sends frames of the journal to the worker of the sources, and returns outputs in the order of the journal.
  *
- * <p>Output for other workers of the level is sent on when it has come. Some rows are in flight at the same time; when
- * the journal has nothing more, the level takes no row until they are answered.
+ * <p>Output for other workers of the level is sent on when it has come. Some rows are in flight at the same time. When
+ * the journal has no more frames, the level takes no row until the rows in flight are answered.
  */
 public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     private static final int WINDOW = 3;
@@ -55,7 +55,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     /**
      * Returns a level whose rows enter at one of its stages.
      *
-     * @param reader number of this stage in the level; the stages before it get nothing
+     * @param reader number of the stage that rows enter; earlier stages of the level get no frames
      */
     public static SourceLevel of(
             Settings settings, int reader, Attempt attempt, Iterator<JournalRow> rows, Origins origins,
