@@ -113,7 +113,7 @@ public final class JournalHead {
         }
     }
 
-    /** Takes note of the error after which the position will not move any more. */
+    /** Takes note of the error after which the position no longer moves. */
     synchronized void fail(Object from, RuntimeException why) {
         if (from == reader) {
             failure = why;
