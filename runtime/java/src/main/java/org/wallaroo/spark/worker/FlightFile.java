@@ -36,7 +36,7 @@ public final class FlightFile {
      *
      * @param call number of the call in the stream
      * @param message 1 + ordinal of the message in flight; 0 if none is in flight
-     * @param process id of the process that runs the stream; 0 if the worker does not state it
+     * @param process id of the process that runs the stream; 0 if the worker does not report its id
      * @param progress grows while a message in flight makes progress
      */
     record Mark(long call, long message, long process, long progress) {
@@ -82,7 +82,7 @@ public final class FlightFile {
         return Mark.of(read(0, MARK_BYTES));
     }
 
-    /** Returns the worker's note about its work for no message, such as reading a state; empty if there is none. */
+    /** Returns the worker's note about its work while no message is in flight, such as reading a state; may be empty. */
     String note() {
         String text = new String(read(MARK_BYTES, BYTES - MARK_BYTES), StandardCharsets.UTF_8);
         int end = text.indexOf('\0');
@@ -133,7 +133,7 @@ public final class FlightFile {
                 found.put(path.getFileName().toString(), mark);
             }
         } catch (FileNotFoundException error) {
-            return; // its stream has just ended
+            return; // the stream of this file has just ended
         }
     }
 
