@@ -135,7 +135,7 @@ public final class BarrierQueue {
      * @param caller attempt of the task
      * @param nanoseconds how long to wait
      * @return the work; null if no work came in time; {@link Work#OVER} if no work will come
-     * @throws RuntimeException if the engine has failed, or if the query ends with an error and this batch has no barrier
+     * @throws RuntimeException if the engine has failed, or if an error ends the query and this batch has no barrier
      */
     public synchronized Work next(long caller, long nanoseconds) throws InterruptedException {
         long until = System.nanoTime() + nanoseconds;
