@@ -24,7 +24,7 @@ record KeptFacts(Settings settings, int level) {
      * @throws OperatorFailure R716 if something has changed on which the states depend, or the number of partitions
      */
     void check(SparkBucketStore store) {
-        // A task may belong to a union of operators, or have several partitions, so the task's number may differ.
+        // Spark's number of tasks may differ: a task may belong to a union of operators, or have several partitions.
         String partitions = TaskContext.get().getLocalProperty(Attempt.STORES);
         if (!String.valueOf(settings.targets().size()).equals(partitions)) {
             throw refused("spark.sql.shuffle.partitions was " + settings.targets().size() + " when `apply` was called; it has "

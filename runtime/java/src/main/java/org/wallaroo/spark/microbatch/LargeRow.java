@@ -20,7 +20,7 @@ final class LargeRow {
 
     private LargeRow() {}
 
-    /** Returns the dead letter. It does not contain the row, since users know the row's origin. */
+    /** Returns the dead letter. It has only the beginning of the row, since users know where the row came from. */
     static LetterFrame.Letter letter(RecordSource source, long sequence, long timeMs, byte[] value) {
         String error = String.format(Locale.ROOT, "a %s of %,d bytes; at most %,d are taken",
                 source.rows() ? "row" : "value", value.length, source.limit());

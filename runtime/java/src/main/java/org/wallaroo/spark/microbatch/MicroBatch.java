@@ -64,7 +64,7 @@ public final class MicroBatch {
         return levels(settings, clock, records, states).flatMap(new OutputRows(settings), Encoders.row(OutputRows.SCHEMA));
     }
 
-    /** Returns the output of the last level. {@code journals} is level 0 over journals or a clock; null without both. */
+    /** Returns the output of the last level. {@code journals} is level 0 over journals or a clock, if any. */
     private static Dataset<byte[]> levels(
             Settings settings, Dataset<byte[]> journals, List<Dataset<Row>> records, List<Dataset<Row>> states) {
         Dataset<byte[]> rows = journals;
