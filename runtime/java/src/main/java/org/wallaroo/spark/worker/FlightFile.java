@@ -82,7 +82,7 @@ public final class FlightFile {
         return Mark.of(read(0, MARK_BYTES));
     }
 
-    /** Returns the worker's note about its work while no message is in flight, such as reading a state; may be empty. */
+    /** Returns the worker's note about its work while no message is in flight, such as a read of a state; or "". */
     String note() {
         String text = new String(read(MARK_BYTES, BYTES - MARK_BYTES), StandardCharsets.UTF_8);
         int end = text.indexOf('\0');
