@@ -168,7 +168,7 @@ final class WorkerConnection {
     }
 
     private void connect() {
-        for (int broken = 1; process == null || ProcessHandle.of(process.pid()).isEmpty(); broken++) {
+        for (int broken = 1; endpoints.isEmpty() || ProcessHandle.of(process.pid()).isEmpty(); broken++) {
             close();
             process = supervisor.await();
             try {

@@ -45,6 +45,7 @@ public final class FakeWorker implements AutoCloseable {
     private volatile boolean isSilent;
     private volatile int endpoints = 1;
     private volatile InitReply answer = InitReply.getDefaultInstance();
+    private volatile Status refusal = Status.OK;
     private volatile Map<String, Object> ending;
     private final List<String> asked = new CopyOnWriteArrayList<>(); // operations of its supervisor
     private int generation = 1;
@@ -55,6 +56,10 @@ public final class FakeWorker implements AutoCloseable {
         FakeServer.Stream<InitRequest, InitReply> init = (request, call) -> {
             if (isSilent) {
                 silence.countDown();
+                return;
+            }
+            if (!refusal.isOk()) {
+                call.close(refusal, new Metadata());
                 return;
             }
             InitReply.Builder reply = answer.toBuilder().addEndpoints("unix:" + directory.resolve("worker.sock"));
@@ -121,6 +126,11 @@ public final class FakeWorker implements AutoCloseable {
     /** Lets it answer handshakes so; endpoints are added. */
     void answer(InitReply reply) {
         answer = reply;
+    }
+
+    /** Lets it end handshakes with a status; OK: it answers them. */
+    void refuse(Status status) {
+        refusal = status;
     }
 
     /** Lets its supervisor say how its process has ended. */

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.grpc.Status;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -90,6 +91,19 @@ class WorkerChannelTest {
                     .setProtocolMin(1).setProtocolMax(1).setInterfaceHash("sha256:1").build()));
             String said = assertThrows(OperatorFailure.class, channel::width).getMessage();
             assertTrue(said.startsWith(text), said);
+        }
+    }
+
+    /** Also for the tasks that come after the first one, and the handshake is repeated when the worker has memory again. */
+    @Test
+    void aHandshakeThatEndsFailsForEachTask() throws IOException {
+        try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
+            worker.refuse(Status.UNKNOWN.withDescription("MemoryError"));
+            WorkerChannel channel = WorkerChannel.of(worker.settings());
+            String said = assertThrows(OperatorFailure.class, channel::width).getMessage();
+            assertEquals(said, assertThrows(OperatorFailure.class, channel::width).getMessage());
+            worker.refuse(Status.OK);
+            assertEquals(1, channel.width());
         }
     }
 
