@@ -78,9 +78,9 @@ class SourceConnectorConfig(TCPSourceConfig):
 class SinkConnectorConfig(TCPSinkConfig):
     """A sink that sends to a connector: the connector listens, and the application connects to it.
 
-    Without a cookie the connector gets frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6); bytes that its TCP
-    has acknowledged count as delivered. With a cookie it speaks the connector protocol, and gets each message exactly
-    once, in transactions: see `TransactionalSinkConnector`.
+    Without a cookie the connector gets frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6). Bytes count as
+    delivered when the connector's TCP has acknowledged them. With a cookie it speaks the connector protocol, and gets
+    each message exactly once, in transactions: see `TransactionalSinkConnector`.
 
     There are two orders of parameters: `(host, port, encoder)`, and `(name, encoder, decoder, port, ...)`.
 

@@ -1,4 +1,4 @@
-"""Runs an application in the process of a test, without Spark: takes messages; has outputs, states and dead letters.
+"""Runs an application in the process of a test, without Spark: send messages, read outputs, states and dead letters.
 
 The engine is part of the package `wallaroo-spark-runtime`. It runs the stages that Spark would run, with the same
 frames and checks. It does not have Spark's several processes, failures and recovery.
@@ -38,14 +38,16 @@ def run(
         app: A setup function; or, as for `wallaroo run`, a Python file or module, a Go package directory, a worker
             binary, or a topology file.
         args: The application's command-line arguments, e.g. `["--in", ":7010", "--out", ":7002"]`.
-        check_persist: Whether a change of state that the computation does not ask to persist makes a dead letter.
+        check_persist: Whether a message becomes a dead letter if its computation changes the state, but returns
+            `persist` False.
         on_error: `dead_letter` or `fail`, which overrides the application; empty keeps the application's choice.
 
     Returns:
         The running application. Use it in a `with` statement, or close it.
 
     Raises:
-        DiagnosticError: The application cannot be run (every finding); R728 if `wallaroo-spark-runtime` is missing.
+        DiagnosticError: The application cannot be run; the error lists all findings. R728 if `wallaroo-spark-runtime`
+            is missing.
 
     Example:
         >>> import collections, wallaroo
@@ -74,8 +76,9 @@ def run(
 class Run:
     """A running application; `run` starts it.
 
-    Each call of `send`, `generate` and `advance` is one micro-batch. Its effects are visible when the call returns. If
-    the call raises an error, nothing of the micro-batch counts. Results are the same in each run.
+    The methods `send`, `produce`, `visit`, `generate` and `advance` run micro-batches. The effects are visible when the
+    call returns. A micro-batch that fails raises an error, and has no effects. The same calls have the same results in
+    each run.
 
     Args:
         engine: The engine that runs the application.
@@ -101,10 +104,11 @@ class Run:
         """Process messages.
 
         Args:
-            messages: Payloads as bytes, which the source's decoder reads. They have no length in front, unless only the
-                decoder knows the length. Or objects, in place of the decoder's results. Either may be in a `Message`
-                with key and time; a row has the time of the column in the source's `timestamp`. A source with content
-                "record" takes a `KafkaRecord` without topic, time, partition or offset, too, or bytes as its value.
+            messages: Payloads as bytes, which the source's decoder reads, or objects, which replace the decoder's
+                results. A payload begins with its header only if the framing is known to the decoder alone. Payloads
+                and objects may be in a `Message` with key and time. A row without a time gets the time in the column
+                that the source names as `timestamp`. A source with content "record" takes a `KafkaRecord`, where topic,
+                time, partition and offset may be left out, or bytes as the value of a record.
             source: Name of the source, or its position from "0"; empty for the only source.
 
         Raises:
@@ -117,13 +121,14 @@ class Run:
         """Write records to topics; the sources of these topics get the records in one micro-batch.
 
         If sinks write records to topics that sources read, further micro-batches follow until there are no new records.
-        So groups of `wallaroo.goka` have loops and join each other's tables. The same holds after `send`.
+        In this way groups of `wallaroo.goka` get the records of their loops and of the tables that they join. `send`
+        does the same.
 
         Args:
             records: Records with topic, key and value; partition, offset and time may be left out.
 
         Raises:
-            DiagnosticError: As `send`; R720 if a topic is misspelt. Nothing of a micro-batch that fails counts.
+            DiagnosticError: As for `send`; R720 if a topic is misspelt.
         """
         self._engine.produce(records)
 
@@ -146,7 +151,8 @@ class Run:
             The number of keys for which a visitor ran; dead letters are included.
 
         Raises:
-            DiagnosticError: As `send`; R720 if no step takes the visit; R733 if the metadata are no bytes or text.
+            DiagnosticError: As `send`; R720 if no step takes the visit; R733 if the metadata are neither bytes nor
+                text.
         """
         return int(self._engine.visit(name, metadata).keys)
 
@@ -169,8 +175,9 @@ class Run:
         """Let time pass: windows that have ended emit their output, timers that are due run, and states expire.
 
         The clock begins at the same time in each run, and only this call moves it. States and windows get a tick at the
-        present time, at most 1000 ticks of those that a gateway would send, and a tick at the end. The last tick is
-        repeated while timers run, because a timer may set a timer for a time that has passed.
+        present time, about 1000 further ticks at most, and a tick at the end. While timers run at the last tick, this
+        tick is repeated, at most 1000 times, because the callback of a timer may set a timer for a time that has
+        passed.
 
         Args:
             time: Time to add, in seconds.
@@ -189,7 +196,7 @@ class Run:
         return self._engine.now_ms
 
     def output(self, sink: str = "") -> list[bytes]:
-        """Return the bytes that a sink has got, each message as its encoder returned it.
+        """Return the bytes that a sink has got: one item per message, the result of the encoder.
 
         Messages of one micro-batch are in the order of the messages from which they derive. On Spark, this holds
         only for messages of one key.
@@ -216,7 +223,7 @@ class Run:
         return list(self._engine.letters)
 
     def clear(self) -> None:
-        """Forget outputs and dead letters; states and windows stay."""
+        """Remove the outputs and dead letters of past calls, but keep states and windows."""
         self._engine.take()
 
     def state(self, name: str, key: Any = b"") -> Any:
@@ -227,8 +234,9 @@ class Run:
             key: Key as the partition function returns it; not needed if there is only one state.
 
         Returns:
-            The state's object; for a window the accumulators of its open parts, oldest first; for a group of
-            `wallaroo.goka`, or of Goka in Go, a `wallaroo.goka.GroupState`; for other languages bytes. None if missing.
+            The state's object; for a window a list with the accumulators of its open parts, oldest first; for a group
+            of `wallaroo.goka`, or of Goka in Go, a `wallaroo.goka.GroupState`; for other languages bytes. None if the
+            key has no state.
 
         Raises:
             DiagnosticError: R720 if there is no such state.
@@ -236,7 +244,7 @@ class Run:
         return self._engine.state(name, key)
 
     def states(self, name: str) -> dict[str | bytes, Any]:
-        """Return the states of all keys; otherwise as `state`."""
+        """Return the states of all keys, by key. Values and errors are as for `state`."""
         return self._engine.states(name)
 
     def close(self) -> None:

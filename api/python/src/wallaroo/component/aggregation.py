@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 
 class WindowBounds(NamedTuple):
-    """When a window begins and ends, in milliseconds since 1970.
+    """The begin and the end of a window, in milliseconds since 1970.
 
     A window of time contains times from `start_ms` on and before `end_ms`. For a count window they are the times of its
     first and its last message. For a late message that is emitted alone, both are the message's time.
@@ -47,7 +47,8 @@ class Aggregation(ABC):
         'Total'
 
     Attributes:
-        outputs: Names of further outputs. To emit to one, `output` returns `wallaroo.output(name, value)`.
+        outputs: Names of further outputs. To emit a message to a named output, the method `output` returns
+            `wallaroo.output(name, value)`.
 
     Source: Wallaroo 0.6; named outputs are new here.
     """
@@ -72,11 +73,11 @@ class Aggregation(ABC):
 
     @abstractmethod
     def combine(self, accumulator1: Any, accumulator2: Any) -> Any:
-        """Return an accumulator for the messages of both, without a change of the two arguments."""
+        """Return an accumulator for the messages of both accumulators. The method must not change its arguments."""
 
     @abstractmethod
     def output(self, key: str, accumulator: Any) -> Any:
-        """Return the window's output for a key, or None for no output, without a change of the accumulator.
+        """Return the window's output for a key, or None for no output. The method must not change the accumulator.
 
         If the method has a parameter `bounds`, it gets the begin and end of the window as a `WindowBounds`.
 

@@ -95,7 +95,8 @@ class State:
         keys: Keys declared up front, as the program wrote them.
         unknown: Policy for messages with other keys, `create` or `dead_letter`.
         is_by_message: Whether the key of a message was set upstream, and is not computed here.
-        is_absent: Returns whether a changed state means that its key has no state now; None if it never does.
+        is_absent: Returns whether a changed state is empty, so that it is deleted for its key; None if no state is
+            empty.
         show: Converts a state to the form in which it is shown to people; None shows the state itself.
         shape: Types of the state's fields by path; None if the state class declares them.
         ttl_ms: How long a state is kept after the last message of its key, in milliseconds; 0 keeps it for ever.
@@ -191,7 +192,7 @@ class Pipeline:
         return [self.name, *(each.name for each in self.sources), *(each.name for each in self.steps)][-1]
 
     def name_apart(self) -> None:
-        """Name topics by themselves where several sinks have the name of the pipeline, and number the rest."""
+        """Rename sinks that share the pipeline's name: Kafka sinks get the names of their topics, others a number."""
         same = [number for number, sink in enumerate(self.sinks) if sink.name == self.name]
         for number in same if len(same) > 1 else ():
             sink = self.sinks[number]

@@ -66,7 +66,7 @@ def instance(place: Place, parameter: str, value: Any, decorator: str, expected:
 
 
 def _plain(place: Place, parameter: str, function: Any, decorator: str) -> None:
-    """Record that a function is not decorated. A lambda or a function of a library gets a `def` in the remedy."""
+    """Record that a function is not decorated. The remedy for a lambda or a library function has a `def`."""
     fix, expected = f"decorate it with {decorator}", "a decorated one"
     if getattr(function, "__name__", "") == "<lambda>":
         fix = f"write a function with `def` in its place, and decorate that with {decorator}"
@@ -126,7 +126,7 @@ def method(
 
 
 def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod | None:
-    """Return how to call a computation; None after a finding."""
+    """Return the methods with which a worker calls a computation; None after a finding."""
     decorator = 'state_computation("name")' if has_state else 'computation("name")'
     expected = "a state computation" if has_state else "a computation"
     component = instance(place, "computation", value, decorator, expected)

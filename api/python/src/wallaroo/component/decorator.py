@@ -52,7 +52,8 @@ def computation(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Callable
 
     Args:
         name: Name of the step in the topology and the logs.
-        outputs: Names of further outputs. To emit to one, the function returns `wallaroo.output(name, value)`.
+        outputs: Names of further outputs. To emit a message to a named output, the function returns
+            `wallaroo.output(name, value)`.
 
     Raises:
         WallarooParameterError: T207 if a name is not a str, or the decorated object cannot be called.
@@ -77,7 +78,7 @@ def computation_multi(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Ca
 
     Args:
         name: Name of the step.
-        outputs: Names of further outputs. The list may contain messages for them, made by `wallaroo.output`.
+        outputs: Names of further outputs. The list may contain messages for these outputs, made by `wallaroo.output`.
 
     Raises:
         WallarooParameterError: T207 if a name is not a str, or the decorated object cannot be called.
@@ -115,10 +116,10 @@ def state_computation(
     With the argument `state`, for `wallaroo.source(...).to(...)`, the function returns a message or None, and the state
     is always saved. Without it, for `ApplicationBuilder`, the function returns `(message or None, persist)`.
 
-    It may change the state in place. Messages of one key run one after the other, in arrival order. With `persist`
-    False nothing is written for that message: what it changed is saved with the key's next True, and is undefined
-    after the state has been read again (restart, failure, full cache). `wallaroo run --debug` finds
-    such changes.
+    The function may change the state in place. Messages of one key are processed one after the other, in arrival order.
+    If `persist` is False, nothing is written for the message. Its changes are saved only when a later message of the
+    key returns True. If the state is read again before, they may be lost: after a restart or a failure, or if the cache
+    is full. `wallaroo run --debug` finds such changes.
 
     Args:
         name: Name of the step.

@@ -11,8 +11,8 @@ class LineDecoder(WithTime[P, R]):
     """Turns a line into a message; made by `line_decoder`, with the same parameters.
 
     Attributes:
-        framing: "newline": a TCP source cuts its stream into lines. A decoder class of a program may have this
-            attribute, too.
+        framing: "newline", so that a TCP source cuts its stream into lines. The decoder class of a program may have
+            this attribute, too.
 
     Example:
         >>> LineDecoder(bytes.decode).decode(b"abc")
@@ -28,7 +28,7 @@ class LineDecoder(WithTime[P, R]):
 
 
 class LineEncoder(Encoder[P, R]):
-    r"""Turns a message into a line; made by `line_encoder`. Parameters are those of `BaseWrapped`.
+    r"""Turns a message into a line; made by `line_encoder`. Parameters are as for `BaseWrapped`.
 
     Example:
         >>> LineEncoder(str.upper).encode("abc")

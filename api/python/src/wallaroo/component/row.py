@@ -29,8 +29,8 @@ class Rows:
     """Converts between rows and messages: decoder and encoder for Spark's sources and sinks.
 
     Args:
-        row: Columns and their types: a dataclass, NamedTuple or TypedDict, whose objects are the messages; or a dict of
-            column and type, with dicts as messages.
+        row: Columns and their types: a dataclass, NamedTuple or TypedDict, whose objects are the messages; or a dict
+            from column to type, with dicts as messages.
 
     Attributes:
         schema: The columns in Spark's DDL.

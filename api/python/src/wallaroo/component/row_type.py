@@ -24,8 +24,8 @@ class ColumnType:
 
     Attributes:
         sql: The type in Spark's DDL.
-        read: Returns the value for JSON; raises ValueError.
-        write: Returns the JSON for a value; raises ValueError.
+        read: Converts JSON to a value; raises ValueError if the JSON does not fit.
+        write: Converts a value to JSON; raises ValueError if the value does not fit.
         nullable: Whether the value may be null.
     """
 
@@ -121,7 +121,7 @@ def columns_of(row: Any) -> dict[str, Any] | None:
 
 
 def is_made_of_dict(row: Any) -> bool:
-    """Say whether messages of a row are dicts."""
+    """Return whether the messages of a row type are dicts."""
     return isinstance(row, Mapping) or typing.is_typeddict(row)
 
 
@@ -301,7 +301,7 @@ def _decimals(sql: str) -> tuple[Convert, Convert]:
         raise NoColumnTypeError(reason)
 
     def read(value: Any) -> Decimal:
-        if type(value) is float:  # the text had no `parse_float`: callers that need all digits read decimals as Decimal
+        if type(value) is float:  # read without `parse_float`: callers that need all digits read decimals as Decimal
             return Decimal(repr(value))
         if type(value) not in (int, str, Decimal):
             raise _wrong(value, "Decimal")

@@ -88,7 +88,7 @@ def target_of(function: Any) -> Any:
 
 
 def takes(function: object, parameter: str) -> bool:
-    """Return whether a function has a parameter of this name, and so gets an optional argument.
+    """Return whether a function has a parameter of this name, so that it must get an optional argument.
 
     Example:
         >>> takes(lambda key, accumulator, bounds=None: key, "bounds"), takes(lambda key, accumulator: key, "bounds")

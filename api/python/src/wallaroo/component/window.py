@@ -209,7 +209,7 @@ class Windows:
     """Windows with their aggregation; made by `over`, and passed to `Pipeline.to`.
 
     Attributes:
-        fields: Their entry in the topology document, without `time`.
+        fields: Entry of the windows in the topology document, without the property `time`.
     """
 
     def __init__(self, fields: Mapping[str, Any], aggregation: Any) -> None:

@@ -20,7 +20,7 @@ _declared: dict[tuple[str, str], "BaseWrapped[..., Any]"] = {}
 
 
 def declared(module: str, qualname: str) -> "BaseWrapped[..., Any]":
-    """Return the decorated object of this name; unpickling calls this function."""
+    """Return the decorated object with this name in a module; unpickling calls this function."""
     if (module, qualname) not in _declared:
         importlib.import_module(module)
     return _declared[module, qualname]
@@ -29,8 +29,8 @@ def declared(module: str, qualname: str) -> "BaseWrapped[..., Any]":
 class BaseWrapped(Generic[P, R]):
     """A decorated function; the base class of the results of all decorators.
 
-    `f(x)` runs the function, `f()` returns this object. A pickle contains only its module and name. Type checkers see
-    the parameters and the result type of the function: `BaseWrapped[P, R]`.
+    `f(x)` runs the function, `f()` returns this object. A pickle of this object contains only its module and name. Type
+    checkers see the parameters and the result type of the function: `BaseWrapped[P, R]`.
 
     Args:
         function: The user's function.

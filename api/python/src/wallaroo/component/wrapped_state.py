@@ -135,7 +135,7 @@ class StateComputation(_WithState[P, R, C]):
     """A computation with a state per key; made by `state_computation`.
 
     Args:
-        function: Takes message and state. Returns `(output or None, persist)`; with a state class only the output or
+        function: Takes message and state. Returns `(output or None, persist)`, or with a state class only the output or
             None.
         name: Name of the step; None takes the function's name.
         state_class: Makes the state of a key; None if the pipeline names the class.
@@ -167,8 +167,8 @@ class StateComputation(_WithState[P, R, C]):
 class StateComputationMulti(_WithState[P, R, C]):
     """A computation with a state per key and any number of outputs; made by `state_computation_multi`.
 
-    The function returns `(list of outputs or None, persist)`; with a state class only the list or None. Parameters are
-    those of `StateComputation`.
+    The function returns `(list of outputs or None, persist)`, or with a state class only the list or None. Parameters
+    are as for `StateComputation`.
 
     Example:
         >>> def pair(data, state):
