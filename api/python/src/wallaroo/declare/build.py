@@ -19,7 +19,7 @@ from wallaroo.diagnostic.location import called_from
 from wallaroo.diagnostic.place import Place
 
 PARTS = ("sources", "steps", "sinks")
-# Where the messages downstream of a node have their keys from.
+# The origin of the keys of messages downstream of a node.
 BY_STEP, BY_SOURCE, NO_KEY = "step", "source", ""
 
 
@@ -75,7 +75,7 @@ def build_application(
 
 
 class _Build(Declaration):
-    """One build: findings and parts of the declaration."""
+    """One call of `build_application`: it collects the findings and the parts of the application."""
 
     def __init__(self, name: Any, on_error: str | None, unkeyed: str) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class _Build(Declaration):
             )  # fmt: skip
         nodes = _reachable(ends)
         self._number(nodes)
-        if not misplaced:  # calls after the end have been reported; open ends may follow from them
+        if not misplaced:  # calls after the end have been reported, and may be the reason for open ends
             for node in (node for node in ends if node.part != "sinks"):
                 self._open_end(node)
         for node in sorted(nodes, key=lambda node: (PARTS.index(node.part), node.number)):

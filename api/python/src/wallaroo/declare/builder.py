@@ -84,7 +84,7 @@ class ApplicationBuilder:
         If nothing continues from an output, its messages are counted and dropped.
 
         Args:
-            step: Name of the computation. If several have this name, the latest one counts.
+            step: Name of the computation. If several computations have this name, the latest one counts.
             name: Name of an output that the computation declares, e.g. with `outputs=("alerts",)`.
         """
         self._close()
@@ -107,8 +107,9 @@ class ApplicationBuilder:
     def to(self, computation: Stateless, *, on_error: str | None = None) -> "ApplicationBuilder":
         """Send each message to a computation.
 
-        An object that keeps data between messages, e.g. in a list, is one object for the whole application, as in
-        Wallaroo 0.1: it sees all messages in arrival order, and is saved like a state. Others run in parallel.
+        If a computation's object keeps data between messages, e.g. in a list, it is one object for the whole
+        application, as in Wallaroo 0.1. The object sees all messages in arrival order, and is saved like a state. Other
+        computations run in parallel.
 
         Args:
             computation: A function with `@computation` or `@computation_multi`, or a class or object with `name()` and
@@ -118,7 +119,7 @@ class ApplicationBuilder:
         return self._to("to", computation, on_error)
 
     def to_parallel(self, computation: Stateless, *, on_error: str | None = None) -> "ApplicationBuilder":
-        """Send each message to a computation that runs in parallel; each worker process has its own copy of an object.
+        """Send each message to a computation that runs in parallel; each worker process has a copy of its object.
 
         Args:
             computation: As for `to`.
@@ -159,7 +160,7 @@ class ApplicationBuilder:
         state_builder: StateOf[S] | None = None,
         on_error: str | None = None,
     ) -> "ApplicationBuilder":
-        """Send each message to the state of its key and run a state computation there.
+        """Send each message to a state computation that has one state per key.
 
         `partition_function` runs once per message and again after a restart, so it must depend on the message
         alone. Messages with one key are processed in arrival order; different keys run in parallel.
@@ -171,7 +172,8 @@ class ApplicationBuilder:
             partition_function: Returns the key of a message: `str`, `bytes` or `int`.
             partition_keys: Keys whose states are created at once; may be empty.
             unknown_keys: Policy for keys that are not in `partition_keys`: "create" makes a state, "dead_letter" puts
-                the message aside. Default: "dead_letter" for class-based computations with keys, else "create".
+                the message aside. The default is "dead_letter" for class-based computations with `partition_keys`,
+                otherwise "create".
             state_builder: Another name of `state_class` (Wallaroo 0.1).
             on_error: As for `to`.
         """
@@ -317,7 +319,7 @@ class ApplicationBuilder:
         return self
 
     def _kept(self, place: Place, value: Any, call: component.ComponentMethod) -> State | None:
-        """Make a computation's object its own state, and change the call to match; None if it keeps nothing."""
+        """Return the computation's object as a state, and adapt the call; None if the object keeps no data."""
         owner = getattr(call.run, "__self__", None)
         if isinstance(value, BaseWrapped) or owner is None:
             return None

@@ -34,7 +34,7 @@ class Declaration:
         self.components.append(Component(path, shown_name(target), Location(*at)))
 
     def source(self, pipeline: Pipeline, place: Place, config: Any, name: str) -> None:
-        """Add a source; `name` is its name unless the config has one."""
+        """Add a source. Its name is the config's name, or `name` if the config has no name."""
         if not isinstance(config, SourceConfig):
             place.wrong("source_config", shown(config), "a source config, e.g. TCPSourceConfig")
             return

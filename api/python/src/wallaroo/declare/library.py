@@ -1,4 +1,4 @@
-"""Components that one program hosts for another, in any language: `offer` them there, and name them here."""
+"""Components that one program hosts and `offer`s, and another program in any language uses as steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -138,13 +138,13 @@ def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Map
         value: A function with `@computation`, `@computation_multi`, `@state_computation(name, state=Cls)` or
             `@state_computation_multi(name, state=Cls)`, without timers and ttl.
         input: Codec of its input messages: "bytes", "string", "int64", "float64", "json" or "protobuf:FULL.NAME". For
-            protobuf the program imports the generated module before.
+            protobuf the program must import the generated module before this call.
         output: Codec of its output messages.
         outputs: Codecs of its named outputs, by name; "json" for outputs that are not in the mapping.
 
     Raises:
-        WallarooParameterError: T207 if `value` is another object, or a codec does not exist; T273 if the computation
-            does not declare an output of `outputs`.
+        WallarooParameterError: T207 if `value` is not such a function, or a codec does not exist; T273 if the
+            computation does not declare an output of `outputs`.
 
     Example:
         >>> import wallaroo
@@ -178,10 +178,10 @@ def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Map
 
 
 def build_library(offers: Sequence[Offer]) -> Library:
-    """Return the result of `application_setup` in a program that only hosts components for others.
+    """Return the result of `application_setup` in a program that only hosts components for other programs.
 
     Args:
-        offers: Results of `wallaroo.offer`; at least one, with different names.
+        offers: Results of `wallaroo.offer`: at least one, all with different names.
 
     Example:
         >>> import wallaroo
@@ -207,7 +207,7 @@ def build_library(offers: Sequence[Offer]) -> Library:
 
 
 def declare_codecs(pipelines: Iterable[Pipeline]) -> list[Diagnostic]:
-    """Set the codec of messages that go to another program to its input codec, and return the findings."""
+    """Set the codec of messages to a component of another program to its input codec; return the findings."""
     findings: list[Diagnostic] = []
     for pipeline in pipelines:
         parts: dict[str, Source | Step] = {source.path: source for source in pipeline.sources}

@@ -34,7 +34,7 @@ class PipelineNode:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """One call of `merge`: the last nodes of both sides."""
+    """One call of `merge`, with the last nodes of the two pipelines."""
 
     location: Location
     left: tuple[PipelineNode, ...]
@@ -107,8 +107,8 @@ class Pipeline:
 
         Args:
             computation: A function with `@computation(name)`, `@computation_multi(name)`, or `@state_computation(name,
-                state=StateClass)` or its `_multi`; or `range_windows(...).over(...)`, `session_windows(...).over(...)`,
-                `count_windows(...).over(...)`.
+                state=StateClass)` or `@state_computation_multi`; or `range_windows(...).over(...)`,
+                `session_windows(...).over(...)`, `count_windows(...).over(...)`.
             on_error: Policy if it fails on a message, "dead_letter" or "fail"; None takes the application's policy.
         """
         return self._then("to", computation, on_error)
@@ -134,14 +134,14 @@ class Pipeline:
         return self._then("key_by", key_extractor, on_error)
 
     def collect(self) -> "Pipeline":
-        """Give all messages the same key: each state computation and window downstream has a single state."""
+        """Give all messages the same key, so that each state computation and window downstream has one state."""
         return self._then("collect", None, None)
 
     def merge(self, pipeline: "Pipeline") -> "Pipeline":
-        """Return a pipeline with the messages of both, in the order of their arrival.
+        """Return a pipeline with the messages of both pipelines, in the order of their arrival.
 
         Args:
-            pipeline: Another pipeline; neither may have a sink.
+            pipeline: The other pipeline. Both pipelines must be without a sink.
         """
         at = called_from()
         if not isinstance(pipeline, Pipeline):

@@ -35,7 +35,7 @@ def with_keys(pipeline: Pipeline, keyless: Mapping[PipelineNode, Collection[Pipe
 
     Args:
         pipeline: The pipeline as it was declared.
-        keyless: The inputs of each state step whose messages have no key.
+        keyless: For each state step the inputs whose messages have no key.
         choice: `ONE_KEY` or `RANDOM_KEY`.
     """
     copies: dict[PipelineNode, PipelineNode] = {}
@@ -43,7 +43,7 @@ def with_keys(pipeline: Pipeline, keyless: Mapping[PipelineNode, Collection[Pipe
     def keyed(node: PipelineNode) -> PipelineNode:
         inputs = [again(each) for each in node.inputs if each in keyless[node]]
         method, value = ("collect", None) if choice == ONE_KEY else ("key_by", RandomKey())
-        # Its number puts it right before the step that needs it.
+        # The number puts the inserted step right before the step that needs keys.
         return PipelineNode(node.number - 0.5, method, "steps", value, None, node.location, tuple(inputs))
 
     def again(node: PipelineNode) -> PipelineNode:

@@ -9,7 +9,7 @@ _arguments: ContextVar[tuple[str, ...]] = ContextVar("_arguments", default=())
 
 @contextmanager
 def given(args: Sequence[str]) -> Iterator[None]:
-    """Set the arguments of the application's setup that runs in this context."""
+    """Set the arguments that `current` returns while this context is open, i.e. during the application's setup."""
     token = _arguments.set(tuple(args))
     try:
         yield

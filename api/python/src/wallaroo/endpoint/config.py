@@ -30,7 +30,7 @@ class SourceConfig(ABC):
     @property
     @abstractmethod
     def given(self) -> Any:
-        """The user's decoder or generator, as the program gave it."""
+        """The user's decoder or generator, as the program passed it."""
 
     @abstractmethod
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
@@ -61,7 +61,7 @@ class SinkConfig(ABC):
 
     @abstractmethod
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind and its fields of the topology document; record findings."""
+        """Return the kind of the sink and its fields for the topology document; record findings."""
 
     def declare(self, place: Place, path: str, name: str, inputs: tuple[str, ...], encoder: Any) -> Sink | None:
         """Return the sink; None after a finding. `encoder` is the object made from the config's encoder."""

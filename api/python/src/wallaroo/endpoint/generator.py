@@ -11,8 +11,8 @@ from wallaroo.endpoint.config import SourceConfig
 class GenSourceConfig(SourceConfig):
     """A source whose messages come from a generator, which makes each message from the previous one.
 
-    Positional arguments are `(gen)` or `(name, gen)`. All messages are saved; after a restart the generator continues
-    from the last one. So the result of `apply` must depend on its argument alone.
+    Positional arguments are `(gen)` or `(name, gen)`. All messages are saved, and after a restart the generator
+    continues from the last message. So the result of `apply` must depend on its argument alone.
 
     Args:
         name: Name of the source; None takes the pipeline's name.

@@ -33,8 +33,9 @@ class KafkaSourceConfig(SourceConfig):
         on_error: Policy if the decoder fails, as for `ApplicationBuilder`; None takes the application's policy.
         content: "record" for whole records with key, headers and so on, including tombstones, but without records of
             aborted transactions; None for only their values.
-        table: Whether the topic is a table, the latest record of each key: its records precede the other messages of
-            a micro-batch, and the first micro-batch reads all of it. It needs content "record" and start "start".
+        table: Whether the topic is a table, in which the latest record of a key counts. Its records precede the other
+            messages of a micro-batch, and the first micro-batch reads the whole topic. A table needs content "record"
+            and start "start".
         create: How the topic is created before a run if it does not exist: {"like": TOPIC}, with the number of
             partitions of another topic, or {"partitions": NUMBER}; "replicas" and "options" are optional. None means
             that the topic must exist.
@@ -165,10 +166,10 @@ class KafkaSinkConfig(SinkConfig):
 class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
     """A source that reads a Kafka topic, configured by the application's arguments.
 
-    `--NAME_topic` and `--NAME_brokers HOST:PORT,...` are required. Optional are `--NAME_partitions 0,1:END`,
-    `--NAME_offset_default` (START, END, an offset, or -n: n before the end; START by default), `--NAME_fetch_interval`,
-    `_min_fetch_bytes`, `_max_fetch_bytes`, `_partition_fetch_max_bytes`, these five also as `--NAME_consumer_...`, and
-    `--NAME_consumer_check_crc`.
+    `--NAME_topic` and `--NAME_brokers HOST:PORT,...` are required. `--NAME_partitions 0,1:END` and
+    `--NAME_consumer_check_crc` are optional. So are `--NAME_offset_default` (START, END, an offset, or -n for n records
+    before the end; START by default), `--NAME_fetch_interval`, `_min_fetch_bytes`, `_max_fetch_bytes` and
+    `_partition_fetch_max_bytes`. These five may also be written as `--NAME_consumer_...`.
 
     Args:
         decoder: Object (or class) with `decode(bs)`, which gets a record's value.

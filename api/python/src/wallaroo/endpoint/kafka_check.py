@@ -50,7 +50,7 @@ def check_table(place: Place, content: Any, start: Any, options: Mapping[str, st
 
 
 def check_create(place: Place, topic: str, create: Any) -> None:
-    """Record T207 if a topic names itself as the topic that it is created like."""
+    """Record T207 if `like` in the settings of a new topic names the topic itself."""
     if isinstance(create, Mapping) and topic and create.get("like") == topic:
         expected = 'the name of another topic in "like"'
         place.wrong("create", shown(dict(create)), expected, fix=f"pass {expected}")

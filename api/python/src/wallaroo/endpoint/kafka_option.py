@@ -61,7 +61,7 @@ _SINK = {
 
 @dataclass(slots=True)
 class TopicOptions:
-    """The topic that the options describe.
+    """A Kafka topic, and how to read or write it, as the command line options describe it.
 
     Attributes:
         start: Where reading begins, as in the topology document.

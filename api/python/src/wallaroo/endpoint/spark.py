@@ -19,10 +19,10 @@ class SparkSourceConfig(SourceConfig):
     Args:
         format: Name of the format, e.g. "text", "json", "rate", "delta".
         options: Options of the format; values are converted to text.
-        decoder: Object (or class) with `decode(bs)`. It gets the result of `value`, with text as UTF-8. Or `Rows`,
-            which needs neither `value` nor `schema`.
-        value: SQL expression over the columns of a row for the message, BINARY or STRING; "*" makes one JSON object of
-            all columns of `schema`.
+        decoder: Object (or class) with `decode(bs)`, which gets the result of `value` as bytes, text in UTF-8. With
+            `Rows` as decoder, `value` and `schema` are not needed.
+        value: SQL expression over the columns of a row. Its result is the payload of the message, BINARY or STRING. "*"
+            makes one JSON object of all columns of `schema`.
         key: SQL expression for the message's key; None for messages without keys.
         timestamp: SQL expression for the message's time: a TIMESTAMP, or an integer in milliseconds since 1970. None
             takes the time of arrival.
@@ -85,9 +85,10 @@ class SparkSinkConfig(SinkConfig):
     Args:
         format: Name of the format, e.g. "parquet", "json", "delta".
         options: Options of the format; values are converted to text.
-        encoder: Object (or class) with `encode(data)`; it returns bytes or str, or a pair of value and key. Or `Rows`.
-        value: SQL select list of the columns to write, over the columns `value` and `key`, both BINARY. With `Rows` it
-            is over the columns of the rows, and by default all of them.
+        encoder: `Rows`, or an object (or class) with `encode(data)`, which returns bytes or str, or a pair of value and
+            key.
+        value: SQL select list of the columns to write. It may use the columns `value` and `key`, both BINARY. With
+            `Rows` it may use the columns of the rows, and the default are all columns.
         on_error: Policy if the encoder fails, as for `ApplicationBuilder`; None takes the application's policy.
 
     Example:

@@ -136,7 +136,7 @@ class TCPSinkConfig(SinkConfig):
         self.host, self.port = host, port
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind, and the address."""
+        """Return the kind of the sink, and its address as fields for the topology document."""
         host, port = check.address(place, "sink", self.host, self.port, self.location)
         return "tcp", {"host": host, "port": port}
 
@@ -151,7 +151,7 @@ class Address(tuple[str, str]):
     name: str
 
     def __new__(cls, host: str, port: str, name: str = "") -> "Address":
-        """Make the pair."""
+        """Make an address."""
         address = super().__new__(cls, (host, port))
         address.name = name
         return address
