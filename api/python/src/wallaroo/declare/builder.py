@@ -107,9 +107,8 @@ class ApplicationBuilder:
     def to(self, computation: Stateless, *, on_error: str | None = None) -> "ApplicationBuilder":
         """Send each message to a computation.
 
-        If a computation's object keeps data between messages, e.g. in a list, it is one object for the whole
-        application, as in Wallaroo 0.1. The object sees all messages in arrival order, and is saved like a state. Other
-        computations run in parallel.
+        An object that keeps data between messages, e.g. in a list, is one object for the whole application, as in
+        Wallaroo 0.1. It sees all messages in arrival order, and is saved like a state. Other objects run in parallel.
 
         Args:
             computation: A function with `@computation` or `@computation_multi`, or a class or object with `name()` and
@@ -172,8 +171,7 @@ class ApplicationBuilder:
             partition_function: Returns the key of a message: `str`, `bytes` or `int`.
             partition_keys: Keys whose states are created at once; may be empty.
             unknown_keys: Policy for keys that are not in `partition_keys`: "create" makes a state, "dead_letter" puts
-                the message aside. The default is "dead_letter" for class-based computations with `partition_keys`,
-                otherwise "create".
+                the message aside. Default: "dead_letter" for class-based computations with keys, else "create".
             state_builder: Another name of `state_class` (Wallaroo 0.1).
             on_error: As for `to`.
         """
