@@ -53,11 +53,12 @@ def application(
             the message aside.
         start: Where inputs are read in the first run of the application: "end" as Goka, "start", or as for
             `KafkaSourceConfig`. Joined tables are always read from their start.
-        partitioner: Partitioner of all written records: "fnv1a" is Goka's, "murmur2" that of Kafka's Java clients.
+        partitioner: Partitioner of all written records: "fnv1a" as Goka, "murmur2" as Kafka's Java clients.
         replicas: Replication factor of the topics that are created.
         options: Settings of Kafka's client for all sources and sinks. Settings for the connection to the brokers have
             librdkafka's names, e.g. {"kafka.security.protocol": "SSL", "kafka.ssl.ca.location": "/etc/ca.pem"}.
-            "kafka.max.request.size" is the largest size in bytes of a record of a callback, 1048588 by default.
+            "kafka.max.request.size" is the largest size in bytes of a record that a callback writes, 1048588 by
+            default.
 
     Raises:
         WallarooParameterError: Some arguments are wrong; the error lists all of them.
@@ -90,7 +91,7 @@ def application(
 
 
 class _Groups(Declaration):
-    """One call of `application`, with its findings and the parts of its groups. Arguments are those of the call."""
+    """One call of `application`: collects findings and the parts of the groups. Arguments are as for `application`."""
 
     def __init__(
         self, brokers: Any, start: str, partitioner: str, replicas: int, options: Mapping[str, str] | None
@@ -133,7 +134,7 @@ class _Groups(Declaration):
             self.sink(pipeline, place, nothing, graph.group, (pipeline.steps[0].path,))
 
     def note(self, path: str, value: object, location: Location | None = None) -> None:
-        """Record the user's code of a part. For a group it is the first callback."""
+        """Record the user's code of a part. For a group this is the group's first callback."""
         if isinstance(value, GroupGraph):
             value = value.input_streams[0].callback
             self.components.append(Component(path, shown_name(value), Location(*declared_at(value))))
@@ -175,7 +176,7 @@ class _Groups(Declaration):
         return config
 
     def _create(self, graph: GroupGraph, options: Mapping[str, str]) -> dict[str, Any]:
-        """Return the settings to create a table or loop: it has the number of partitions of the first input."""
+        """Return the settings to create a table or loop with as many partitions as the group's first input has."""
         creation: dict[str, Any] = {"like": graph.input_streams[0].topic, "replicas": self._replicas}
         return creation | ({"options": dict(options)} if options else {})
 

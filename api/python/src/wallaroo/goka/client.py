@@ -12,7 +12,7 @@ BROKERS = "WALLAROO_BROKERS"
 
 
 def reached(brokers: Iterable[str]) -> list[str]:
-    """Return the brokers of the environment variable WALLAROO_BROKERS, or the program's if it is not set."""
+    """Return the brokers in the environment variable WALLAROO_BROKERS, or `brokers` if the variable is not set."""
     named = os.environ.get(BROKERS, "")
     return named.split(",") if named else list(brokers)
 

@@ -91,14 +91,14 @@ class GroupComputation:
         return context.outputs, context.is_changed
 
     def _run(self, record: KafkaRecord, state: GroupState | None) -> Context | None:
-        """Return the context after the callback; None if the record has no value and the group ignores such records."""
+        """Run the callback for a record, and return its context; None if a record without a value is ignored."""
         edge = self._edges[record.topic]
         if record.value is None and self._graph.nil_handling == IGNORE:
             return None
         return self._call(edge, record, self._message(edge, record), state)
 
     def _call(self, edge: Edge, record: KafkaRecord, message: Any, state: GroupState | None) -> Context:
-        """Return the context after an edge's callback."""
+        """Run the callback of an edge, and return its context."""
         if self._lookups is not None:
             self._lookups.start()
         graph = self._graph

@@ -22,7 +22,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def shown(key: str | bytes) -> str:
-    """Return a key for the text of an error. Bytes that are not UTF-8 are shown in hexadecimal."""
+    """Return a key as text for an error message. Bytes that are not UTF-8 are shown in hexadecimal."""
     data = key.encode("utf-8", "surrogateescape") if isinstance(key, str) else key
     return data.decode("utf-8", "backslashreplace")
 
@@ -30,9 +30,9 @@ def shown(key: str | bytes) -> str:
 class Context:
     """The context that callbacks get: topic, key and headers of the message, the key's value, and methods to write.
 
-    The context is valid until the callback returns, and only in its thread. A refused call, and `fail`, raise an
-    exception that ends the callback. In this case the message fails and all effects of the callback are dropped, even
-    if the callback catches the exception.
+    The context is valid until the callback returns, and only in its thread. A method that is used in a wrong way, and
+    `fail`, raise an exception that ends the callback. In this case the message fails and all effects of the callback
+    are dropped, even if the callback catches the exception.
 
     Args:
         graph: The group.
@@ -197,7 +197,7 @@ class Context:
 
         Args:
             key: Any key.
-            value: A value for the loop's codec, which also gets None.
+            value: A value for the loop's codec. None is passed to the codec, too.
             headers: As for `emit`.
         """
         loop = self._graph.loop_stream

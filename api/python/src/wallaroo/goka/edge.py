@@ -103,7 +103,7 @@ def loop(codec: Any, callback: Callback) -> Edge:
 
 
 def join(topic: str, codec: Any) -> Edge:
-    """Join another table: callbacks read its value for the key of their message with `ctx.join(topic)`.
+    """Join another table: callbacks read the table's value for the key of their message with `ctx.join(topic)`.
 
     The table may have any number of partitions, because its records are repartitioned by key.
 
@@ -142,7 +142,7 @@ def lookup(topic: str, codec: Any) -> Edge:
 
 
 def persist(codec: Any) -> Edge:
-    """Keep a value per key, the group table: `ctx.value()`, `ctx.set_value`. Updates go to the topic GROUP-table.
+    """Keep a value per key in the group table, which is the topic GROUP-table: `ctx.value()`, `ctx.set_value(...)`.
 
     Args:
         codec: Codec of its values.

@@ -34,7 +34,7 @@ class Delivered:
 
 
 class Emitter:
-    """Writes messages to a topic, each into the partition of its key. It needs no application; threads may share it.
+    """Writes messages to a topic, each into the partition of its key, from any program. Threads may share an emitter.
 
     Args:
         brokers: HOST:PORT of some brokers.
@@ -86,8 +86,8 @@ Int64: value to encode is not of type int64
             headers: Headers of the record, in addition to `default_headers`.
 
         Returns:
-            A future that has a result as soon as Kafka has stored the record. If Kafka fails, the error is its
-            exception; after `finish` the exception is `EmitterClosedError`.
+            A future that has a result as soon as Kafka has stored the record. If Kafka reports an error, the future has
+            an exception with this error. After `finish` the exception is `EmitterClosedError`.
 
         Raises:
             CodecError: The codec cannot write the message.

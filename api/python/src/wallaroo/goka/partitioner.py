@@ -13,7 +13,7 @@ def partition_of(key: str | bytes, count: int, partitioner: str = FNV1A) -> int:
     Args:
         key: Key of a record; may be empty.
         count: Number of partitions of the topic.
-        partitioner: "fnv1a" is Goka's, "murmur2" that of Kafka's Java clients.
+        partitioner: "fnv1a" as Goka, "murmur2" as Kafka's Java clients.
 
     Raises:
         ValueError: `partitioner` has another value, or `count` is less than 1.

@@ -23,7 +23,7 @@ class GroupState:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no value, so that the key needs no state."""
+        """Whether the key has no value in any table, so that it needs no state."""
         return self.value is None and not self.joined
 
     def to_bytes(self) -> bytes:

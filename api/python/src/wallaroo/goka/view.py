@@ -44,7 +44,7 @@ class View:
         brokers: HOST:PORT of some brokers.
         table: Name of the topic, e.g. `group_table("my-group")`.
         codec: Codec that decodes the values.
-        callback: `f(update, storage, key, value)`, as for `define_group`; None stores values without a change.
+        callback: `f(update, storage, key, value)`, as for `define_group`; None stores each value unchanged.
         partitioner: Partitioner of the table, "fnv1a" or "murmur2".
         options: Settings of Kafka's client.
 
@@ -142,7 +142,7 @@ class View:
 
         Args:
             start: First key of the range. Without `limit` it is a prefix: all keys that begin with it are in the range.
-            limit: The first key after the range; None for a prefix.
+            limit: The first key after the range; None if `start` is a prefix.
 
         Raises:
             ViewError: The view does not run.
