@@ -19,7 +19,7 @@ MOST_WAITING = 10_000
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:
-    """Produce the application's messages."""
+    """Write the application's messages to the topic."""
     kafka, params = library("confluent_kafka", "kafka"), connector.params
     producer = kafka.Producer(
         {"bootstrap.servers": params.bootstrap_brokers or "127.0.0.1:9092", "enable.idempotence": True}

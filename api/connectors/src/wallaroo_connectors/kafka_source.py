@@ -17,7 +17,7 @@ from wallaroo_connectors.program import LOOK_S, connect, library, run_source, sa
 
 
 def serve(connector: SourceConnector, stop: Event) -> None:
-    """Send the records of the topics."""
+    """Send the values of the records of the topics; skip records without a value."""
     kafka, params = library("confluent_kafka", "kafka"), connector.params
     consumer = kafka.Consumer(
         {

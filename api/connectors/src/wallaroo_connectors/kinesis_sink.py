@@ -15,7 +15,7 @@ from wallaroo_connectors.program import library, octets, pair, run_sink, say, va
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:
-    """Put the application's messages."""
+    """Put the application's messages into the stream."""
     kinesis = library("boto3", "aws").client("kinesis")
     connector.listen()
     say(f"putting into {connector.params.stream}")

@@ -17,7 +17,7 @@ from wallaroo_connectors.program import library, row, run_sink, say, values
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:
-    """Insert the application's messages."""
+    """Insert a row into the table for each message of the application."""
     psycopg, params = library("psycopg", "postgres"), connector.params
     with psycopg.connect(params.connection, autocommit=True) as database:
         connector.listen()

@@ -63,7 +63,7 @@ def values(connector: SinkConnector, stop: Event, idle: Callable[[], object] = l
     Args:
         connector: A connector that listens already.
         stop: Ends the program.
-        idle: Called each time that no message came for 0.2 seconds.
+        idle: Called each time no message has come for 0.2 seconds.
     """
     while not stop.is_set():
         try:
@@ -166,7 +166,7 @@ def _work(work: Callable[[Any, Event], None], connector: Any, stop: Event) -> No
     try:
         work(connector, stop)
     except BaseException:
-        # The failure is reported, but messages that a source has sent before must not be lost.
+        # The failure is reported, but messages that a source has sent before it must not be lost.
         with contextlib.suppress(UnexpectedSocketError):
             connector.close()
         raise
@@ -174,7 +174,7 @@ def _work(work: Callable[[Any, Event], None], connector: Any, stop: Event) -> No
 
 
 def _check(connector: Any, config: type) -> None:
-    """Refuse a connector of the other direction, and a connector with a cookie."""
+    """Refuse a source in place of a sink or the reverse, and a connector with a cookie."""
     declared = connector.config
     what = "a sink" if isinstance(declared, SinkConnectorConfig) else "a source"
     if getattr(declared, "cookie", None) is not None:

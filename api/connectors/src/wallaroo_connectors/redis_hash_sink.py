@@ -16,7 +16,7 @@ from wallaroo_connectors.redis_client import OPTIONS, client
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:
-    """Set the fields of the application's messages."""
+    """Set a field of the hash for each message of the application."""
     with client(connector.params) as redis:
         connector.listen()
         say(f"setting fields of {connector.params.key}")

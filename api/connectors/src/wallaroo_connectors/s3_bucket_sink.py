@@ -18,7 +18,7 @@ DEFAULT_REGION = "us-east-1"  # S3 refuses this name as location of a new bucket
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:
-    """Put the application's objects."""
+    """Put each message of the application into the bucket as an object."""
     s3, bucket = library("boto3", "aws").client("s3"), connector.params.bucket
     _make(s3, bucket)
     connector.listen()

@@ -44,7 +44,8 @@ class AtLeastOnceSourceConnector(threading.Thread):
 
     The connector connects, announces its streams, and sends as many messages as it has credits. If the connection
     breaks, or the application requests it, the connector connects again, and the application sends the point where each
-    stream must continue. `start` runs it in a thread, `join` waits for its end, `failure` is the last error.
+    stream must continue. `start` runs the connector in a thread, `join` waits until the thread ends, and `failure` is
+    the last error.
 
     Args:
         version: Version of the protocol, "0.0.1".
@@ -150,7 +151,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
             self._stopped.wait(self._delay)
 
     def run(self) -> None:
-        """Send until `is_finished`; connect again when the connection breaks."""
+        """Send messages until `is_finished` or `stop`. Connect again when the connection breaks."""
         while not self._stopped.is_set() and not self.is_finished():
             try:
                 self._step()
@@ -245,7 +246,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         return False
 
     def send_next(self) -> bool:
-        """Write the next message and return True, or return False if there is none. Called only with a credit left."""
+        """Write the next message and return True, or return False without a message. Called if `credits` is above 0."""
         return False
 
     def stream_added(self, stream: Stream) -> None:

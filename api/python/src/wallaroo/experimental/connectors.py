@@ -23,7 +23,7 @@ class BaseIter(ABC):
         """Return the next message.
 
         Raises:
-            StopIteration: There are no more.
+            StopIteration: There are no more messages.
         """
 
 
@@ -181,13 +181,13 @@ class ThrottledFileReader(FramedFileReader):
         self._unacknowledged.clear()
 
     def wallaroo_acked(self, point_of_ref: int) -> None:
-        """Remove acknowledged messages from the unacknowledged ones."""
+        """Stop counting the acknowledged messages as unacknowledged."""
         while self._unacknowledged and self._unacknowledged[0] <= point_of_ref:
             self._unacknowledged.popleft()
 
 
 class MultiSourceConnector(AtLeastOnceSourceConnector):
-    """Sends the messages of several sources in turn. Ends when all sources have ended and all is acknowledged.
+    """Sends the messages of several sources in turn, until all sources have ended and all messages are acknowledged.
 
     Parameters are those of `AtLeastOnceSourceConnector`. Sources are added before `start`.
 
@@ -215,7 +215,7 @@ class MultiSourceConnector(AtLeastOnceSourceConnector):
     def add_source(self, source: BaseSource) -> Stream:
         """Add a source, and return its stream. The stream's id is computed from the source's name.
 
-        So a restarted connector continues with each source where it was, even if the other sources have changed.
+        So after a restart of the connector each source continues at its last point, even if other sources have changed.
 
         Raises:
             ValueError: The connector has a source with this name already.
@@ -232,7 +232,7 @@ class MultiSourceConnector(AtLeastOnceSourceConnector):
 
     @staticmethod
     def get_id(bs: bytes) -> int:
-        """Return the id of the stream with this name."""
+        """Return the id of a stream, which is computed from the stream's name."""
         return int.from_bytes(hashlib.sha256(bs).digest()[:8], "big")
 
     def remove_source(self, source: BaseSource) -> None:
@@ -248,7 +248,7 @@ class MultiSourceConnector(AtLeastOnceSourceConnector):
         return not self._sources
 
     def send_next(self) -> bool:
-        """Send a message of the next source that has one; return whether there was one."""
+        """Send a message of the next source that has a message; return False if no source has a message."""
         for _ in range(len(self._turn)):
             self._turn.rotate(-1)
             number = self._turn[-1]

@@ -22,7 +22,7 @@ class ReceivedFrame:
     """A frame that the other side sent.
 
     Attributes:
-        tag: `HELLO` to `EOS_MESSAGE`.
+        tag: Kind of the frame: `HELLO` to `EOS_MESSAGE`.
         credits: How many more messages may be sent.
         error: Text of `ERROR`.
         is_accepted: Whether a stream may send.
@@ -87,7 +87,7 @@ def restart() -> bytes:
 
 
 def framed(tag: int, fields: bytes) -> bytes:
-    """Return a frame of its tag and fields."""
+    """Return the frame with this tag and these fields."""
     return _U32.pack(len(fields) + 1) + bytes((tag,)) + fields
 
 

@@ -113,7 +113,7 @@ class SourceConnector(_Connector):
 
     Args:
         args: The command line without the program's name; None takes this program's command line.
-        required_params: Names of required parameters, which are written as `--CONNECTOR-NAME VALUE`.
+        required_params: Names of required parameters. The command line has them as `--CONNECTOR-PARAM VALUE`.
         optional_params: Names of optional parameters.
 
     Raises:
@@ -217,7 +217,7 @@ class SourceConnector(_Connector):
 class SinkConnector(_Connector):
     """Receives the output of an application, in a separate program.
 
-    Parameters, attributes and errors are those of `SourceConnector`.
+    Parameters, attributes and errors are as for `SourceConnector`.
 
     Example:
         >>> import pathlib, socket, tempfile

@@ -14,7 +14,7 @@ Function = Callable[..., Any]
 
 
 class StreamDecoderError(Exception):
-    """A stream frame is shorter than the time at its begin, 8 bytes."""
+    """A stream frame is shorter than 8 bytes, so that it cannot contain a time."""
 
 
 class StreamEncoder(BaseWrapped[..., Any]):
@@ -113,7 +113,7 @@ def stream_message_decoder(function: Function | None = None, *, event_time: bool
 
     Args:
         function: Takes the payload as bytes and returns a message.
-        event_time: True takes the times that the connector sends; False takes the times of arrival.
+        event_time: True gives messages the times that the connector sends, False the times of arrival.
 
     Raises:
         WallarooParameterError: T207 if `function` cannot be called.

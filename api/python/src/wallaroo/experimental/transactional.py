@@ -61,7 +61,7 @@ class TransactionalTarget(ABC):
 
     @abstractmethod
     def prepare(self, sender: str, name: str, end: int, messages: Sequence[bytes]) -> bool:
-        """Store messages durably, so that a later `commit` cannot fail. Nobody may see them before it.
+        """Store messages durably, so that a later `commit` cannot fail. Readers must not see them before the commit.
 
         Args:
             sender: The sender of the messages.
@@ -85,7 +85,7 @@ class TransactionalTarget(ABC):
 class TransactionalSinkConnector(SinkConnector):
     """Stores the output of an application in a `TransactionalTarget`, each message exactly once.
 
-    The application's sink is a `SinkConnectorConfig` with a cookie. Parameters, attributes and errors are those of
+    The application's sink is a `SinkConnectorConfig` with a cookie. Parameters, attributes and errors are as for
     `SinkConnector`.
 
     Example:
@@ -218,7 +218,7 @@ class _Session:
             if name in prepared:
                 (self._target.commit if order.is_commit else self._target.abort)(self._sender, name)
             if not order.is_commit:
-                self._is_open = False  # the application notifies again
+                self._is_open = False  # the application will announce the stream again
         else:
             msg = f"an order with tag {order.tag}"
             raise ProtocolError(msg)
