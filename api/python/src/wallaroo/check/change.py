@@ -1,4 +1,4 @@
-"""Finds the objects that code changes: one walk over assignments for states, objects and shapes."""
+"""Finds the objects that user code changes, by a walk over the assignments in its source."""
 
 import ast
 import contextlib
@@ -43,7 +43,7 @@ class SourceChange:
 
     @property
     def is_content(self) -> bool:
-        """Whether the content of the target changes, and the target is not bound again."""
+        """Whether the change is in the content of the target; if not, the target itself is bound again."""
         return isinstance(self.statement, ast.Call) and not isinstance(self.statement.func, ast.Name)
 
     def gives(self, nodes: Iterable[ast.AST]) -> bool:
@@ -180,7 +180,7 @@ def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False
 
 
 def is_meant(cls: type, name: str) -> bool:
-    """Return whether a class annotates an attribute with ClassVar: each process may have its own value."""
+    """Return whether a class annotates an attribute with ClassVar, so that its value may differ between processes."""
     return any("ClassVar" in str(vars(each).get("__annotations__", {}).get(name)) for each in cls.__mro__)
 
 

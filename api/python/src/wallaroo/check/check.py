@@ -40,7 +40,7 @@ def name(place: Place, what: str, value: Any) -> str:
 
 
 def at(finding: Diagnostic, pointer: str) -> Diagnostic:
-    """Return a copy of a finding with a pointer, for findings made before their part had a place."""
+    """Return a copy of a finding with the pointer of its part, which was not known when the finding was made."""
     return replace(finding, pointer=pointer)
 
 

@@ -25,7 +25,7 @@ class Kept:
     """The attributes that an object keeps between calls.
 
     Attributes:
-        where: Names an attribute or variable, for messages; empty if the object keeps nothing.
+        where: Name of an attribute or variable that keeps data, for messages; empty if the object keeps no data.
         is_inside: Whether all kept data is in the object, and the object can be saved.
     """
 
@@ -80,10 +80,10 @@ def free_name(step: str, taken: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStep:
-    """A state computation whose state is the user's object; it calls a method of this object.
+    """A state computation whose state is the user's object. Each call of it calls a method of this object.
 
     Attributes:
-        where: Names the data that the object keeps, for messages.
+        where: Name of the attribute in which the object keeps data, for messages.
     """
 
     method: str

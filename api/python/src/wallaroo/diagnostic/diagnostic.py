@@ -82,7 +82,7 @@ def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean "x"?` when a known name is close to `name`, else an empty text."""
+    """Return `; did you mean "x"?` if a known name is similar to `name`, else an empty text."""
     close = closest(name, known)
     return f'; did you mean "{close}"?' if close else ""
 
@@ -111,7 +111,7 @@ class Diagnostic:
     def of(
         cls, code: str, *, pointer: str = "", file: str = "", line: int = 0, traceback: str = "", **values: object
     ) -> "Diagnostic":
-        """Make a diagnostic from the catalogue: the texts of the code, filled in with `values`."""
+        """Make a diagnostic from the texts that the catalogue has for a code, filled in with `values`."""
         entry = catalogue()[code]
         return cls(
             code, entry["message"].format(**values), entry["fix"].format(**values), pointer, file, line, traceback

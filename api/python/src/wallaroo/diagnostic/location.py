@@ -25,12 +25,12 @@ class Location(NamedTuple):
     line: int = 0
 
     def shown(self) -> "Location":
-        """Return the location for people: the file relative to the working directory if it is below it."""
+        """Return the location for people. A file below the working directory gets a relative path."""
         return Location(relative(self.file, os.getcwd()), self.line) if self.file else self
 
 
 def relative(file: str, directory: str) -> str:
-    """Return `file` relative to `directory` with forward slashes if it lies below it, else unchanged."""
+    """Return the path of `file` relative to `directory`, with forward slashes; unchanged if it is not below it."""
     directory = os.path.join(os.path.realpath(directory), "")
     real = os.path.realpath(file)
     return real[len(directory) :].replace(os.sep, "/") if real.startswith(directory) else file
@@ -90,7 +90,7 @@ def raised_at(error: BaseException) -> Location:
 
 
 def user_traceback(error: BaseException) -> str:
-    """Return an exception's traceback with the user's frames only, cut to a readable length."""
+    """Return an exception's traceback with only the frames of user code, cut to a readable length."""
     report = traceback.TracebackException.from_exception(error, compact=True)
     _keep_user_frames(report, set())
     lines = list(report.format())

@@ -1,4 +1,4 @@
-"""Loads a program and runs its setup: a file, a module, or either with `:function`."""
+"""Loads a program and runs its setup. A program is a file or a module, perhaps with `:function`."""
 
 import importlib
 import importlib.machinery
@@ -34,7 +34,7 @@ class LoadedProgram:
     Attributes:
         application: The application that the setup returned.
         directory: The directory that contains the program's modules.
-        document: The topology document; for a library only its worker and `components`, its offers.
+        document: The topology document. For a library it has only the worker, and the offers as `components`.
     """
 
     application: Application

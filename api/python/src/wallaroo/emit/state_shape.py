@@ -38,7 +38,7 @@ def state_shape(maker: Any, serializer: Serializer, is_own: Callable[[str], bool
     Args:
         maker: Makes the state: a class, a function, or an object with `build`.
         serializer: The application's functions.
-        is_own: Returns, for the name of a module, whether the program owns it.
+        is_own: Takes the name of a module, and returns whether the module is a part of the program.
 
     Example:
         >>> @dataclass

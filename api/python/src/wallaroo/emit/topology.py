@@ -36,7 +36,7 @@ def canonical(document: Mapping[str, Any]) -> str:
 
 
 def interface_hash(document: Mapping[str, Any]) -> str:
-    """Return the hash of a document without `workers` and addresses; it must be equal for worker and topology."""
+    """Return the hash of a document without `workers` and addresses. Worker and topology must have the same hash."""
     pipelines = [
         pipeline | {part: [_without_address(item) for item in pipeline[part]] for part in ("sources", "sinks")}
         for pipeline in document["pipelines"]
@@ -69,7 +69,7 @@ def topology(application: Application, directory: str, program: str, args: Seque
 
 
 def library_document(library: Library, directory: str, program: str, args: Sequence[str]) -> dict[str, Any]:
-    """Return the worker of a library, and its offers; arguments as for `topology`."""
+    """Return the document of a library: its worker and its offers. Arguments are as for `topology`."""
     offers = [library.offers[name] for name in sorted(library.offers)]
     subject = {"components": [offer.to_json() for offer in offers]}
     digest = "sha256:" + hashlib.sha256(canonical(subject).encode()).hexdigest()
@@ -113,7 +113,7 @@ def code_hash(directory: str) -> str:
 
 
 def source_place(file: object, directory: str) -> tuple[str, str] | None:
-    """Return a module's file relative to a resolved directory, and its path; None if the program does not own it."""
+    """Return a module's file relative to a resolved directory, and its path; None if it is no part of the program."""
     installed = _installed()
     # Hundreds of modules are loaded, and to resolve a path is slow, so installed modules are excluded before.
     if not isinstance(file, str) or not file.endswith(".py") or file.startswith(installed):
@@ -208,7 +208,7 @@ def _shapes(application: Application, directory: str) -> dict[str, dict[str, str
 
 
 def _is_own(directory: str) -> Callable[[str], bool]:
-    """Return a function that returns, for the name of a module, whether the program owns it."""
+    """Return a function that takes the name of a module, and returns whether the module is a part of the program."""
     real = os.path.realpath(directory)
 
     @cache

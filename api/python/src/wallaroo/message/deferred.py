@@ -25,7 +25,7 @@ def begin(what: str) -> Callable[..., None]:
     """Defer the commit of a message: the worker's call does not end before the returned function is called.
 
     Args:
-        what: Text of the error if the function is called with one, e.g. "could not commit message with key 'Ann'".
+        what: Text of the error if the function is called with an error, e.g. "could not commit message with key 'Ann'".
     """
     deferred = _Deferred(what)
     with _lock:
@@ -39,7 +39,7 @@ def count() -> int:
 
 
 def forget(first: int) -> None:
-    """Keep only the first deferrals. The messages of the others have failed, so nobody may ever call their functions.
+    """Keep only the first deferrals. The messages of later ones have failed, so their functions may never be called.
 
     Args:
         first: Result of `count` before the message that failed.
@@ -49,7 +49,7 @@ def forget(first: int) -> None:
 
 
 def settle() -> None:
-    """Wait until all functions that `begin` returned have been called, and forget them.
+    """Wait until user code has called all functions that `begin` returned, and forget these functions.
 
     Raises:
         DiagnosticError: C528 if one of them was called with an error.

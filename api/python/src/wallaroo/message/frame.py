@@ -249,7 +249,7 @@ def split_frames(data: bytes) -> Iterator[tuple[FrameHeader, int, int]]:
 
 
 class _Body:
-    """Takes the sections of a body from front to back, never past its end."""
+    """Reads the sections of a frame's body from front to back, and never reads past the end of the body."""
 
     def __init__(self, data: bytes, start: int, end: int) -> None:
         self.data, self.at, self.end = data, start, end

@@ -1,4 +1,4 @@
-"""Worker and runtime agree on a protocol version and on capabilities before the first call."""
+"""The protocol versions and capabilities on which worker and runtime agree before the first call."""
 
 PROTOCOL_VERSION = 1
 PROTOCOLS = (1, PROTOCOL_VERSION)  # the lowest and the highest version that this release speaks

@@ -100,7 +100,7 @@ def _is_frozen(key: object) -> bool:
 
 
 def readable(key: bytes) -> str | bytes:
-    """Return a key as user code gets it: text if the bytes are UTF-8, else the bytes."""
+    """Return a key in the form that user code gets: text if the bytes are UTF-8, else the bytes."""
     try:
         return key.decode()
     except UnicodeDecodeError:

@@ -25,7 +25,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A message at a sink of Kafka or Spark: the result of its encoder.
+    """A message that a sink of Kafka or Spark has got: the result of the sink's encoder.
 
     Attributes:
         value: Bytes of the message; None for a record without a value.
@@ -44,7 +44,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message on which user code failed, and why.
+    """A message on which user code failed, and the reason.
 
     Attributes:
         step: Name of the source, step or sink.

@@ -44,7 +44,7 @@ class MemoryTopics:
         return list(self._records.get(topic, ()))
 
     def table(self, topic: str) -> dict[bytes, bytes]:
-        """Return the last value of each key that has one."""
+        """Return the latest value of each key, without keys whose latest record has no value."""
         return self._tables.get(topic, {})
 
 

@@ -69,7 +69,7 @@ def output(name: str, value: Any) -> Output:
 
 
 def refuse_outputs(*, is_refused: bool) -> None:
-    """Set whether `output` fails at once in this thread, because the code that runs next declares no outputs."""
+    """Set whether `output` fails at once in this thread: True while code runs that declares no outputs."""
     _running.is_refused = is_refused
 
 

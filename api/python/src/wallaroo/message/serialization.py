@@ -47,7 +47,7 @@ def deserialize(data: bytes) -> Any:
 
 
 class Serializer(NamedTuple):
-    """A pair of functions that write and read messages, and whether the user wrote them."""
+    """The functions that write and read messages and states, and whether they are the user's own."""
 
     dump: Callable[[Any], bytes] = serialize
     load: Callable[[bytes], Any] = deserialize

@@ -9,7 +9,7 @@ _EPOCH, _MS = datetime(1970, 1, 1, tzinfo=timezone.utc), timedelta(milliseconds=
 
 
 def ms_of(time: datetime) -> int:
-    """Return a time, of UTC where it has no zone, in milliseconds since 1970."""
+    """Return a time in milliseconds since 1970. A time without a zone is in UTC."""
     return ((time if time.tzinfo else time.replace(tzinfo=timezone.utc)) - _EPOCH) // _MS
 
 
