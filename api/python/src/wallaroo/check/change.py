@@ -47,7 +47,7 @@ class SourceChange:
         return isinstance(self.statement, ast.Call) and not isinstance(self.statement.func, ast.Name)
 
     def gives(self, nodes: Iterable[ast.AST]) -> bool:
-        """Return whether it is a call such as `d.setdefault(k, v)` whose result is used by one of `nodes`."""
+        """Return whether the change is a call like `d.setdefault(k, v)` whose result one of `nodes` uses."""
         method = getattr(getattr(self.statement, "func", None), "attr", "")
         alone = (isinstance(node, ast.Expr) and node.value is self.statement for node in nodes)
         return self.is_content and method in _GIVING and not any(alone)

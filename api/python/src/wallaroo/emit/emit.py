@@ -20,7 +20,7 @@ TOPOLOGY_STATUS = 3
 
 
 def result_of(app: str, args: Sequence[str]) -> dict[str, Any]:
-    """Return a program's declaration as `{"topology"}` or `{"library"}`, or its faults as `{"diagnostics"}`."""
+    """Return a program's `{"topology": ...}` or `{"library": ...}`, or its faults as `{"diagnostics": ...}`."""
     warnings.simplefilter("default")
     try:
         return load(app, args).to_json()

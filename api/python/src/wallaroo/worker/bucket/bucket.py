@@ -56,7 +56,7 @@ class BucketRun:
         self._failing = ""  # the step whose code failed
 
     def attempt(self, state: BucketState) -> BucketResult | None:
-        """Run at full speed; return None if user code failed, which has spoilt the state.
+        """Process all messages at full speed. Return None if user code failed; the state is then spoilt.
 
         Raises:
             FrameError: The frames are damaged or do not belong to this stage.
@@ -70,7 +70,7 @@ class BucketRun:
             return None
 
     def _run_all(self, state: BucketState, turn: WindowTurn) -> bool:
-        """Process all messages. At full speed return False if user code failed; else a failure concerns one message."""
+        """Process all messages. At full speed return False if user code failed; else only the message fails."""
         for part in self._of_states(turn, state):
             if isinstance(part, Visit):
                 is_done = self._visit(part)
@@ -310,13 +310,13 @@ class BucketRun:
 
     @staticmethod
     def _note(cell: Cell, state: BucketState, before: dict[Cell, bytes]) -> None:
-        """Save the value of a state before a message. A copy from the cache has no bytes from a log."""
+        """Save the bytes of a state before a message, because a copy from the cache has no bytes from a log."""
         with suppress(NotSerializableError):
             before[cell] = state.write(cell)
 
     @staticmethod
     def _put_back(table: CellTable, key: bytes, saved: bytes | None, state: BucketState) -> None:
-        """Restore the state of a key from before a failed message; a key without a saved state gets none."""
+        """Restore the state that a key had before a failed message. Without a saved state the key had no state."""
         if saved is None:
             state.remove(table, key)
         else:

@@ -49,7 +49,7 @@ class BucketRequests:
         return request
 
     def part(self, request: pb.Bucket) -> tuple[pb.Bucket, list[bytes]]:
-        """Return the last request of the part that begins with `request`, and the frames of all its requests.
+        """Return the last request of the part that begins with `request`, and the frames of all requests of the part.
 
         Raises:
             BucketProtocolError: The part has no end.

@@ -89,7 +89,7 @@ def read_timed(data: bytes) -> tuple[TimedCell, int, bytes]:
 
 @dataclass(slots=True)
 class Timing:
-    """The due times of the keys of one timed state: of their timers, and of the end of their states.
+    """The times at which timers and the ends of states are due, for all keys of one timed state.
 
     Attributes:
         ttl_ms: How long a state is kept after the last message of its key; 0 keeps it for ever.
@@ -199,7 +199,7 @@ class Timing:
         return sorted(keys)
 
     def _first_tick(self, key: bytes, cell: Cell | None, time: int, changed: dict[bytes, Cell]) -> None:
-        """Apply to a key the first tick after its message, or the first one since the step is timed."""
+        """Apply to a key the first tick after its message, or the first tick since the step is timed."""
         if not isinstance(cell, TimedCell):
             return
         if cell.time == NEVER:
@@ -218,7 +218,7 @@ class Timing:
 
 
 class CellTable(dict[bytes, Cell]):
-    """The states of one name by key.
+    """The states of all keys for one state name.
 
     Attributes:
         timing: Due times of the keys; None if the states are not timed.

@@ -38,7 +38,7 @@ def sort_out(stage: Stage, part: Messages, unread: Mapping[int, Unread]) -> None
 
 
 def refuse(stage: Stage, part: Messages, refused: dict[int, Any]) -> None:
-    """Make dead letters of the messages of keys that cannot have a state; `refused` has the reason by key position."""
+    """Make dead letters of messages of keys that cannot have a state. `refused` has reasons by position of the key."""
     kept = []
     box = stage.box
     for position, index in enumerate(part.indexes):
@@ -73,6 +73,6 @@ def has_wrong_times(times: Sequence[int]) -> bool:
 
 
 def wrong_time(step: str, key: bytes, time: int) -> Diagnostic:
-    """Return C523. `time_of` has replaced a time outside of 64 bits by the nearest one."""
+    """Return C523 for an invalid time. `time_of` has replaced a time outside of 64 bits by the nearest valid number."""
     nearest = {(1 << 63) - 1: " or later", -(1 << 63): " or earlier"}
     return Diagnostic.of("C523", step=step, key=shown(readable(key)), time=f"{time}{nearest.get(time, '')}")

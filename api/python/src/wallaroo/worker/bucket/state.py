@@ -1,4 +1,4 @@
-"""Live state: one copy per bucket, with its version, within a limit of bytes."""
+"""States as objects: one copy per bucket, with its version, within a limit of bytes."""
 
 import threading
 from bisect import bisect_right
@@ -61,7 +61,7 @@ class BucketState:
     _unread: int = 0  # bytes of the unread states
 
     def table(self, port: int) -> CellTable:
-        """Return the states of one name."""
+        """Return the states whose log frames have this port, by key."""
         table = self.tables.get(port)
         if table is None:
             table = self.tables[port] = CellTable()
@@ -124,7 +124,7 @@ class BucketState:
             raise StateReadError(key, err) from err
 
     def cell(self, table: CellTable, key: bytes, build: Callable[[], Any]) -> Cell:
-        """Return a key's state, live: deserialize it if it is unread, or make a new one.
+        """Return a key's state as an object: deserialize it if it is unread, or make a new state.
 
         Raises:
             StateReadError: The state from the log cannot be read.
@@ -304,7 +304,7 @@ class StateCache:
         self._lock = threading.Lock()
 
     def take(self, key: BucketKey, version: Version) -> BucketState | None:
-        """Remove and return the copy of exactly this version; None without it. A copy of another version is dropped."""
+        """Remove and return the copy if it has this version, else return None. A copy of another version is dropped."""
         with self._lock:
             copy = self._copies.pop(key, None)
             if copy is None:

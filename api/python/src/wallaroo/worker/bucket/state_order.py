@@ -29,7 +29,7 @@ class Messages:
     is_visit: bool = False  # whether a visit visits the keys; the messages are then its metadata
 
     def keep(self, positions: Sequence[int]) -> None:
-        """Drop all messages but those at some positions."""
+        """Keep only the messages at some positions."""
         self.is_thinned = True
         self.messages = [self.messages[position] for position in positions]
         self.indexes = [self.indexes[position] for position in positions]

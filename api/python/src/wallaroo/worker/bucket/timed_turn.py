@@ -88,7 +88,7 @@ class TimedTurn:
         return self._wake(part.entry.node.state_port, key, cell, moment)
 
     def _run_until_due(self, part: Messages) -> int:
-        """Process messages until a timer is due before one; return their number, below 0 if one failed.
+        """Process messages until a timer is due before a message. Return their number, below 0 if a message failed.
 
         No timer may be due before the first message.
         """

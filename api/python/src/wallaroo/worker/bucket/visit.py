@@ -23,7 +23,7 @@ Visitor = Callable[[bytes, bytes, Any], Any]  # from a key, a message and a stat
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A visit. `ordinal` is 1 + its ordinal in the call."""
+    """A visit. `ordinal` is its number in the call, counted from 1."""
 
     sequence: int
     id: int
@@ -98,7 +98,7 @@ class VisitTurn:
         self.waiting.append(Visit.of(frame, self.stage.take(1)[0]))
 
     def parts(self, visit: Visit) -> Iterator[Messages]:
-        """Yield the keys of each step that accepts a visit, as messages with its metadata. A skipped visit has none."""
+        """Yield the keys to visit in each step, as messages with the visit's metadata. A skipped visit has no keys."""
         skip = self.stage.skips.get(visit.ordinal - 1)
         for entry in self.stage.states.values():
             if visit.name not in entry.node.visits:
@@ -128,7 +128,7 @@ class VisitTurn:
         return sorted(key for key, cell in table.items() if (cell.size >= 0 or key in changed) and key not in absent)
 
     def _absent(self, entry: StateEntry) -> list[bytes]:
-        """Return the keys of changed states that the step declares absent."""
+        """Return the keys with changed states for which `is_absent` of the step's state is true."""
         is_absent, changed = entry.state.is_absent, self.changed.get(entry.node.state_port, {})
         return [] if is_absent is None else [key for key, cell in changed.items() if is_absent(cell.live)]
 
@@ -165,7 +165,7 @@ class VisitTurn:
             self.deleted.setdefault(port, set()).add(key)
 
     def delete_absent(self) -> None:
-        """Delete changed states that their step declares absent."""
+        """Delete the changed states for which `is_absent` is true."""
         for entry in self.stage.states.values():
             port = entry.node.state_port
             for key in self._absent(entry):

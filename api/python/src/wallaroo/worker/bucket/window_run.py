@@ -82,7 +82,7 @@ class WindowTurn:
         self._runs[header.port].append(run)
 
     def attempt(self) -> bool:
-        """Process all at full speed; return False if user code failed on a message, which has spoilt the state."""
+        """Process everything at full speed. Return False if user code failed on a message; the state is then spoilt."""
         try:
             for entry, calendar, item in self._items():
                 if isinstance(item, Tick):

@@ -133,14 +133,14 @@ class CallRunner:
         return reply
 
     def _shows(self, stage: pb.Stage) -> dict[int, Callable[[Any], Any] | None]:
-        """Return by port the functions that convert states to readable form; None shows the state itself."""
+        """Return the functions that convert states to readable form, by port. With None the state itself is shown."""
         steps = {step.path: step for line in self._program.application.pipelines for step in line.steps}
         states = {node.state_port: steps[node.path].state for node in stage.nodes if node.path in steps}
         return {port: state.show for port, state in states.items() if state is not None}
 
     @contextmanager
     def _idle(self) -> Iterator[None]:
-        """Let no user code run while the context is open.
+        """Prevent that user code runs while the context is open.
 
         Raises:
             DiagnosticError: W431 if user code runs for too long: a page in a browser must not wait for it.
@@ -154,7 +154,7 @@ class CallRunner:
             self._user.release()
 
     def _source(self, call: str, path: str) -> Source:
-        """Return the source with a path, if it has the functions that a call needs."""
+        """Return the source with a path. It must have the functions that a call needs."""
         for node in self._program.application.nodes():
             wanted = isinstance(node, Source) and (node.generator if call == "Generate" else node.payload_length)
             if node.path == path and isinstance(node, Source) and wanted:

@@ -92,7 +92,7 @@ class WorkerChildren:
 
 
 def end_with_parent(environment: Mapping[str, str]) -> None:
-    """In a child: end this process as soon as the parent has ended, for whatever reason."""
+    """End this child process as soon as the parent has ended, for whatever reason."""
     lifeline = int(environment[LIFELINE])
     for pipe in (lifeline, int(environment[READY])):
         os.set_inheritable(pipe, False)
@@ -105,7 +105,7 @@ def end_with_parent(environment: Mapping[str, str]) -> None:
 
 
 def tell_ready(environment: Mapping[str, str]) -> None:
-    """In a child: notify the parent that the socket has its final name."""
+    """Notify the parent that the socket of this child process has its final name."""
     with os.fdopen(int(environment[READY]), "wb") as pipe:
         pipe.write(b"1")
 

@@ -22,8 +22,8 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
 
     Args:
         program: The loaded program.
-        endpoints: All endpoints of the worker, including this process's.
-        calls: Runs the calls.
+        endpoints: Endpoints of all processes of the worker, including this process.
+        calls: Executes the calls, with the user's code.
     """
 
     def __init__(self, program: LoadedProgram, endpoints: list[str], calls: CallRunner) -> None:

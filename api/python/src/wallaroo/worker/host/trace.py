@@ -54,7 +54,7 @@ class FirstFailure(logging.Handler):
         self._stream, self._is_said = stream, False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Report a record, if it is the first."""
+        """Report a record if it is the first record."""
         if self._is_said:
             return
         self._is_said = True
@@ -83,10 +83,10 @@ def is_wanted(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def service(application: str, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables that name the service of an application's worker.
+    """Return environment variables that give the worker of an application a service name for its traces.
 
-    They are empty if the environment names a service, or no receiver of traces.
-    A worker that hosts a library needs them, since it does not know the application.
+    The result is empty if the environment has a service name, or no receiver of traces. A worker that hosts a library
+    needs the variables, since it does not know the application.
 
     Example:
         >>> service("Words", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}), service("Words", {})
@@ -99,7 +99,7 @@ def service(application: str, environment: Mapping[str, str] = os.environ) -> di
 
 
 def missing(environment: Mapping[str, str] = os.environ) -> str:
-    """Return a package that the environment needs and that is not installed; empty if all are installed."""
+    """Return a package that the requested traces need and that is not installed; empty if nothing is missing."""
     if not is_wanted(environment):
         return ""
     name, package = PACKAGES.get(_protocol(environment), PACKAGES["http/protobuf"])
@@ -112,7 +112,7 @@ def missing(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def wanted(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the arguments of `pip install` for the environment. The extra `otel` contains only the HTTP exporter.
+    """Return the arguments of `pip install` for traces. The extra `otel` contains only the HTTP exporter.
 
     Example:
         >>> wanted({}), wanted({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})
@@ -174,7 +174,7 @@ def batch_span(application: str, query: str, batch: int, begun_ns: int, counts: 
         batch: Number of the micro-batch.
         begun_ns: When its tasks began, in nanoseconds since 1970.
         counts: Counts of the micro-batch, by name.
-        error: Why it was not published; empty if it was published.
+        error: Why the micro-batch was not published; empty if it was published.
     """
     provider = _provider(application)
     if provider is None:

@@ -37,7 +37,7 @@ Slot = tuple[Any, ...]
 
 
 class Writer(Protocol):
-    """Makes messages immutable, and later writes them for a frame."""
+    """Makes messages immutable when they arrive, and writes them when a frame is complete."""
 
     def freeze(self, message: Any, /) -> Any:
         """Return a message in a form that later changes of the message do not affect."""
@@ -175,7 +175,7 @@ class SinkExit:
         self.sequences.clear()
 
     def other(self, result: Any, message: Any, sequence: int) -> bytes | None:
-        """Return the bytes of a result that is long, or neither str nor bytes exactly; None after a dead letter."""
+        """Return the bytes of an encoder's result that is long or of another type; None after a dead letter."""
         if isinstance(result, str):
             try:
                 result = str.encode(result)
@@ -255,7 +255,7 @@ class KeyedExit:
         put_in_order(self._sequences, self._values, self._keys, self._more)
 
     def columns(self, more: Sequence[Any], timestamp_ms: int) -> dict[str, Any]:
-        """Return further arguments of `encode_frame` for the items `more`."""
+        """Return the further arguments of `encode_frame` that write the items `more` as a column."""
         raise NotImplementedError
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:

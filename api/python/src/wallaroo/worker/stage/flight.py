@@ -15,7 +15,7 @@ Words = list[int] | memoryview
 
 
 class InFlight:
-    """The file that a stream's opening names, mapped into memory. Without a name, a list that is not read.
+    """The file that a stream's opening names, mapped into memory. Without a name it is a list that nobody reads.
 
     Attributes:
         words: Index of the call, ordinal plus 1 of the message in flight or 0, process id, number of visited keys.

@@ -33,7 +33,7 @@ class WindowEntry:
     """A window step that a stage begins with.
 
     Attributes:
-        give: Passes on a window's results with their times, and a sequence and a key.
+        give: Passes results of windows downstream; takes the results with their times, a sequence and a key.
     """
 
     number: int

@@ -107,7 +107,7 @@ class Stage:
             self.flight, self.skips = InFlight("").words, {}
 
     def take(self, count: int) -> range:
-        """Return 1 + ordinal of each of the next `count` messages of the call."""
+        """Return the numbers of the next `count` messages of the call; the first message of a call has number 1."""
         first = self.ordinal + 1
         self.ordinal += count
         return range(first, first + count)
@@ -354,7 +354,7 @@ class Stage:
     def _add_key(
         self, number: int, node: pb.Node, step: Step | None, stage: pb.Stage, *, names: dict[str, Any]
     ) -> None:
-        """Add a KEY. For a step of another program it uses the message's key, or the empty key."""
+        """Add a KEY node. For a step of another program the node uses the message's key, or the empty key."""
         name = node.path if step is None else step.name
         partition = step.state.partition if step is not None and step.state is not None else None
         key_exit = KeyExit(node, name, stage, values_of(node, self.codec), self.box, is_own=partition is None)

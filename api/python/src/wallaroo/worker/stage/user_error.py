@@ -23,7 +23,7 @@ def fail_of(
 
 
 def items_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], Sequence[Any]]:
-    """Return a function that returns the messages of a result with several ones, or makes a dead letter."""
+    """Return a function that returns the messages in a result, or makes a dead letter of a result of a wrong type."""
     path, add = node.path, box.add
 
     def items(result: Any, message: Any, sequence: int) -> Sequence[Any]:
@@ -36,7 +36,7 @@ def items_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, in
 
 
 def keyed_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], bytes | None]:
-    """Return a function that returns the bytes of a key, or makes a dead letter."""
+    """Return a function that returns the bytes of a key, or makes a dead letter of a message with a wrong key."""
     path, add = node.path, box.add
 
     def keyed(key: Any, message: Any, sequence: int) -> bytes | None:

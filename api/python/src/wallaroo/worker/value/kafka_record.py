@@ -78,7 +78,7 @@ def _fault(record: KafkaRecord) -> str:
 
 
 def reading(source: Source) -> Source:
-    """Return a source whose decoder takes payloads; a decoder of records is wrapped."""
+    """Return a source whose decoder takes bytes. If its own decoder takes records, the decoder is wrapped."""
     decode: Callable[[Any], Any] | None = source.decode
     if source.fields.get("content") != RECORD or decode is None:
         return source
@@ -86,7 +86,7 @@ def reading(source: Source) -> Source:
 
 
 def encoding(sink: Sink) -> Callable[[Any], Any]:
-    """Return the encoder's function of a sink; a result that is a record is converted to bytes."""
+    """Return the encoder of a sink. If the encoder returns records, it is wrapped to return their bytes."""
     if sink.fields.get("content") != RECORD:
         return sink.encode
 

@@ -22,7 +22,7 @@ def promised(result: Any) -> WrongResultError:
 
 
 def present(result: Any, expected: str = MESSAGE_EXPECTED) -> Any:
-    """Return a result unchanged.
+    """Check that a result is not only a promise, and return it unchanged.
 
     Raises:
         WrongResultError: The result is only a promise.

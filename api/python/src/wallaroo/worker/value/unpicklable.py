@@ -55,7 +55,7 @@ def is_refused(value: Any, reason: str) -> bool:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of an object that pickle writes, each with the way to it."""
+    """Yield the parts of an object that pickle writes, each with its path in the object."""
     if isinstance(value, (list, tuple)):
         yield from ((f"[{number}]", part) for number, part in enumerate(value))
     if isinstance(value, dict):

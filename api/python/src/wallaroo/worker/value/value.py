@@ -36,7 +36,7 @@ class NotSerializableError(Exception):
         self.type_name, self.port, self.key = type(state).__name__, port, key
 
     def finding(self, code: str, step: str, key: str) -> Diagnostic:
-        """Return the diagnostic for the user: C504 for the message that changed the state so, C511 for a call."""
+        """Return the diagnostic for the user: C504 for the message that caused the fault, C511 for a whole call."""
         if code == "C511":
             return Diagnostic.of(code, step=step, key=key, error=self)
         fix = f"keep only what can be pickled in the state, {REMEDY}"

@@ -109,7 +109,7 @@ class Calendar:
         return window.due(state).to_bytes(DUE_BYTES, "big", signed=True) + content
 
     def enroll(self, window: Window, key: bytes, state: WindowState) -> None:
-        """Enter a key for the next tick at which its state must be checked."""
+        """Record a key, so that a tick checks the key's state when the state is due."""
         assert self.heap is not None
         due = window.due(state)
         if due == EARLIEST:

@@ -12,7 +12,7 @@ Session = tuple[int, int]  # the times of its first and its last message
 class SessionWindow(TimedWindow):
     """Sessions. As long as a key has a state, at least one session is open.
 
-    The last time of the newest session is `latest` of the state; its entry in `panes` may be older.
+    `WindowState.latest` has the last time of the newest session; the session's entry in `panes` may be older.
     """
 
     def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:

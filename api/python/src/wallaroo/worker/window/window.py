@@ -228,7 +228,7 @@ class TimedWindow(Window):
         self._begin(state, time)
 
     def due(self, state: WindowState) -> int:
-        """Return when the next window is due, or the state of the key ends."""
+        """Return the time at which the next window is due, or the state of the key ends."""
         if self.waits:
             return EARLIEST if state.silent is None else state.silent + self.patience
         return min(self._end(state) + self.delay, state.latest + self.patience)
@@ -259,7 +259,7 @@ class TimedWindow(Window):
 
 
 class RangeWindow(TimedWindow):
-    """Windows of a length of time."""
+    """Windows with a fixed length of time."""
 
     def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:
         self.range: int = window["range_ms"]
@@ -336,7 +336,7 @@ class RangeWindow(TimedWindow):
 
 
 class CountWindow(Window):
-    """Windows of a number of messages; `oldest` of a state counts them."""
+    """Windows with a fixed number of messages. `WindowState.oldest` counts the messages of the open window."""
 
     waits = True
 
@@ -360,11 +360,11 @@ class CountWindow(Window):
         return emitted
 
     def due(self, state: WindowState) -> int:
-        """Return when the silence of the key will be long enough."""
+        """Return the time at which the key has been silent for long enough to emit its window."""
         return EARLIEST if state.silent is None else state.silent + self.patience
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Emit the window, which is not full."""
+        """Emit the open window although it is not full, and end the state of the key."""
         emitted: Given = []
         self.result(state, state.panes[0], state.latest, emitted, (state.first, state.latest))
         return emitted, True

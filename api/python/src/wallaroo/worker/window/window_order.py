@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Tick(NamedTuple):
-    """A tick; `ordinal` is 1 + its ordinal in the call."""
+    """A tick. `ordinal` is its number in the call, counted from 1."""
 
     sequence: int
     time: int
@@ -37,11 +37,11 @@ class MessageRun:
     ordinals: Sequence[int]
 
     def rows(self) -> Iterable[tuple[int, Any, int, int, int]]:
-        """Return 1 + ordinal, message, index of the key, sequence and time of each."""
+        """Return number in the call, message, index of the key, sequence and time of each message."""
         return zip(self.ordinals, self.messages, self.indexes, self.sequences, self.times, strict=True)
 
     def at(self, start: int, end: int) -> "MessageRun":
-        """Return the messages from one position to another."""
+        """Return the messages from position `start` on and before position `end`."""
         if (start, end) == (0, len(self.messages)):
             return self
         columns = (self.indexes, self.messages, self.sequences, self.times, self.ordinals)
