@@ -62,7 +62,7 @@ class SourceChange:
 
     @property
     def changed(self) -> list[str]:
-        """The attributes whose objects change: all on the path, except a last one that is bound again."""
+        """The attributes on the path whose objects change: all, except the last attribute if it is bound again."""
         is_bound = isinstance(self.target, ast.Attribute) and not self.is_content
         return self.chain()[1][: -1 if is_bound and not isinstance(self.statement, ast.AugAssign) else None]
 
@@ -190,7 +190,7 @@ def _root(change: SourceChange) -> str:
 
 
 def variables(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the variables of its module and of the enclosing functions that a function can see."""
+    """Return the variables that a function can see in its module and in the enclosing functions."""
     values = dict(getattr(function, "__globals__", {}))
     code = getattr(function, "__code__", None)
     for name, cell in zip(code.co_freevars if code else (), getattr(function, "__closure__", None) or (), strict=False):

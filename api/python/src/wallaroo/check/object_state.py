@@ -80,7 +80,7 @@ def free_name(step: str, taken: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStep:
-    """A state computation whose state is the user's object. Each call of it calls a method of this object.
+    """A state computation whose state is the user's object: it calls a method of this object for each message.
 
     Attributes:
         where: Name of the attribute in which the object keeps data, for messages.
@@ -106,7 +106,7 @@ def assignments(cls: type) -> Iterator[tuple[str, bool]]:
 
 
 def _assigned(scope: Any, cls: type) -> Iterator[str]:
-    """Yield attributes of its object that a method assigns, except those that the class annotates with ClassVar."""
+    """Yield the object's attributes that a method assigns, except attributes that the class annotates with ClassVar."""
     own = scope.args.args[0].arg if scope.args.args else ""
     for change in changes(scope):
         root, names = change.chain()

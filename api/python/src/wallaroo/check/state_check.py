@@ -75,7 +75,7 @@ def check_state(place: Place, call: ComponentMethod, state: State) -> None:
 
 
 def _is_lost(state: Any) -> bool:
-    """Return whether the class has its own pickled form, and this form loses all attributes of the state."""
+    """Return whether the state's class defines how it is pickled, and the pickle loses all attributes of the state."""
     own = ("__getstate__", "__reduce__", "__reduce_ex__")
     if not any(name in vars(each) for name in own for each in type(state).__mro__ if _is_of_user(each)):
         return False
@@ -181,7 +181,7 @@ def _can_change(value: Any) -> bool:
 
 
 def _common(first: Any, other: Any) -> list[tuple[str, Any]]:
-    """Return the mutable objects that are part of both states, each with its path in the first one."""
+    """Return the mutable objects that are part of both states, each with its path in the first state."""
     others = {id(value) for _, value in _parts(other)}
     return [
         (where or shown(first), value) for where, value in _parts(first) if id(value) in others and _can_change(value)

@@ -213,7 +213,7 @@ def _names(component: Any, attribute: str) -> tuple[str, ...]:
 
 
 def other_generation(place: Place, parameter: str, component: Any, actual: str, expected: str, *, fix: str) -> None:
-    """Record that a part made for one of the two APIs is passed to the other one."""
+    """Record that a part made for one of the two APIs is passed to the other API."""
     place.add(
         "T207", declared_at(component), method=place.method, parameter=parameter, fix=fix,
         actual=f"{_name(component)}, made for {actual}", expected=f"one for {expected}",

@@ -36,7 +36,7 @@ class ColumnType:
 
     @property
     def ddl(self) -> str:
-        """The type with its nullability."""
+        """The type in Spark's DDL, with NOT NULL if the value must not be null."""
         return self.sql if self.nullable else f"{self.sql} NOT NULL"
 
 

@@ -62,7 +62,7 @@ class BaseWrapped(Generic[P, R]):
         _declared[self.__module__, getattr(self, "__qualname__", self._name)] = self
 
     def name(self) -> str:
-        """Return the name that the decorator got, or the function's name if it got none."""
+        """Return the name that the decorator got, or the function's name if the decorator got no name."""
         return self._name
 
     @overload

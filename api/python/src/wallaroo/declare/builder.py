@@ -394,7 +394,7 @@ class ApplicationBuilder:
         return self
 
     def _inputs(self, pipeline: Pipeline) -> tuple[str, ...]:
-        """Return the inputs of the next part: the part before it, or the output with which a branch begins."""
+        """Return the inputs of the next part: the previous part, or the output with which a branch begins."""
         branch, self._branch = self._branch, ""
         last: list[Any] = [*pipeline.sources, *(step for step in pipeline.steps if step.kind != "output")]
         return (branch or (last[-1].path if last else f"{pipeline.number}/sources/0"),)

@@ -14,7 +14,7 @@ _numbers = count()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PipelineNode:
-    """One call of the program: a source, a step or a sink. Building the application checks its arguments.
+    """A call that adds a source, a step or a sink. Its arguments are checked when the application is built.
 
     Attributes:
         number: Grows with each call of the program. A step that the SDK inserts has a number between two calls.

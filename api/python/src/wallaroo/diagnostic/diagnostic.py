@@ -63,7 +63,7 @@ def kind_of(code: str) -> Kind:
 
 
 def shown(value: object) -> str:
-    """Return a value as a message shows it: its repr without an address in memory, cut at 80 characters."""
+    """Return a value as text for a message: its repr without memory addresses, cut at 80 characters."""
     kind = _DEFERRED.get(type(value))
     text = f"{kind} of {getattr(value, '__qualname__', '')}" if kind else repr(value)
     text = text if isinstance(value, (str, bytes)) else re.sub(" at 0x[0-9a-f]+", "", text)
@@ -157,5 +157,5 @@ class DiagnosticError(Exception):
 
     @property
     def kind(self) -> Kind:
-        """The kind of its first diagnostic."""
+        """The kind of the first diagnostic."""
         return self.diagnostics[0].kind if self.diagnostics else Kind.OTHER

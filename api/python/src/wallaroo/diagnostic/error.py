@@ -21,6 +21,6 @@ class WallarooParameterError(DiagnosticError):
 
     @classmethod
     def of(cls, at: Location | None = None, **values: Any) -> "WallarooParameterError":
-        """Make the error of a wrong parameter (T207) at a location; `values` fill in its text of the catalogue."""
+        """Make the error T207 for a wrong parameter at a location; `values` fill in the text of the catalogue."""
         place = at.shown()._asdict() if at else {}
         return cls(Diagnostic.of("T207", **place, **values))

@@ -40,7 +40,7 @@ class Fault:
         self._counts: Counter[str] = Counter()
 
     def reach(self, point: str) -> None:
-        """Count a visit of a point, and kill this process if the count is one of the requested ones."""
+        """Count that this process is at a point, and kill the process if a kill is requested for this count."""
         self._counts[point] += 1
         count = self._counts[point]
         if count in self.points.get(point, ()) and self._is_first(f"{point}:{count}"):

@@ -88,7 +88,7 @@ class SparkSinkConfig(SinkConfig):
         encoder: `Rows`, or an object (or class) with `encode(data)`, which returns bytes or str, or a pair of value and
             key.
         value: SQL select list of the columns to write. It may use the columns `value` and `key`, both BINARY. With
-            `Rows` it may use the columns of the rows, and the default are all columns.
+            `Rows` it may use the columns of the rows; by default all of them are written.
         on_error: Policy if the encoder fails, as for `ApplicationBuilder`; None takes the application's policy.
 
     Example:

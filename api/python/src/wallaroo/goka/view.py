@@ -138,7 +138,7 @@ class View:
         return key in self._partition(key)
 
     def iterate(self, start: str = "", limit: str | None = None) -> Iterator[tuple[str, Any]]:
-        """Yield the present keys and values, sorted by key.
+        """Yield the present keys and values, sorted by key. Errors of the codec are passed on.
 
         Args:
             start: First key of the range. Without `limit` it is a prefix: all keys that begin with it are in the range.

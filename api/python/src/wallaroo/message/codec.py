@@ -132,7 +132,7 @@ def codec_of(name: str) -> Codec | None:
 
 
 def expected_codec(name: object) -> tuple[str, str]:
-    """Return, for a name that no codec has, the expected names and how to correct it."""
+    """Return the names that codecs have, and a remedy, for a name that no codec has."""
     match = isinstance(name, str) and _PROTOBUF.fullmatch(name)
     if match:
         return "a message whose generated module is imported", f"import what protoc generated for {match[1]}"

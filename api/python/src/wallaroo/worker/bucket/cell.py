@@ -154,7 +154,7 @@ class Timing:
         return sorted(entries)
 
     def _tick_of(self, key: bytes, cell: TimedCell) -> int:
-        """Return the time of the tick at which a key is due; FAR if nothing is due, or it has to fall silent before."""
+        """Return the time of the tick at which a key is due; FAR if nothing is due, or the key is not yet silent."""
         due = self.due(cell)
         if not self.waits or due == FAR:
             return due

@@ -73,6 +73,6 @@ def has_wrong_times(times: Sequence[int]) -> bool:
 
 
 def wrong_time(step: str, key: bytes, time: int) -> Diagnostic:
-    """Return C523 for an invalid time. `time_of` has replaced a time outside of 64 bits by the nearest valid number."""
+    """Return C523 for an invalid time. `time_of` has replaced a time outside of 64 bits by the nearest int64."""
     nearest = {(1 << 63) - 1: " or later", -(1 << 63): " or earlier"}
     return Diagnostic.of("C523", step=step, key=shown(readable(key)), time=f"{time}{nearest.get(time, '')}")

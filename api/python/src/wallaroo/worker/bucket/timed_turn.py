@@ -134,7 +134,7 @@ class TimedTurn:
         return len(part.messages)
 
     def tick(self, tick: Tick) -> bool:
-        """Run all timers that are due at a tick; at full speed return False if one failed."""
+        """Run the callbacks of all timers that are due at a tick; at full speed return False if a callback failed."""
         skip = self._stage.skips.get(tick.ordinal - 1)
         if skip is not None:
             for entry in self._entries.values():
@@ -154,7 +154,7 @@ class TimedTurn:
         return True
 
     def _wake(self, port: int, key: bytes, cell: TimedCell, moment: Moment) -> bool:
-        """Run each due timer of a key once; at full speed return False if one failed."""
+        """Run the callback of each due timer of a key once; at full speed return False if a callback failed."""
         table = self._visits.state.table(port)
         timing = _timing(table)
         for due, name in timing.woken(cell, moment.until):

@@ -36,7 +36,7 @@ EMPTY = Version(0, 0)
 
 
 class CallRunner:
-    """Runs the calls of one process.
+    """Runs the calls that one process of the worker gets.
 
     User code runs under one lock: as in Wallaroo, it never runs in two threads of a process at once.
 

@@ -52,7 +52,7 @@ class WorkerServer:
             raise _cannot_start(str(err)) from err
 
     def start(self) -> None:
-        """Begin to serve on a socket with a temporary name. `show` gives it its final name."""
+        """Begin to serve on a socket with a temporary name. `show` gives the socket its final name."""
         self._server.start()
 
     def show(self) -> None:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class WorkerService(worker_pb2_grpc.WorkerServicer):
-    """Serves the calls of one process.
+    """Serves the worker protocol for one process of the worker.
 
     Args:
         program: The loaded program.

@@ -1,4 +1,4 @@
-"""Traces of micro-batches for OpenTelemetry. Its packages are imported only if variables OTEL_* name a receiver.
+"""Traces of micro-batches for OpenTelemetry, which is imported only if variables OTEL_* name a receiver.
 
 The ids of a micro-batch's trace are computed from its query and number. So driver and tasks agree on them without
 communication, and a micro-batch that is repeated after a crash continues its trace.
@@ -251,7 +251,7 @@ def task_span(application: str, query: str, batch: int, begun_ns: int, ended_ns:
 
 
 def sampled_below(application: str) -> int:
-    """Return the sampling bound: traces are reported if the last 8 bytes of their id, as a number, are below it."""
+    """Return the sampling bound: a trace is reported if the last 8 bytes of its id, as a number, are below it."""
     provider = _provider(application)
     if provider is None:
         return 0

@@ -52,7 +52,7 @@ Values = ValueCodec | CodedValues
 def read_messages(
     values: Values, frame: Frame, enters: Callable[[int], bool] | None = None
 ) -> tuple[list[Any], dict[int, Unread]]:
-    """Return a frame's messages, with None for unreadable ones, and the unreadable ones by position.
+    """Return a frame's messages, with None for unreadable messages, and by position an `Unread` for each None.
 
     Args:
         values: Reads the values.
@@ -130,7 +130,7 @@ class SendExit(KeyedExit):
         self.dead = 0
 
     def put(self, message: Any, sequence: int, key: bytes | str = b"", time: int = 0) -> None:
-        """Add a message. If the codec cannot write it, it becomes a dead letter."""
+        """Add a message, or make a dead letter of a message that the codec cannot write."""
         key = key.encode() if isinstance(key, str) else key
         try:
             value = self._codec.dump(message)

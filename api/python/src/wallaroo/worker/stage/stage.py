@@ -218,7 +218,7 @@ class Stage:
 
     @contextmanager
     def guarded(self, number: int, after: Callable[[Any, Any], object]) -> Iterator[None]:
-        """Call `after` with result and state of each state computation; its exception fails the message."""
+        """Call `after` with result and state of each state computation. An exception of `after` fails the message."""
         name = f"f{number}"
         plain = self._globals[name]
 

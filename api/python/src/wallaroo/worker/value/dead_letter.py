@@ -144,7 +144,7 @@ class LetterBox:
         key: bytes | None = None,
         is_payload: bool = False,
     ) -> None:
-        """Record a message that is skipped because it ended a worker before."""
+        """Record a message that is skipped because a worker process ended on it before."""
         self.put(Diagnostic(skip.code, skip.reason, ""), path, step, message, sequence, key=key, is_payload=is_payload)
 
     def refuses(self, part: Leaving, message: Any, sequence: int, size: int, *, key_size: int = 0) -> bool:

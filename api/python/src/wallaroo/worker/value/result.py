@@ -69,7 +69,7 @@ def expected_of(step: Step) -> str:
 
 
 def checked(step: Step, run: Callable[..., Any], declared: Collection[str]) -> Callable[..., Any]:
-    """Wrap the user's function of a step: it fails if it emits to an output that the step does not declare.
+    """Wrap a step's user function, so that it fails if it emits to an output that the step does not declare.
 
     It fails before any of its messages is passed on. Stages without outputs do not need this check, since there
     `output` itself fails.
