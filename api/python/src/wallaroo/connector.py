@@ -118,7 +118,7 @@ class SinkConnectorConfig(TCPSinkConfig):
         super().__init__(host, port, encoder, on_error=on_error)
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind, the address, and the cookie."""
+        """Return the kind of the sink, and its address and cookie as fields for the topology document."""
         kind, fields = super().fields(place)
         if self.cookie is None:
             return kind, fields

@@ -1,1 +1,1 @@
-"""From a program to its topology document."""
+"""Runs the setup of a program, and writes its topology document."""

@@ -75,7 +75,7 @@ def _short(text: str) -> str:
 
 
 def codec_text(codec: Any) -> str:
-    """Describe a codec of Goka. Codecs of the SDK never change, but those of the program may."""
+    """Describe a codec of Goka as text. Codecs of the SDK never change, but the program's own codecs may."""
     kind = type(codec)
     return kind.__name__ if kind.__module__.startswith("wallaroo.") else named(kind) + UNSURE
 

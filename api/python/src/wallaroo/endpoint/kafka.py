@@ -153,7 +153,7 @@ class KafkaSinkConfig(SinkConfig):
         self.said.exactly_once = exactly_once
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind and its fields of the topology document."""
+        """Return the kind of the sink and its fields for the topology document."""
         fields = _fields(place, self.said) or {}
         check_options(place, fields.get("options", {}), is_source=False)
         check_create(place, fields.get("topic", ""), self.create)

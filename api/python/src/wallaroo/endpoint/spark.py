@@ -117,7 +117,7 @@ class SparkSinkConfig(SinkConfig):
         self.format, self.options, self.value = format, options, value
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
-        """Return the kind and its fields of the topology document."""
+        """Return the kind of the sink and its fields for the topology document."""
         return "spark", {
             "format": _text(place, "format", self.format),
             "options": option_texts(place, self.options),

@@ -105,7 +105,7 @@ class Context:
 
     @property
     def headers(self) -> dict[str, bytes | None]:
-        """Headers of the message. If several have the same name, the last one counts."""
+        """Headers of the message. If several headers have the same name, the last header counts."""
         if self._headers is None:
             self._headers = dict(self._record.headers)
         return self._headers

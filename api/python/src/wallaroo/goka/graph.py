@@ -84,12 +84,12 @@ class GroupGraph:
 
     @property
     def loop_stream(self) -> Edge | None:
-        """The edge of `loop`, with the name of its topic, or None."""
+        """The edge of `loop` with the name of its topic; None if the group has no loop."""
         return next(iter(self._of(kinds.LOOP)), None)
 
     @property
     def group_table(self) -> Edge | None:
-        """The edge of `persist`, with the name of its topic, or None."""
+        """The edge of `persist` with the name of its topic; None if the group has no table."""
         return next(iter(self._of(kinds.TABLE)), None)
 
     def _of(self, kind: str) -> tuple[Edge, ...]:

@@ -82,7 +82,7 @@ class View:
         self._thread: threading.Thread | None = None
 
     def run(self) -> None:
-        """Read the table to its end, then follow it, until `stop`.
+        """Read the table to its end, and then follow its updates until `stop`.
 
         Raises:
             ViewError: The table cannot be read.

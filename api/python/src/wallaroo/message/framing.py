@@ -1,4 +1,4 @@
-"""Finds the framing of a decoder: calls it with probe headers to learn how they encode payload lengths."""
+"""Finds the framing of a decoder: calls it with probe headers, to learn how headers encode payload lengths."""
 
 import hashlib
 from collections.abc import Callable, Iterator

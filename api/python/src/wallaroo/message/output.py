@@ -44,7 +44,7 @@ class Output:
 
 
 def output(name: str, value: Any) -> Output:
-    """Make a message for a named output of the computation that returns it.
+    """Make a message for a named output of the computation that returns the message.
 
     A computation declares its outputs, e.g. `@wallaroo.computation("check", outputs=("alerts",))`. It returns or yields
     these messages like its other messages. A pipeline continues from an output with `pipeline.output("alerts")` or
@@ -88,7 +88,7 @@ def is_promise(result: Any) -> bool:
 
 
 def collected(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a generator function into one that returns a list of its values; return other functions unchanged."""
+    """Wrap a generator function so that it returns a list of its values; return other functions unchanged."""
     if not inspect.isgeneratorfunction(run) and not inspect.isgeneratorfunction(type(run).__call__):
         return run
     return lambda *arguments: list(run(*arguments))

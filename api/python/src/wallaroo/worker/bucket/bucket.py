@@ -88,14 +88,14 @@ class BucketRun:
         return is_done
 
     def _messages(self, part: Messages, deleted: Collection[bytes] = ()) -> bool:
-        """Process messages of a state step; return False if one failed."""
+        """Process messages of a state step; return False if a message failed."""
         if self._before is None:
             return self._run(part)
         cells_of(self._stage, part, self._state)
         return not self._one_by_one(part, self._state, self._before, deleted)
 
     def _run(self, part: Messages) -> bool:
-        """Process messages in the fast loop; return False if one failed."""
+        """Process messages in the fast loop; return False if a message failed."""
         cells, states = states_of(self._stage, part, self._state)
         dirty = bytearray(len(cells))
         loop, flight = self._stage.loops[part.entry.number], self._stage.flight

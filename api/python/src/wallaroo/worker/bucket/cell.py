@@ -122,7 +122,7 @@ class Timing:
         heapify(self.heap)
 
     def due(self, cell: TimedCell) -> int:
-        """Return when a timer of a key, or the end of its state, is due next, in the time of its messages."""
+        """Return when the next timer or the end of a key's state is due, in the time of the key's messages."""
         next_due = min(cell.timers.values()) if cell.timers else FAR
         return min(next_due, cell.time + self.ttl_ms) if self.ttl_ms and cell.time != NEVER else next_due
 

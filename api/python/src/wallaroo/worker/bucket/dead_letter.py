@@ -68,7 +68,7 @@ def bury(stage: Stage, part: Messages, key: bytes, failed: tuple[Any, int, int, 
 
 
 def has_wrong_times(times: Sequence[int]) -> bool:
-    """Return whether one of the times is before the year 1 or after 9999."""
+    """Return whether one of the times is before the year 1 or after the year 9999."""
     return bool(times) and not FIRST_MS <= min(times) <= max(times) <= LAST_MS
 
 

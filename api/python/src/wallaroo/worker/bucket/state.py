@@ -187,7 +187,7 @@ class BucketState:
         )
 
     def window_entries(self, port: int, window: Window, *, is_whole: bool) -> Iterator[bytes]:
-        """Yield frames with the states of a window step: of all keys if `is_whole`, else of the changed ones.
+        """Yield frames with the states of a window step: of all keys if `is_whole`, else of the changed keys.
 
         Raises:
             NotSerializableError: An accumulator cannot be written.
@@ -290,7 +290,7 @@ class BucketState:
 
 
 class StateCache:
-    """Keeps copies of buckets, and drops the least recently used ones if there are too many.
+    """Keeps copies of buckets' states. If they exceed a limit, drops the least recently used copies.
 
     A call takes its copy out of the cache, so that two calls never change the same copy.
 

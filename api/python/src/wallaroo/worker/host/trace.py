@@ -312,7 +312,7 @@ def _provider(application: str, make: "Callable[[str], TracerProvider] | None" =
 
 
 def _global_provider(application: str) -> "TracerProvider":
-    """Return the provider that the user's program has set. If it has none, set a new one for the program."""
+    """Return the provider that the user's program has set. If there is no provider, set a new provider."""
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
 
