@@ -63,10 +63,10 @@ class Source:
         decode: The decoder's function from payload to message; None for a generator.
         header_length: For TCP: number of bytes before each payload.
         payload_length: For TCP: the decoder's function from header to length of the payload.
-        event_time: Returns a payload's time in milliseconds since 1970, if payloads contain a time. An error in it
-            counts as an error of the decoder.
-        gives_keys: Whether its messages have keys.
-        gives_time: Whether its messages have an event time; otherwise their arrival time counts.
+        event_time: Returns a payload's time in milliseconds since 1970, if payloads contain a time. An error of this
+            function counts as an error of the decoder.
+        gives_keys: Whether the messages of the source have keys.
+        gives_time: Whether the messages of the source have an event time; otherwise their arrival time counts.
         codec: Codec of messages that go from here to another worker.
     """
 

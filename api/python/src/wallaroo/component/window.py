@@ -263,9 +263,9 @@ class TimedWindowsBuilder:
         """Set the policy for late messages, which are older than all open windows.
 
         Args:
-            policy: "drop", the default, only counts late messages; "fire-per-message" emits each of them at once as a
-                separate window, whose `bounds` begin and end at the message's time; "place-in-oldest-window" adds them
-                to the oldest open window.
+            policy: "drop", the default, only counts late messages; "fire-per-message" emits each late message at once
+                as a separate window, whose `bounds` begin and end at the message's time; "place-in-oldest-window" adds
+                late messages to the oldest open window.
 
         Raises:
             WallarooParameterError: T207 if `policy` is another value, or a policy is set already.

@@ -34,8 +34,8 @@ def build_application(
         others: Further ends of the pipeline, e.g. the branch from a named output to another sink.
         on_error: Policy for failing user code, as for `ApplicationBuilder`.
         unkeyed: Policy for messages without a key at state computations and windows: "refuse" refuses the application
-            (T229); "one key" puts all of them into one state, as Wallaroo 0.6.0; "random key" makes a new state for
-            each of them, as 0.6.1, and these states are never removed.
+            (T229); "one key" puts these messages into one state, as Wallaroo 0.6.0; "random key" makes a new state for
+            each message, as 0.6.1, and never removes these states.
 
     Raises:
         WallarooParameterError: The declaration has faults; the error lists all of them.

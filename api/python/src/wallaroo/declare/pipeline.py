@@ -109,7 +109,8 @@ class Pipeline:
             computation: A function with `@computation(name)`, `@computation_multi(name)`, or `@state_computation(name,
                 state=StateClass)` or `@state_computation_multi`; or `range_windows(...).over(...)`,
                 `session_windows(...).over(...)`, `count_windows(...).over(...)`.
-            on_error: Policy if it fails on a message, "dead_letter" or "fail"; None takes the application's policy.
+            on_error: Policy if the computation fails on a message, "dead_letter" or "fail"; None takes the
+                application's policy.
         """
         return self._then("to", computation, on_error)
 

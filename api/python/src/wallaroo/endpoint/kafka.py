@@ -25,8 +25,8 @@ class KafkaSourceConfig(SourceConfig):
         topic: Name of the topic.
         brokers: (host, port) of some brokers, from which the client learns the others.
         log_level: Has no effect.
-        decoder: Object (or class) with `decode(bs)`, which gets a record's value. With content "record" it gets a
-            `KafkaRecord`, and None means that messages are these records.
+        decoder: Object (or class) with `decode(bs)`, which gets a record's value. With content "record" `decode` gets a
+            `KafkaRecord`. If the decoder is None, the messages are these records.
         start: Where reading begins: "start", "end", an offset, or "-n": n records before the end.
         options: Settings of Kafka's client and of Spark's source, e.g. {"kafka.security.protocol": "SSL"}.
         name: Name of the source; None takes the pipeline's name.
@@ -107,8 +107,8 @@ class KafkaSinkConfig(SinkConfig):
         max_produce_buffer_ms: How long the client may wait for more messages, in milliseconds.
         max_message_size: Largest request in bytes.
         encoder: Object (or class) with `encode(data)`. It returns the value, `(value, key)` or `(value, key,
-            partition_id)`; a partition of None lets Kafka choose. With content "record" it returns a `KafkaRecord`, or
-            None to send nothing, and an encoder of None means that messages are these records.
+            partition_id)`; a partition of None lets Kafka choose. With content "record" `encode` returns a
+            `KafkaRecord`, or None to send nothing. If the encoder is None, the messages must be such records.
         options: Settings of confluent_kafka, with "kafka." in front of their names; `wallaroo run` needs this package.
         exactly_once: True writes in transactions: readers with `isolation.level=read_committed` see each record
             exactly once, even after crashes. False loses no record, but may write some of them again after a crash.

@@ -29,7 +29,7 @@ class Codec(Protocol):
         """Return the bytes of a value; an exception fails the message."""
 
     def decode(self, data: Any) -> Any:
-        """Return the value of bytes. With `nil_handling="decode"` `data` is None for a message without a value."""
+        """Return the value that bytes encode. With `nil_handling="decode"`, None means a message without a value."""
 
 
 class Bytes:

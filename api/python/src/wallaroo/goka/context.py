@@ -39,7 +39,8 @@ class Context:
         record: The record of the message.
         state: State of the message's key; None if the group has no state.
         lookups: The tables for `lookup`.
-        max_record_bytes: Largest size of a written record. A larger one fails the message, as Kafka would refuse it.
+        max_record_bytes: Largest size of a written record. A larger record fails the message, because Kafka would
+            refuse the record.
 
     Attributes:
         outputs: The records that the callback has written.

@@ -44,7 +44,7 @@ def input(topic: str, codec: Any, callback: Callback) -> Edge:
 
     Args:
         topic: Name of the topic.
-        codec: Codec that decodes its values, e.g. `String()`.
+        codec: Codec that decodes the topic's values, e.g. `String()`.
         callback: Gets a `Context` and the message. An exception fails the message.
 
     Example:
@@ -84,7 +84,7 @@ def loop(codec: Any, callback: Callback) -> Edge:
     """Read the messages that the group itself sends with `ctx.loopback`, through the topic GROUP-loop.
 
     Args:
-        codec: Codec of its values.
+        codec: Codec of the loop's values.
         callback: As for `input`.
 
     Example:
@@ -109,7 +109,7 @@ def join(topic: str, codec: Any) -> Edge:
 
     Args:
         topic: Name of the table's topic, e.g. `group_table("users")`.
-        codec: Codec that decodes its values.
+        codec: Codec that decodes the topic's values.
 
     Example:
         >>> from wallaroo import goka
@@ -129,7 +129,7 @@ def lookup(topic: str, codec: Any) -> Edge:
 
     Args:
         topic: Name of the table's topic.
-        codec: Codec that decodes its values.
+        codec: Codec that decodes the topic's values.
 
     Example:
         >>> from wallaroo import goka
@@ -145,7 +145,7 @@ def persist(codec: Any) -> Edge:
     """Keep a value per key in the group table, which is the topic GROUP-table: `ctx.value()`, `ctx.set_value(...)`.
 
     Args:
-        codec: Codec of its values.
+        codec: Codec of the table's values.
 
     Example:
         >>> from wallaroo import goka
@@ -162,7 +162,7 @@ def output(topic: str, codec: Any) -> Edge:
 
     Args:
         topic: Name of the topic.
-        codec: Codec that encodes its values.
+        codec: Codec that encodes the topic's values.
 
     Example:
         >>> from wallaroo import goka

@@ -26,7 +26,7 @@ class GroupGraph:
 
     Attributes:
         group: Name of the group.
-        all_edges: Edges in the order of the program. To change a graph, define a new group with some of them.
+        all_edges: Edges in the order of the program. To change a graph, define a new group with some of these edges.
         nil_handling: Policy for messages without a value.
         context_wrapper: Converts each context to the object that callbacks get.
         default_headers: Headers of all records that callbacks emit and loop back.

@@ -103,7 +103,7 @@ class View:
             self._move(ViewState.IDLE)
 
     def start(self) -> None:
-        """Call `run` in a new thread, until `stop`. If the view runs already, do nothing."""
+        """Call `run` in a new thread until `stop`. Before `stop`, a further call does nothing, even after a failure."""
         if self._thread is None:
             self._error = ""
             self._thread = threading.Thread(target=self._run_in_thread, name=f"view of {self.topic}", daemon=True)

@@ -19,14 +19,14 @@ class KafkaRecord:
     """A Kafka record: input of decoders and output of encoders if the config has `content="record"`.
 
     Attributes:
-        topic: Topic that it was read from; sinks ignore this field.
+        topic: Topic that the record was read from; sinks ignore this field.
         key: Key of the record; None if it has no key, which differs from an empty key.
         value: Value of the record; None if it has no value (a tombstone).
         headers: Pairs of name and value, in order. Names may repeat, and a value may be None.
         timestamp_ms: Time in milliseconds since 1970, may be negative. 0 and -1 mean that the record has no time; a
             sink then lets Kafka set it.
-        partition: Partition that it was read from, or that a sink writes to; None lets the partitioner choose.
-        offset: Offset that it was read at; sinks ignore this field.
+        partition: Partition that the record was read from, or that a sink writes to; None lets the partitioner choose.
+        offset: Offset that the record was read at; sinks ignore this field.
 
     Example:
         >>> KafkaRecord(key=b"AAPL", value=b"42").headers

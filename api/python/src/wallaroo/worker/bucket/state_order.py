@@ -26,7 +26,7 @@ class Messages:
     times: Sequence[int] = ()  # empty if the stage does not need them
     timestamp_ms: int = 0  # time of the frame
     is_thinned: bool = False  # whether messages were dropped, so that keys may have no message left
-    is_visit: bool = False  # whether a visit visits the keys; the messages are then its metadata
+    is_visit: bool = False  # whether the messages are the metadata of a visit to the keys
 
     def keep(self, positions: Sequence[int]) -> None:
         """Keep only the messages at some positions."""

@@ -170,7 +170,7 @@ class TimedTurn:
             path, _, called = name.decode().partition("\n")
             entry = self._entries.get(path.encode())
             if entry is None or called not in entry.node.timers:
-                continue  # the program no longer has it
+                continue  # the program no longer has the timer
             timers = Timers(due, entry.node.timers)
             is_done = self._fire(table, key, entry, called, timers, moment)
             if not is_done and not self.is_careful:

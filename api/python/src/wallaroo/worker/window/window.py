@@ -52,11 +52,11 @@ class WindowState:
         first: Time of the first message.
         latest: Latest time of a message; for a count window the time of its last message.
         oldest: Number of the oldest open window; for a count window its number of messages; for sessions the latest
-            time at which one was ended.
+            time at which a session was ended.
         has_begun: Whether a window with messages was emitted.
         is_late: Whether only late messages have come since the last message in time.
         silent: Time of the first tick after the last message in time. If ticks move time, it is the time of the first
-            late message after that one. None if there was no such tick or message.
+            late message after the last message in time. None if there was no such tick or message.
         panes: Accumulators by number of the pane; for sessions by their first and last time.
         is_over: Whether a message has ended the state.
         queued: Time under which the calendar has the key; None if the calendar does not have it.
