@@ -1,5 +1,5 @@
-// Package wallarootest runs an application inside `go test`: the steps run in the test's own process, on the code that a worker
-// runs, so breakpoints and prints in them work. There is no Spark, no network and no other process.
+// Package wallarootest runs an application inside `go test`. The steps run in the process of the test, with the code
+// that a worker uses, so breakpoints and prints in them work. Spark, a network and other processes are not needed.
 //
 //	func TestCount(t *testing.T) {
 //		app := wallarootest.New(t, setup(nil))
@@ -9,17 +9,15 @@
 //
 // # What a test can rely on
 //
-// Each call of Send is one micro-batch: when it returns, everything that follows from its messages has happened. Outputs are in the
-// order of their source messages. A cluster promises less: the order within a key only. Vary finds out whether an application, or a
-// test, depends on more.
+// Each call of Send is one micro-batch. When Send returns, all effects of its messages have happened. Outputs are in
+// the order of their source messages. A cluster only promises an order within each key. With Vary, a test finds out
+// whether the application, or the test itself, depends on more than that.
 //
-// The rules are strict. States are written and read back between micro-batches, as after a restart of a worker. A message that
-// changes a state without persisting it becomes a dead letter (C510). A test with dead letters fails, unless it calls
-// DeadLetters.
+// The rules are strict. States are written and read back between micro-batches, as after a restart of a worker. A
+// message that changes a state without persisting it becomes a dead letter (C510). A test with dead letters fails,
+// unless it calls DeadLetters. Time begins at Start, and only Advance moves it.
 //
-// Time begins at Start, and only Advance moves it.
-//
-// Steps of other programs (wallarooapi.OtherProgram) cannot run here: New reports them (P303).
+// New reports steps of other programs (wallarooapi.OtherProgram) as P303, because they cannot run here.
 package wallarootest
 
 import (
@@ -37,7 +35,7 @@ import (
 // Start is the time at which every test begins.
 var Start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// T is the part of a *testing.T or *testing.B that is used.
+// T is the part of *testing.T and *testing.B that this package uses.
 type T interface {
 	Helper()
 	Cleanup(function func())
@@ -53,7 +51,7 @@ type Application interface {
 	ToJson() string
 }
 
-// App is an application that a test runs. It is not safe for use by several goroutines.
+// App is an application under test. It is not safe for concurrent use.
 type App struct {
 	t        T
 	declared *declaration.Application
@@ -61,26 +59,27 @@ type App struct {
 	journal  memory.Journal
 	draw     *rand.Rand // nil without Vary
 	now      time.Time
-	pending  [][]byte // frames that were not processed yet
+	pending  [][]byte // frames that are not processed yet
 	outputs  map[string][]output
 	captured *captured
 	letters  letters
 
-	generated map[string]*generated // by the path of the source
+	generated map[string]*generated // progress of the generators by the path of the source
 	offsets   map[string]int64      // offset of the next record, by the path of the source
 }
 
 // Option changes how an application runs.
 type Option func(*App)
 
-// Vary draws everything that a cluster does not promise: the limits of micro-batches, the number of buckets of keys, the order in
-// which they run and emit their output, the length of frames, and the times at which states are read back. An application that relies
-// only on promises has the same output for every seed, except for the order among keys.
+// Vary varies everything that a cluster does not promise, at random with this seed: the size of micro-batches and
+// frames, the number of buckets of keys, the order in which buckets run and emit output, and when states are read back.
+// An application that relies only on promises has the same output for every seed, except for the order among keys.
 func Vary(seed uint64) Option {
 	return func(a *App) { a.draw = rand.New(rand.NewPCG(seed, 0)) }
 }
 
-// New starts an application. If its declaration is wrong, or it has steps of another program, the test fails with all findings.
+// New starts an application. The test fails with all findings if the declaration is wrong or has steps of other
+// programs.
 func New(t T, application Application, options ...Option) *App {
 	t.Helper()
 	declared := declaration.Revealed(application)
@@ -136,7 +135,7 @@ func start(t T, declared *declaration.Application, options []Option) *App {
 	return a
 }
 
-// take processes frames now; with Vary, some of them later.
+// take processes frames. With Vary, it may leave some frames for a later call.
 func (a *App) take(frames ...[]byte) {
 	a.t.Helper()
 	a.pending = append(a.pending, frames...)
@@ -145,7 +144,7 @@ func (a *App) take(frames ...[]byte) {
 	}
 }
 
-// flush processes the waiting frames.
+// flush processes the pending frames in micro-batches.
 func (a *App) flush() {
 	a.t.Helper()
 	for len(a.pending) > 0 {
@@ -159,7 +158,7 @@ func (a *App) flush() {
 	}
 }
 
-// run processes one micro-batch and publishes its output, unless it has a dead letter that stops the application.
+// run processes one micro-batch. It publishes the output unless a dead letter of the micro-batch stops the application.
 func (a *App) run(batch [][]byte) {
 	a.t.Helper()
 	left, err := a.engine.Run(batch)
@@ -180,7 +179,7 @@ func (a *App) run(batch [][]byte) {
 	}
 }
 
-// close reports possible causes if the test has failed. A test that did not ask for its dead letters fails now.
+// close processes pending frames at the end of a test, and makes a test fail that ignored dead letters.
 func (a *App) close() {
 	a.t.Helper()
 	if len(a.pending) > 0 && !a.t.Failed() {

@@ -9,13 +9,13 @@ import (
 
 const numberBytes = 8
 
-// captured keeps the messages that encoders got. The bytes of each message end with its number.
+// captured keeps the messages that encoders got. The encoded bytes of each message end with the message's number.
 type captured struct {
 	values map[uint64]any
 	last   uint64
 }
 
-// capturing returns an application whose encoders number their messages.
+// capturing returns a copy of the application whose encoders number their messages.
 func (c *captured) capturing(declared *declaration.Application) *declaration.Application {
 	copied := *declared
 	copied.Pipelines = nil
@@ -38,7 +38,7 @@ func (c *captured) capturing(declared *declaration.Application) *declaration.App
 	return &copied
 }
 
-// number appends the number of a message to its bytes; without bytes there is no output.
+// number keeps a message and appends its number to the encoded bytes. It returns nil if encoded is nil.
 func (c *captured) number(encoded []byte, message any) []byte {
 	if encoded == nil {
 		return nil
@@ -48,7 +48,7 @@ func (c *captured) number(encoded []byte, message any) []byte {
 	return binary.BigEndian.AppendUint64(encoded[:len(encoded):len(encoded)], c.last)
 }
 
-// take cuts the number off the bytes of a message, and returns the message.
+// take splits numbered bytes into the encoder's bytes and the number, and returns the message with this number.
 func (c *captured) take(numbered []byte) (encoded []byte, message any) {
 	size := len(numbered) - numberBytes
 	number := binary.BigEndian.Uint64(numbered[size:])

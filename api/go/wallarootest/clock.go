@@ -7,8 +7,9 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Advance moves time by exactly d. Windows, timers and states with a TTL get a tick at once, at most 1000 of the ticks that a gateway
-// would send, and a tick at the end, which is repeated while timers fire. Each tick is a micro-batch.
+// Advance moves time forward by d. If the application has windows, timers or a TTL, it gets ticks as from a gateway: at
+// the old time, at most 1000 on the way, and at the new time. The last tick is repeated as long as timers fire. Each
+// tick is a micro-batch.
 func (a *App) Advance(d time.Duration) {
 	a.t.Helper()
 	a.goesOn("Advance")
@@ -44,7 +45,7 @@ func (a *App) Advance(d time.Duration) {
 	}
 }
 
-// tick processes a tick with a time.
+// tick processes a tick, which gives the application the time.
 func (a *App) tick(at time.Time) {
 	a.t.Helper()
 	tick, err := a.journal.Tick(at.UnixMilli())
@@ -58,14 +59,14 @@ func (a *App) tick(at time.Time) {
 const (
 	leastTick = 100 * time.Millisecond
 	mostTick  = time.Second
-	mostTicks = 1000 // of one call of Advance
+	mostTicks = 1000 // in one call of Advance
 	mostAgain = 1_000_000
 
 	timerSlide = 500 // accuracy of timers, in milliseconds
 )
 
-// tickInterval returns the time between two ticks of a gateway: half of the shortest slide, gap, flush, TTL or accuracy of timers. It
-// is 0 if no step needs ticks.
+// tickInterval returns the time between two ticks of a gateway: half of the shortest slide, gap, flush or TTL, or of
+// the accuracy of timers. The result is 0 if no step needs ticks.
 func (a *App) tickInterval() (interval time.Duration, hasTimers bool) {
 	shortest := math.MaxInt
 	for step := range a.declared.Steps() {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Equal fails the test, which continues, if two values differ. It shows both values: lists with an item on each line, and a mark at
-// the first difference.
+// Equal makes the test fail if two values differ. The test continues. The report shows both values: lists with one item
+// per line, and a mark at the first difference.
 func Equal[V any](t T, got, want V) {
 	t.Helper()
 	if reflect.DeepEqual(got, want) {
@@ -25,7 +25,7 @@ func Equal[V any](t T, got, want V) {
 	t.Errorf("got %d items; want %d; item %d differs\ngot:\n%swant:\n%s", first.Len(), second.Len(), at, listed(first, at), listed(second, at))
 }
 
-// listed shows a list, an item on each line, with a mark at one of them.
+// listed formats a list with one item per line, and marks the item at index marked.
 func listed(list reflect.Value, marked int) string {
 	var text strings.Builder
 	for i := range list.Len() {

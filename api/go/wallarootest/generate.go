@@ -15,8 +15,8 @@ type generated struct {
 	hasEnded bool
 }
 
-// Generate lets a generator source make its next messages, each from the previous message, and processes them. There are fewer
-// messages if the source ends. The test fails if the source is not a generator, or fails.
+// Generate lets a generator source make its next count messages and processes them. There are fewer messages if the
+// source ends first. The test fails if the source is not a generator, or if its function fails.
 func (a *App) Generate(source string, count int) {
 	a.t.Helper()
 	a.goesOn("Generate")

@@ -18,27 +18,27 @@ const failPolicy = "fail"
 type DeadLetter struct {
 	// Step is the name of the step, source or sink.
 	Step string
-	// Code is the code of the error, such as C501: the step panicked or returned an error.
+	// Code is the code of the error, e.g. C501 if the step panicked or returned an error.
 	Code string
 	// Reason is the text of the error or panic.
 	Reason string
-	// Input shows the message at the step as a text, at most 200 characters long.
+	// Input is the message that the step got, as a text of at most 200 characters.
 	Input string
 	// Key is the message's key, if the step has state.
 	Key string
-	// Message is the number of the source message from which Input derives: all sent messages are numbered in order, from 0.
+	// Message is the number of the source message from which Input derives. All sent messages are numbered from 0.
 	Message int
 }
 
-// letters are the dead letters of a run; they record which of them the test has asked for.
+// letters are the dead letters of a test, and the information which of them the test has requested.
 type letters struct {
 	all      []*pb.DeadLetter
-	seen     int   // how many of them the test has asked for
+	seen     int   // number of dead letters that the test has requested
 	stopped  error // the error that stopped the application
-	isLooked bool  // whether the test has asked for this error, or was ended by it
+	isLooked bool  // whether the test has requested this error, or was ended by it
 }
 
-// DeadLetters returns the dead letters since the beginning.
+// DeadLetters returns the dead letters since the beginning of the test.
 func (a *App) DeadLetters() []DeadLetter {
 	a.t.Helper()
 	a.flush()
@@ -53,9 +53,9 @@ func (a *App) DeadLetters() []DeadLetter {
 	return shown
 }
 
-// Failure returns why the application has stopped: a step whose policy is "fail" (OnError) failed on a message (R611). Nothing of
-// that message's micro-batch was published. Failure returns nil while the application runs. A test whose application stops must
-// call Failure, and cannot send further messages.
+// Failure returns the error (R611) that stopped the application, or nil if the application runs. An application stops
+// if a step with the policy "fail" (see OnError) fails on a message. Nothing of the message's micro-batch is published.
+// A test whose application stops must call Failure, and cannot send more messages.
 func (a *App) Failure() error {
 	a.t.Helper()
 	a.flush()
@@ -63,7 +63,8 @@ func (a *App) Failure() error {
 	return a.letters.stopped
 }
 
-// bury stores the dead letters of a micro-batch. It returns false if one of them stops the application.
+// bury stores the dead letters of a micro-batch. If one of them stops the application, bury discards all of them and
+// returns false.
 func (a *App) bury(messages []memory.Message) bool {
 	a.t.Helper()
 	var found []*pb.DeadLetter
@@ -110,7 +111,7 @@ func (a *App) policyOf(path string) string {
 	return a.declared.OnError
 }
 
-// goesOn fails the test if the application has stopped.
+// goesOn makes the test fail if the application has stopped.
 func (a *App) goesOn(method string) {
 	a.t.Helper()
 	if a.letters.stopped != nil {
@@ -119,7 +120,7 @@ func (a *App) goesOn(method string) {
 	}
 }
 
-// close fails a test that did not ask for its dead letters. A test that has failed logs all its dead letters.
+// close makes a test fail that has not requested its dead letters. If the test has failed already, it logs all of them.
 func (l *letters) close(t T) {
 	t.Helper()
 	report, unseen := t.Errorf, l.all[l.seen:]

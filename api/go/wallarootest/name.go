@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// named is a source or sink and its names in a test.
+// named holds the ways in which a test can name a source or sink: its name, its path, and its address or topic.
 type named struct{ name, path, place string }
 
 func (n named) String() string {
@@ -20,7 +20,7 @@ func (n named) String() string {
 	return fmt.Sprintf("%q (%s, %s)", n.name, n.path, n.place)
 }
 
-// source finds a source.
+// source returns the source with a name. If there is no such source, the test fails, and source returns nil.
 func (a *App) source(name string) *declaration.Source {
 	a.t.Helper()
 	var all []*declaration.Source
@@ -34,7 +34,7 @@ func (a *App) source(name string) *declaration.Source {
 	return nil
 }
 
-// sink returns the path of a sink; it is empty if there is no such sink, and the test has failed.
+// sink returns the path of the sink with a name. If there is no such sink, the test fails, and sink returns "".
 func (a *App) sink(name string) string {
 	a.t.Helper()
 	var names []named
@@ -47,7 +47,7 @@ func (a *App) sink(name string) string {
 	return ""
 }
 
-// find returns the position of the only part with a name; otherwise the test fails, and find returns -1.
+// find returns the index of the item with a name. The test fails, and find returns -1, unless exactly one item matches.
 func (a *App) find(what, name string, all []named) int {
 	a.t.Helper()
 	at, count := -1, 0
@@ -74,7 +74,7 @@ func (a *App) find(what, name string, all []named) int {
 	return -1
 }
 
-// placeOf returns the address or topic of a source or sink; it is empty if there is none.
+// placeOf returns the address or topic of a source or sink, or "" if it has neither.
 func placeOf(edge topology.Edge) string {
 	switch of := edge.(type) {
 	case *topology.TCP:

@@ -10,7 +10,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// output is a message that a sink got.
+// output is a message that a sink got, and its encoded record.
 type output struct {
 	message any
 	record  stream.Record
@@ -38,15 +38,15 @@ func (a *App) publish(messages []memory.Message) {
 	}
 }
 
-// of returns the records of a sink so far.
+// of returns the output of a sink since the beginning of the test.
 func (a *App) of(sink string) []output {
 	a.t.Helper()
 	a.flush()
 	return a.outputs[a.sink(sink)]
 }
 
-// Lines returns the records of a sink since the beginning, as texts without the line breaks at their ends. The sink is named like a
-// source in Send; a sink of a *stream.Application has the application's name.
+// Lines returns the records of a sink since the beginning, each as a text without a line break at its end. The sink is
+// named like a source in Send. In a *stream.Application, a sink without Named has the application's name.
 func (a *App) Lines(sink string) []string {
 	a.t.Helper()
 	lines := []string{}
@@ -56,8 +56,8 @@ func (a *App) Lines(sink string) []string {
 	return lines
 }
 
-// Records returns the records of a sink since the beginning, as the encoder returned them: Value has the bytes of a message with the
-// framing; records of Kafka or Spark have key and partition, too.
+// Records returns the records of a sink since the beginning, as the encoder returned them. Value contains the bytes
+// with their framing. Records for Kafka or Spark also have a key and a partition.
 func (a *App) Records(sink string) []stream.Record {
 	a.t.Helper()
 	records := []stream.Record{}
@@ -67,8 +67,8 @@ func (a *App) Records(sink string) []stream.Record {
 	return records
 }
 
-// Messages returns the messages of a sink since the beginning, before they were encoded. Messages for which the encoder returned no
-// bytes are left out. A message whose type is not M fails the test.
+// Messages returns the messages that a sink got since the beginning, before the encoding. It leaves out messages for
+// which the encoder returned no bytes. The test fails if a message is not of type M.
 func Messages[M any](a *App, sink string) []M {
 	a.t.Helper()
 	messages := []M{}

@@ -7,13 +7,14 @@ import (
 	"wallarooapi/stream"
 )
 
-// takesRecords reports whether the messages of a source are whole records of Kafka.
+// takesRecords reports whether the messages of a source are whole Kafka records.
 func takesRecords(source *declaration.Source) bool {
 	edge, is := source.Edge.(*topology.Kafka)
 	return is && edge.Content == topology.Record
 }
 
-// recordOf turns a message for a source of whole records into a record.
+// recordOf converts a message for a source of whole records into a record. It reports whether the message has a
+// suitable type.
 func recordOf(message any) (record stream.KafkaRecord, is bool) {
 	switch m := message.(type) {
 	case stream.KafkaRecord:
@@ -32,7 +33,7 @@ func recordOf(message any) (record stream.KafkaRecord, is bool) {
 	return stream.KafkaRecord{Value: payload}, is
 }
 
-// addRecord adds a record with the properties that Kafka gives: topic, partition, offset and time.
+// addRecord adds a record. It sets the properties that Kafka would set, if the test has not set them.
 func (w *writer) addRecord(record stream.KafkaRecord) bool {
 	w.app.t.Helper()
 	if record.Topic == "" {
@@ -58,7 +59,8 @@ func (w *writer) addRecord(record stream.KafkaRecord) bool {
 	return true
 }
 
-// KafkaRecords returns the records that a sink of whole records has got since the beginning. A sink of another kind fails the test.
+// KafkaRecords returns the records of a KafkaRecordSink since the beginning. The test fails if the sink is of another
+// kind.
 func (a *App) KafkaRecords(sink string) []stream.KafkaRecord {
 	a.t.Helper()
 	records := []stream.KafkaRecord{}

@@ -9,19 +9,19 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// timeMs returns the time of a payload: the time in the column that the source of Spark names, otherwise the test's time. If the
-// source has SQL other than the name of a column, only Spark can evaluate it.
+// timeMs returns the time of a message: the value of the time column in its payload, or the test's time if the source
+// has no such column. SQL other than the name of a column has no effect, because only Spark can evaluate it.
 func (w *writer) timeMs(payload []byte) int64 {
 	var row map[string]any
 	edge, ok := w.source.Edge.(*topology.Spark)
 	if ok && edge.Value == "*" {
-		_ = json.Unmarshal(payload, &row) // the decoder reports what is wrong with it
+		_ = json.Unmarshal(payload, &row) // the decoder reports invalid JSON
 	}
 	for name, value := range row {
 		if strings.EqualFold(name, strings.Trim(edge.Timestamp, "`")) {
 			switch value := value.(type) {
 			case nil:
-				return calendar.FirstMs - 1 // not a valid time, as for null in Spark's rows: windows and timers report it
+				return calendar.FirstMs - 1 // invalid, as null in a row of Spark; windows and timers report it
 			case float64:
 				return int64(value)
 			case string:

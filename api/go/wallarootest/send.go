@@ -12,20 +12,20 @@ import (
 	"wallarooapi/stream"
 )
 
-// Send sends messages to a source of any kind, and processes them. The source is given by its name, its path in the topology (such
+// Send sends messages to a source and processes them. source is the name of the source, its path in the topology (such
 // as "0/sources/1"), its address or its topic.
 //
-// A message is one of these:
-//   - a string or []byte: the payload of a message, without the header of the framing, for the source's decoder;
-//   - a stream.Record: a payload with key, time and headers, for a source of Kafka, Spark or a connector; a zero time means the test's
-//     time, and a nil value means a tombstone;
-//   - a stream.KafkaRecord, for a source of whole records: topic, time, partition and offset may be left out; strings, []byte and
-//     stream.Record become such records there;
-//   - for a source of rows, such as stream.DataFrameSource, a struct of the rows' type, or a string with the JSON of a row. The column
-//     that Timestamp names has the time of the message, as a time or in milliseconds;
-//   - any other value: the message itself, which bypasses the decoder. It is written and read back, so it must be serializable.
+// A message has one of these types:
+//   - string or []byte: the payload of a message for the decoder, without the header of the framing.
+//   - stream.Record: a payload with key, time and headers, for a Kafka, Spark or connector source. A zero time means
+//     the time of the test, and a nil value a tombstone.
+//   - stream.KafkaRecord: for a source of whole records. Topic, time, partition and offset are optional. Such a source
+//     also accepts string, []byte and stream.Record.
+//   - for a source of rows such as stream.DataFrameSource: a struct of the row type, or a string with a row as JSON.
+//     The column that Timestamp names contains the time of the message, as a time or in milliseconds.
+//   - any other type: the decoded message itself. It is written and read back, so it must be serializable.
 //
-// A generator has no decoder: all its messages are of the last kind, strings too.
+// A generator has no decoder. Each of its messages is the decoded message itself, even a string.
 func (a *App) Send(source string, messages ...any) {
 	a.t.Helper()
 	a.goesOn("Send")
@@ -43,8 +43,8 @@ func (a *App) Send(source string, messages ...any) {
 	a.take(writer.frames...)
 }
 
-// SendWire sends bytes to a TCP source as they arrive over the network, with the headers of the framing. They must end with a whole
-// message. This also tests a decoder's HeaderLength and PayloadLength.
+// SendWire sends bytes to a TCP source in the form in which they arrive over the network, with the framing. data must
+// end with a whole message. SendWire also tests HeaderLength and PayloadLength of a decoder.
 func (a *App) SendWire(source string, data []byte) {
 	a.t.Helper()
 	a.goesOn("SendWire")
@@ -74,7 +74,8 @@ func (a *App) SendWire(source string, data []byte) {
 	a.takeWritten(source, written, err)
 }
 
-// takeWritten processes the frame of a source's messages; it fails the test if the frame could not be written.
+// takeWritten processes a frame of a source's messages. The test fails if err, the error of writing the frame, is not
+// nil.
 func (a *App) takeWritten(source string, written []byte, err error) {
 	a.t.Helper()
 	if err != nil {
@@ -84,16 +85,16 @@ func (a *App) takeWritten(source string, written []byte, err error) {
 	a.take(written)
 }
 
-// writer makes frames from messages of one source. Payloads, and messages that bypass the decoder, are in separate frames.
+// writer makes frames from messages of one source. Payloads and decoded messages are in separate frames.
 type writer struct {
 	app      *App
 	source   *declaration.Source
 	frames   [][]byte
 	arrivals []memory.Arrival
-	encoder  *codec.Encoder // for the messages of the present frame; nil if they are payloads
+	encoder  *codec.Encoder // for the decoded messages of the current frame; nil in a frame of payloads
 }
 
-// add adds a message; it fails the test if the source cannot have such a message.
+// add adds a message to a frame. The test fails if the source does not accept a message of this type.
 func (w *writer) add(message any) bool {
 	t := w.app.t
 	t.Helper()
@@ -134,7 +135,7 @@ func (w *writer) add(message any) bool {
 	return w.drawn()
 }
 
-// drawn ends frames at random with Vary.
+// drawn ends the current frame at random if the test uses Vary. It always returns true.
 func (w *writer) drawn() bool {
 	w.app.t.Helper()
 	if w.app.draw != nil && w.app.draw.IntN(3) == 0 {
@@ -143,7 +144,7 @@ func (w *writer) drawn() bool {
 	return true
 }
 
-// begin begins another frame if the next message cannot be in the present frame.
+// begin begins a new frame if the next message must not be in the current frame.
 func (w *writer) begin(pastDecoder bool) {
 	w.app.t.Helper()
 	if pastDecoder == (w.encoder != nil) {
@@ -176,7 +177,7 @@ func arrivalOf(record stream.Record, nowMs int64) memory.Arrival {
 	return arrival
 }
 
-// encode writes a message that bypasses the decoder.
+// encode serializes a decoded message.
 func (w *writer) encode(message any) (value []byte, ok bool) {
 	t, expected := w.app.t, w.source.Output
 	t.Helper()
@@ -196,7 +197,7 @@ func (w *writer) encode(message any) (value []byte, ok bool) {
 	return value, true
 }
 
-// end closes the present frame.
+// end finishes the current frame.
 func (w *writer) end() {
 	w.app.t.Helper()
 	encoding := byte(frame.Plain)

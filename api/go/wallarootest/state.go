@@ -9,9 +9,9 @@ import (
 	"wallarooapi/stream"
 )
 
-// State returns the persisted state of a key. The state has the name that the application gives it; in a *stream.Application, this is
-// the name of its step. S is the type of the state, or the type to which it points. The test fails if the key has no state, or if the
-// state is of a window, which is not a value of the program.
+// State returns the persisted state of a key. state is the name of the state; in a *stream.Application, this is the
+// name of the step. S is the type of the state, or the type to which it points. The test fails if the key has no state.
+// It also fails for the state of a window, because this is not a value of the program.
 func State[S any, K stream.Key](a *App, state string, key K) (value S) {
 	a.t.Helper()
 	a.flush()
@@ -39,7 +39,7 @@ func State[S any, K stream.Key](a *App, state string, key K) (value S) {
 	return value
 }
 
-// Keys returns the keys for which a state is persisted, or a window is open, in order.
+// Keys returns the sorted keys that have a persisted state or an open window.
 func (a *App) Keys(state string) []string {
 	a.t.Helper()
 	a.flush()
@@ -63,7 +63,7 @@ func (a *App) hasState(state string) bool {
 	return false
 }
 
-// bytesOf returns a key as messages carry it; a number is 8 bytes, big-endian.
+// bytesOf returns a key in the form that messages carry. A number becomes 8 bytes, big-endian.
 func bytesOf(key any) []byte {
 	switch k := key.(type) {
 	case string:

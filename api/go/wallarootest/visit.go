@@ -2,8 +2,8 @@ package wallarootest
 
 import "slices"
 
-// Visit runs the visitors of a visit for every key that has state, as `wallaroo visit` does, and processes their output. It
-// returns the number of keys for which a visitor ran; dead letters are included.
+// Visit runs the visitors with this name for every key that has state, as `wallaroo visit` does, and processes their
+// output. It returns the number of keys for which a visitor ran, including those with a dead letter.
 func (a *App) Visit(name string, metadata []byte) int {
 	a.t.Helper()
 	a.goesOn("Visit")
