@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// calls holds the running callbacks.
+// calls holds the callbacks that are running, and when they began.
 type calls struct {
 	mutex sync.Mutex
 	open  map[*call]time.Time
@@ -30,7 +30,7 @@ func (c *calls) end(one *call) {
 	delete(c.open, one)
 }
 
-// running describes the messages whose callbacks have not returned. It returns the empty string if there are none.
+// running returns a text about the messages whose callbacks have not returned, or "" if there are none.
 func running(all []*Processor) string {
 	var open []string
 	for _, p := range all {
@@ -45,13 +45,13 @@ func running(all []*Processor) string {
 	return strings.Join(open, "; ")
 }
 
-// late keeps the error of a method that was called after its callback returned. The next call of the group fails with
-// this error.
+// late keeps the error for a method that was called after its callback had returned. The group's next callback fails
+// with this error.
 type late struct{ first atomic.Pointer[error] }
 
 func (l *late) note(err error) { l.first.CompareAndSwap(nil, &err) }
 
-// take returns the error once, or nil if there is none.
+// take returns the error and removes it. It returns nil if there is none.
 func (l *late) take() error {
 	if l.first.Load() == nil {
 		return nil

@@ -25,7 +25,7 @@ const (
 	outputTime = 10 * time.Second
 )
 
-// child is one run of the runtime.
+// child is one execution of `wallaroo run`, the runtime of the processors.
 type child struct {
 	command []string
 	log     Logger
@@ -34,15 +34,15 @@ type child struct {
 	mutex sync.Mutex
 	rest  []byte   // incomplete last line
 	lines []string // last keptLines lines
-	quiet bool     // the output now reports that the checkpoint is in use, for which the caller writes its own message
+	quiet bool     // the last output was that the checkpoint is in use, for which the caller has its own message
 }
 
-// run starts the runtime and waits until it has ended. It returns nil if the context ended the runtime.
+// run starts the runtime and waits until it ends. It returns nil if ctx ended first, and otherwise an error.
 func (c *child) run(ctx context.Context) error {
 	command := exec.Command(c.command[0], c.command[1:]...)
 	command.Stdout, command.Stderr, command.WaitDelay = c, c, outputTime
-	// The runtime gets a process group of its own, because the program handles Ctrl-C. It gets SIGTERM if this process
-	// dies for any reason.
+	// A process group of its own keeps Ctrl-C, which the program handles, away from the runtime. The runtime gets
+	// SIGTERM if this process dies for any reason.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	started, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
@@ -77,7 +77,7 @@ func (c *child) end(pid int, ended <-chan error) {
 	}
 }
 
-// failure returns an error with the output of the runtime as the reason for its end.
+// failure returns the error for the end of the runtime, with the last lines of its output.
 func (c *child) failure(err error) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -88,14 +88,14 @@ func (c *child) failure(err error) error {
 	return fmt.Errorf("`wallaroo run` failed (%w):\n%s", err, text)
 }
 
-// reports reports whether the last lines contain a finding of a kind.
+// reports reports whether the last lines of the output contain a finding of a kind.
 func (c *child) reports(kind string) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return diagnostic.Reports(strings.Join(c.lines, "\n"), kind)
 }
 
-// holder returns a description of the run that uses the checkpoint, if the runtime has reported one.
+// holder returns the description of the run that uses the checkpoint, or "" if the output does not contain one.
 func (c *child) holder() string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -104,7 +104,7 @@ func (c *child) holder() string {
 	return holder
 }
 
-// Write gets the output of the runtime, both stdout and stderr.
+// Write gets the output of the runtime, stdout and stderr, and logs it line by line.
 func (c *child) Write(data []byte) (int, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

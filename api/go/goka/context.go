@@ -22,7 +22,7 @@ import (
 // call is the Context of one call of a callback. Its methods panic with Goka's error texts.
 type call struct {
 	group    *group
-	emission context.Context // of the step, for its outputs
+	emission context.Context // context of the step, through which it emits to outputs
 	record   stream.KafkaRecord
 	topic    Stream
 	isVisit  bool
@@ -199,7 +199,7 @@ func (c *call) emit(topic, key string, value []byte, headers Headers) {
 	c.group.counts.emitted(c.Partition(), topic, len(value))
 }
 
-// send passes a record to the output of its topic. It copies the bytes, because the callback may change them.
+// send emits a record to the output for its topic. It copies value and headers, because the callback may change them.
 func (c *call) send(topic, key string, value []byte, headers Headers) {
 	record := stream.KafkaRecord{Topic: topic, Key: []byte(key), Value: bytes.Clone(value)}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -222,8 +222,8 @@ func (c *call) DeferCommit() func(error) {
 	return func(err error) { once.Do(func() { done <- err }) }
 }
 
-// enter locks the mutex for a method that uses state and outputs. The method must unlock it. If the call is over,
-// enter returns false without the lock, and the method must not write anything.
+// enter locks the mutex for a method that uses state and outputs. The method unlocks it. If the call is over, enter
+// returns false without the lock, and the method must have no effect.
 func (c *call) enter(method string) bool {
 	c.mutex.Lock()
 	if !c.isOver {
@@ -235,7 +235,7 @@ func (c *call) enter(method string) bool {
 	return false
 }
 
-// finish forbids further writes.
+// finish marks the call as over, so that its methods have no further effect.
 func (c *call) finish() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -250,7 +250,7 @@ func (c *call) String() string {
 	return fmt.Sprintf("key %s from %s/%d, offset %d", c.Key(), c.topic, c.Partition(), c.Offset())
 }
 
-// wait waits until all functions of DeferCommit have been called, and returns their errors.
+// wait waits until every function that DeferCommit returned has been called. It returns the errors passed to them.
 func (c *call) wait() error {
 	var all *multierror.Error
 	for number := 0; ; number++ {
@@ -273,8 +273,8 @@ func (c *call) wait() error {
 	return fmt.Errorf("asynchronous error from callback: could not commit message with key '%s': %w", c.Key(), all)
 }
 
-// deferredAt returns the channel of the call of DeferCommit with a number. If there is no such call, it returns nil
-// and ends the call.
+// deferredAt returns the channel of the DeferCommit with this number, counted from 0. If there was no such DeferCommit,
+// it marks the call as over and returns nil.
 func (c *call) deferredAt(number int) chan error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

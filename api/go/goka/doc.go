@@ -6,16 +6,16 @@
 //	)
 //
 // Emitters, views, codecs, storages, the tester and the web pages are aliases of Goka's own. Graphs, contexts and
-// processors are implemented here. A [Processor] runs the callbacks in the program's own process and starts
-// `wallaroo run`. This command reads the inputs, keeps the state of each key in a checkpoint, and writes table, loop
-// and outputs in Kafka transactions. Positions and state are committed together, so counts stay exact even if a
-// process is killed. Recovery does not read the table topic.
+// processors are implemented here. A [Processor] runs the callbacks in the program's own process and starts `wallaroo
+// run`. This command reads the inputs, keeps the state of each key in a checkpoint, and writes table, loop and outputs
+// in Kafka transactions. Positions and state are committed together, so counts stay exact even if a process is killed.
+// Recovery does not read the table topic.
 //
 // # Requirements
 //
-// Java 17 and the command `wallaroo` are required (pip install 'wallaroo-spark-runtime[kafka]'). The command must be
-// on PATH, in the .venv of the working directory or of a directory above it, or in the variable WALLAROO. The
-// checkpoint of a group is in $XDG_STATE_HOME/wallaroo/goka; [Processor.Checkpoint] returns its path.
+// Java 17 and the command `wallaroo` are required (pip install 'wallaroo-spark-runtime[kafka]'). The command must be on
+// PATH, in the .venv of the working directory or of a directory above it, or in the variable WALLAROO. The checkpoint
+// of a group is in $XDG_STATE_HOME/wallaroo/goka; [Processor.Checkpoint] returns its path.
 //
 // # Tests
 //
@@ -30,13 +30,13 @@
 //
 //   - Messages are processed in micro-batches. The output of a callback is delivered some tenths of a second later,
 //     together with all output of its micro-batch.
-//   - Messages of the same key are in the order of their topic and partition. Messages of different keys have no
-//     order, neither as inputs nor as outputs.
-//   - Inputs and joined tables may have different numbers of partitions. A key has one state, independent of its
+//   - Messages of the same key are in the order of their topic and partition. Messages of different keys have no order,
+//     neither as inputs nor as outputs.
+//   - Inputs and joined tables may have different numbers of partitions. A key has one state, independent of
 //     partitions.
 //   - A callback may run again for a message, if a worker ends or another message fails. The output of the earlier
 //     attempt is dropped.
-//   - An existing table topic is not read. The state is that of the checkpoint. Only one processor of a group can run
-//     at a time.
+//   - The state of a group is in its checkpoint. It does not begin with the values of an existing table topic, unless
+//     [WithContinueGoka] is set. Only one processor of a group can run at a time.
 //   - [Processor.Get] reads the table topic and returns the values of keys of all partitions.
 package goka

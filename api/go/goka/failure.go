@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// processing is the failure of one message, in Goka's words.
+// processing is the failure to process one message. Its text is Goka's.
 type processing struct {
 	partition int32
 	err       error
@@ -20,7 +20,7 @@ func (p *processing) Error() string {
 
 func (p *processing) Unwrap() error { return p.err }
 
-// withStack is a failure as Run returns it. For a panic it includes the lines of the program, as in Goka.
+// withStack is a failure whose text includes the program's lines of a panic's stack, as Run returns it in Goka.
 type withStack struct{ *processing }
 
 func (w withStack) Error() string {
@@ -30,7 +30,7 @@ func (w withStack) Error() string {
 	return w.processing.Error() + "\n" + w.stack
 }
 
-// failures keeps only the first failure, because the runtime runs a failed message again, and Spark a failed task.
+// failures keeps only the first failure. Later ones may repeat it, because a failed message is processed again.
 type failures struct {
 	mutex sync.Mutex
 	first error
@@ -55,8 +55,7 @@ const (
 	ownPrefix = "wallarooapi/goka."
 )
 
-// userStack returns the frames of a panic between Go's runtime and this package. Call it from the deferred function
-// that recovers.
+// userStack returns the program's own frames of the stack of a panic. Call it from the deferred function that recovers.
 func userStack() string {
 	var counters [maxFrames]uintptr
 	frames := runtime.CallersFrames(counters[:runtime.Callers(3, counters[:])])

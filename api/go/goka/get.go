@@ -9,16 +9,16 @@ import (
 	"github.com/lovoo/goka/storage"
 )
 
-// tableView is a view of the group's table topic for Get. The first call of Get starts it.
+// tableView is the view of the group's table topic that Get reads. The first call of Get starts it.
 type tableView struct {
 	mutex sync.Mutex
 	view  *View
 	ended chan struct{}
 }
 
-// Get returns the value of a key in the group's table, nil if it has none. It reads the table topic, which contains
-// the output of all delivered micro-batches. The first call waits until the whole topic has been read. Keys of all
-// partitions can be read.
+// Get returns the value of a key in the group's table, or nil if the key has none. It reads the table topic, which
+// contains the output of all delivered micro-batches. The first call waits until the whole topic has been read. Get
+// returns keys of all partitions.
 func (p *Processor) Get(key string) (any, error) {
 	switch {
 	case p.tested != nil:

@@ -23,16 +23,16 @@ const (
 	output
 )
 
-// edge is one of Goka's edges with its callback, which Goka does not export.
+// edge is an edge of Goka together with its callback, which Goka's edge does not export.
 type edge struct {
 	theirs.Edge
 	kind     kind
 	callback ProcessCallback
-	parts    []*edge // of inputs
+	parts    []*edge // parts of an Inputs edge
 }
 
-// Input is a stream of messages. The callback is called for each message. The first run begins after the newest
-// message, as in Goka, unless [ReplaceGlobalConfig] sets another start. Later runs continue where the last run ended.
+// Input is a stream whose messages go to the callback. The first run begins after the newest message, as in Goka,
+// unless [ReplaceGlobalConfig] sets another start. Later runs continue where the last run ended.
 func Input(topic Stream, c Codec, cb ProcessCallback) Edge {
 	return &edge{Edge: theirs.Input(topic, c, cb), kind: input, callback: cb}
 }
@@ -94,7 +94,7 @@ func DefineGroup(group Group, edges ...Edge) *GroupGraph {
 		inner = append(inner, e.Edge)
 	}
 	g.goka = theirs.DefineGroup(group, inner...)
-	// Goka evaluates the suffixes of names now, because they may change later.
+	// DefineGroup of Goka applies the suffixes of topic names now. The program may change the suffixes later.
 	own := theirs.DefineGroup(group, theirs.Loop(nil, nil), theirs.Persist(nil))
 	g.tableTopic, g.loopTopic = own.GroupTable().Topic(), own.LoopStream().Topic()
 	for _, e := range all {

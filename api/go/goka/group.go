@@ -13,8 +13,8 @@ import (
 	"wallarooapi/stream"
 )
 
-// joinedPrefix marks the topic of a record of a joined table on its way to the step. Kafka topics cannot contain a
-// colon.
+// joinedPrefix is added to the topic of a record that comes from a joined table, until the step has processed it. Names
+// of Kafka topics cannot contain a colon.
 const joinedPrefix = "table:"
 
 // group runs the callbacks of a graph. Streams of several partitions run concurrently.
@@ -23,8 +23,8 @@ type group struct {
 	options    *poptions
 	outputs    map[string]stream.Output[stream.KafkaRecord]
 	lookups    map[string]*View
-	memory     map[string]*memoryTable // replaces lookups if the runtime has no Kafka
-	count      int32                   // partitions of the input that has the most, as far as known
+	memory     map[string]*memoryTable // lookup tables if the runtime has no Kafka
+	count      int32                   // largest number of partitions of an input, 0 if unknown
 	reach      map[string]string       // settings of the runtime's connections to brokers
 	partitions map[string]int32        // partitions of the written topics, set if the program has a hasher
 	context    func() context.Context
@@ -62,7 +62,7 @@ func (g *group) logNotes() {
 	}
 }
 
-// assign calls the rebalance callback with all partitions of the inputs.
+// assign calls the rebalance callback of the program with all partitions of the inputs.
 func (g *group) assign() {
 	if g.options.rebalanceCallback == nil {
 		return
@@ -74,7 +74,7 @@ func (g *group) assign() {
 	g.options.rebalanceCallback(all)
 }
 
-// errNone is the result of a message that has already emitted all its outputs.
+// errNone is the result of a successful callback, which has already emitted its output. It is not a failure.
 var errNone = stream.ErrSkip
 
 // stateless processes a record in a group without table and joins.
@@ -116,8 +116,7 @@ func (g *group) handle(ctx context.Context, record stream.KafkaRecord, state *re
 	return g.run(c, callback, message)
 }
 
-// run calls a callback and waits for its deferred commits. It converts a panic into a panic with a failure in Goka's
-// words.
+// run calls a callback and waits for its deferred commits. If the callback panics, run panics with Goka's text.
 func (g *group) run(c *call, callback ProcessCallback, message any) error {
 	if err := g.late.take(); err != nil {
 		return g.fail(c.record, err)
@@ -145,9 +144,9 @@ func (g *group) fail(record stream.KafkaRecord, err error) error {
 	return failed
 }
 
-// noteLate handles a method that a callback's goroutine calls after the callback has returned. With Run, the run ends.
-// Without Run, the next message fails, which ends the query. With dead letters the error is only logged, so that no
-// other message suffers from it.
+// noteLate handles the error of a context method that a goroutine called after the callback had returned. With dead
+// letters the error is only logged, so that no other message fails. Otherwise it ends the run of a Processor. Under
+// Serve, it makes the next message fail, which ends the query.
 func (g *group) noteLate(err error) {
 	g.options.log.Printf("processor %s: %v", g.graph.Group(), err)
 	switch {
@@ -160,8 +159,8 @@ func (g *group) noteLate(err error) {
 	g.abort(fmt.Errorf("processor %s: %w", g.graph.Group(), err))
 }
 
-// note records a failure for Run to return, unless the message becomes a dead letter or the processor is being
-// stopped.
+// note keeps a failure for Run to return. It does nothing if failed messages become dead letters or the processor
+// stops.
 func (g *group) note(failed *processing) {
 	if !g.options.keepsDeadLetters && !errors.Is(failed, context.Canceled) {
 		g.failed.record(failed)
@@ -179,7 +178,7 @@ func (g *group) placed(record stream.KafkaRecord) stream.KafkaRecord {
 	return record
 }
 
-// placeOf returns the partition of a key. The calculation is that of sarama.
+// placeOf returns the partition of a key among count partitions, in the same way as sarama.
 func placeOf(hasher hash.Hash32, key []byte, count int32) int32 {
 	hasher.Write(key)
 	place := int32(hasher.Sum32()) % count

@@ -26,7 +26,7 @@ const (
 
 var takeoverTime = 2 * time.Minute
 
-// host serves the worker of processors from this process and runs the runtime until one of the two ends.
+// host runs the worker of processors in this process, and the runtime, until one of the two ends.
 func host(ctx context.Context, all []*Processor, checkpoint string) error {
 	directory, err := launch.SocketDirectory("wallaroo-goka-")
 	if err != nil {
@@ -56,12 +56,12 @@ func host(ctx context.Context, all []*Processor, checkpoint string) error {
 	return supervise(ctx, all, append(command, arguments...))
 }
 
-// hostOf serves a declared application.
+// hostOf starts to serve the callbacks of an application from this process.
 func hostOf(app *stream.Application, directory string) (*launch.Hosted, error) {
 	return launch.Host(declaration.Revealed(app), directory)
 }
 
-// supervise runs the runtime. It tries again while a killed run has not yet released the checkpoint.
+// supervise runs the runtime. It starts it again if a killed run has not yet released the checkpoint.
 func supervise(ctx context.Context, all []*Processor, command []string) error {
 	log, waits := all[0].group.options.log, false
 	for began := time.Now(); ; {
@@ -86,7 +86,7 @@ func supervise(ctx context.Context, all []*Processor, command []string) error {
 	}
 }
 
-// groupsOf returns the names of the processors' groups for errors.
+// groupsOf returns the names of the processors' groups as a text for errors.
 func groupsOf(all []*Processor) string {
 	var names []string
 	for _, p := range all {
@@ -98,7 +98,7 @@ func groupsOf(all []*Processor) string {
 	return "groups " + strings.Join(names, ", ")
 }
 
-// checkpointOf returns the directory of the checkpoint for a group on some brokers.
+// checkpointOf returns the checkpoint directory of a group. Groups of the same name on other brokers have other ones.
 func checkpointOf(group Group, brokers []string) string {
 	base := os.Getenv("XDG_STATE_HOME")
 	if base == "" {

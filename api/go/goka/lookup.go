@@ -7,7 +7,7 @@ import (
 	"github.com/lovoo/goka/storage"
 )
 
-// makeLookups creates the views of lookup tables. They connect to Kafka.
+// makeLookups creates the views of the lookup tables, which connect to Kafka.
 func (g *group) makeLookups(brokers []string) error {
 	for _, e := range g.graph.LookupTables() {
 		view, err := g.view(brokers, e, g.options.storage)
@@ -28,8 +28,8 @@ func (g *group) lookedUp(topic string) (lookupTable, bool) {
 	return view, has
 }
 
-// view creates a view that reconnects after an outage of a broker. Spark waits for the broker, too, so the worker must
-// not end.
+// view creates the view of a lookup table. It reconnects after an outage of a broker: Spark also waits for the broker,
+// and the worker must not end before.
 func (g *group) view(brokers []string, e Edge, kept storage.Builder) (*View, error) {
 	options := []ViewOption{
 		WithViewLogger(g.options.log), WithViewClientID(g.options.clientID), WithViewStorageBuilder(kept),
@@ -42,8 +42,8 @@ func (g *group) view(brokers []string, e Edge, kept storage.Builder) (*View, err
 	return NewView(brokers, Table(e.Topic()), e.Codec(), options...)
 }
 
-// runLookups runs the views until the context ends. It returns when all views have recovered. If a view fails, it
-// calls failed.
+// runLookups starts the views of the lookup tables and returns when all of them have recovered. They run until ctx
+// ends. If a view fails, it calls failed.
 func (g *group) runLookups(ctx context.Context, failed func(error)) error {
 	ended := make(chan error, len(g.lookups))
 	for topic, view := range g.lookups {

@@ -19,19 +19,19 @@ import (
 // topics are in Kafka.
 const topicsVariable = "WALLAROO_TOPICS"
 
-// lookupTable is a complete copy of a table in a worker.
+// lookupTable is a worker's complete copy of a table.
 type lookupTable interface {
 	Get(key string) (any, error)
 }
 
-// memoryTable reads a topic of the in-memory engine as a table. The topic is a file, which grows between calls of the
+// memoryTable is the table in a topic of the in-memory engine. The topic is a file, which grows between calls of the
 // worker.
 type memoryTable struct {
 	path  string
 	codec Codec
 
 	mutex  sync.Mutex
-	offset int64 // position in the file up to which values is current
+	offset int64 // position in the file up to which values has been updated
 	values map[string][]byte
 }
 
@@ -40,7 +40,7 @@ func newMemoryTable(directory, topic string, codec Codec) *memoryTable {
 	return &memoryTable{path: filepath.Join(directory, hex.EncodeToString(name[:])), codec: codec, values: map[string][]byte{}}
 }
 
-// declare creates the topic's file. The file informs the in-memory engine that the topic is looked up.
+// declare creates the topic's file if necessary. The file lets the in-memory engine know that the topic is looked up.
 func (t *memoryTable) declare() error {
 	file, err := os.OpenFile(t.path, os.O_CREATE|os.O_RDONLY, 0o600)
 	if err != nil {
@@ -49,7 +49,7 @@ func (t *memoryTable) declare() error {
 	return file.Close()
 }
 
-// Get returns the last value of a key, nil if it has none.
+// Get returns the latest value of a key, or nil if the key has none.
 func (t *memoryTable) Get(key string) (any, error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -63,7 +63,7 @@ func (t *memoryTable) Get(key string) (any, error) {
 	return t.codec.Decode(data)
 }
 
-// catchUp reads the records that were written since the last call. A topic without records has no file.
+// catchUp updates values with the records that were written since the last call. It does nothing if there is no file.
 func (t *memoryTable) catchUp() error {
 	file, err := os.Open(t.path)
 	if os.IsNotExist(err) {

@@ -14,9 +14,9 @@ type ProcessorOption func(*poptions, *GroupGraph)
 
 // poptions holds the values of the options.
 type poptions struct {
-	goka     []theirs.ProcessorOption // the same options for Goka's own processor, under its tester
+	goka     []theirs.ProcessorOption // options for Goka's own processor under its tester
 	isTested bool
-	notes    []string // why options have no effect here
+	notes    []string // log lines about options without effect
 
 	log               Logger
 	clientID          string
@@ -52,7 +52,8 @@ func newOptions(graph *GroupGraph, options []ProcessorOption) *poptions {
 	return o
 }
 
-// topicManagerOf returns Goka's builder with a number of replicas for new topics. 0 means Goka's default, two.
+// topicManagerOf returns the builder of a topic manager that creates topics with this number of replicas. 0 means two,
+// Goka's default.
 func topicManagerOf(replicas int) TopicManagerBuilder {
 	if replicas == 0 {
 		return DefaultTopicManagerBuilder
@@ -62,7 +63,7 @@ func topicManagerOf(replicas int) TopicManagerBuilder {
 	return TopicManagerBuilderWithTopicManagerConfig(config)
 }
 
-// mapped makes an option that has the same effect here as in Goka.
+// mapped makes an option that sets apply here, and same in Goka's own processor.
 func mapped(same theirs.ProcessorOption, apply func(*poptions)) ProcessorOption {
 	return func(o *poptions, _ *GroupGraph) {
 		o.goka = append(o.goka, same)
@@ -70,7 +71,7 @@ func mapped(same theirs.ProcessorOption, apply func(*poptions)) ProcessorOption 
 	}
 }
 
-// noted makes an option that has no effect here. note says why.
+// noted makes an option that has no effect here. note is the reason, which is logged.
 func noted(same theirs.ProcessorOption, note string) ProcessorOption {
 	return mapped(same, func(o *poptions) { o.notes = append(o.notes, note) })
 }
@@ -102,7 +103,7 @@ func WithLogger(l Logger) ProcessorOption {
 	return mapped(theirs.WithLogger(l), func(o *poptions) { o.log = l })
 }
 
-// WithHasher sets the hash function that assigns keys to partitions in the topics that the group writes.
+// WithHasher sets the hash function that determines the partition of each key in the topics that the group writes.
 func WithHasher(hasher func() hash.Hash32) ProcessorOption {
 	return mapped(theirs.WithHasher(hasher), func(o *poptions) { o.hasher = hasher })
 }
@@ -117,7 +118,7 @@ func WithProducerDefaultHeaders(hdr Headers) ProcessorOption {
 	return mapped(theirs.WithProducerDefaultHeaders(hdr), func(o *poptions) { o.defaultHeaders = hdr })
 }
 
-// WithStorageBuilder sets the storage for the tables of lookups. The group's own state is in the checkpoint.
+// WithStorageBuilder sets the storage for the tables of lookups. It does not apply to the group's own state.
 func WithStorageBuilder(sb storage.Builder) ProcessorOption {
 	return mapped(theirs.WithStorageBuilder(sb), func(o *poptions) { o.storage = sb })
 }
@@ -127,7 +128,7 @@ func WithTopicManagerBuilder(tmb TopicManagerBuilder) ProcessorOption {
 	return mapped(theirs.WithTopicManagerBuilder(tmb), func(o *poptions) { o.topicManager = tmb })
 }
 
-// WithConsumerSaramaBuilder sets the builder of the consumer that reads the tables of lookups.
+// WithConsumerSaramaBuilder sets the builder of the consumer with which lookups read their tables.
 func WithConsumerSaramaBuilder(cgb SaramaConsumerBuilder) ProcessorOption {
 	return mapped(theirs.WithConsumerSaramaBuilder(cgb), func(o *poptions) { o.consumer = cgb })
 }
@@ -177,8 +178,8 @@ func WithTester(t Tester) ProcessorOption {
 	return mapped(theirs.WithTester(t), func(o *poptions) { o.isTested = true })
 }
 
-// WithDeadLetters makes a message a dead letter if a callback fails on it. The processor then continues with the next
-// message, where Goka would end. `wallaroo dead-letters` shows these messages. Goka has no such option.
+// WithDeadLetters makes a message a dead letter if a callback fails on it. The processor then continues, where Goka's
+// would end. `wallaroo dead-letters` shows these messages. Goka has no such option.
 func WithDeadLetters() ProcessorOption { return own(func(o *poptions) { o.keepsDeadLetters = true }) }
 
 // WithMurmur2 assigns keys to partitions with the hash of Kafka's own clients and Kafka Streams in place of Goka's
@@ -190,9 +191,9 @@ func WithMurmur2() ProcessorOption { return own(func(o *poptions) { o.murmur2 = 
 // precedence. Goka has no such option.
 func WithReplicas(count int) ProcessorOption { return own(func(o *poptions) { o.replicas = count }) }
 
-// WithContinueGoka lets the first run continue the work of Goka's own processor. It begins with the values of the
-// group's table in Kafka and the committed offsets of its consumer group. That processor must have ended. Later runs
-// continue from the checkpoint. Goka has no such option.
+// WithContinueGoka lets the first run continue the work of Goka's own processor, which must have ended. The run begins
+// with the values in the group's table topic and at the committed offsets of Goka's consumer group. Later runs continue
+// from the checkpoint. Goka has no such option.
 func WithContinueGoka() ProcessorOption { return WithRunArguments("--continue-goka") }
 
 // WithRunArguments adds arguments of `wallaroo run`, such as "--master" and "local[4]". Goka has no such option.
@@ -203,10 +204,10 @@ func WithRunArguments(arguments ...string) ProcessorOption {
 // own makes an option that Goka does not have.
 func own(apply func(*poptions)) ProcessorOption { return func(o *poptions, _ *GroupGraph) { apply(o) } }
 
-// replacement is the configuration passed to ReplaceGlobalConfig, nil if there is none.
+// replacement is the configuration passed to ReplaceGlobalConfig, nil before.
 var replacement *sarama.Config
 
-// globalConfig returns a copy of the configuration that views and topic managers use. Goka does not export it.
+// globalConfig returns a copy of sarama's configuration for views and topic managers, which Goka does not export.
 func globalConfig() *sarama.Config {
 	if replacement == nil {
 		return DefaultConfig()
@@ -215,12 +216,12 @@ func globalConfig() *sarama.Config {
 	return &config
 }
 
-// startOfInputs is the place where the first run begins. ReplaceGlobalConfig sets it.
+// startOfInputs is the position at which a group's first run begins to read. ReplaceGlobalConfig sets it.
 var startOfInputs = "end"
 
-// ReplaceGlobalConfig sets Goka's sarama configuration for emitters, views and topic managers. The first run of a
-// group begins at its Consumer.Offsets.Initial. Its Producer.MaxMessageBytes limits the size of records that callbacks
-// write.
+// ReplaceGlobalConfig sets Goka's sarama configuration for emitters, views and topic managers. Two of its values apply
+// to groups, too: Consumer.Offsets.Initial is where the first run begins, and Producer.MaxMessageBytes limits the size
+// of records that callbacks write.
 func ReplaceGlobalConfig(config *sarama.Config) {
 	theirs.ReplaceGlobalConfig(config)
 	own := *config

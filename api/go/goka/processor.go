@@ -13,7 +13,7 @@ type Processor struct {
 	brokers    []string
 	graph      *GroupGraph
 	group      *group
-	tested     *theirs.Processor // Goka's own processor, under its tester; then the other fields are not used
+	tested     *theirs.Processor // Goka's own processor under its tester; then the other fields are not used
 	state      *Signal
 	running    atomic.Pointer[context.Context]
 	table      tableView
@@ -69,7 +69,7 @@ func (p *Processor) Run(ctx context.Context) error {
 	return runAll(ctx, []*Processor{p}, p.checkpoint)
 }
 
-// begin marks the processor as running. ctx is the context of the run.
+// begin marks the processor as running and keeps what the other methods need of the run.
 func (p *Processor) begin(ctx context.Context, cancel context.CancelCauseFunc, checkpoint string) {
 	p.running.Store(&ctx)
 	p.mutex.Lock()

@@ -23,7 +23,8 @@ func WithKafkaOptions(options map[string]string) ProcessorOption {
 // protocols maps whether connections are encrypted and whether clients log in to Kafka's name of the protocol.
 var protocols = map[[2]bool]string{{true, false}: "SSL", {false, true}: "SASL_PLAINTEXT", {true, true}: "SASL_SSL"}
 
-// reach returns the settings with which the runtime connects to the brokers in the same way as sarama.
+// reach converts a configuration of sarama into settings with which the runtime connects to the brokers in the same
+// way. own are the settings of WithKafkaOptions.
 func reach(config *sarama.Config, own map[string]string) (map[string]string, error) {
 	found := map[string]string{}
 	if protocol := protocols[[2]bool{config.Net.TLS.Enable, config.Net.SASL.Enable}]; protocol != "" {
@@ -40,7 +41,7 @@ func reach(config *sarama.Config, own map[string]string) (map[string]string, err
 	return found, err
 }
 
-// login sets the credentials of the client.
+// login adds the settings for the credentials of the client to found.
 func login(config *sarama.Config, own, found map[string]string) error {
 	mechanism := config.Net.SASL.Mechanism
 	switch mechanism {
@@ -55,7 +56,7 @@ func login(config *sarama.Config, own, found map[string]string) error {
 	return nil
 }
 
-// certificates sets the trusted authorities and the client's own certificate.
+// certificates adds the settings for the trusted authorities and the client's certificate to found.
 func certificates(config *tls.Config, own, found map[string]string) (err error) {
 	if config.RootCAs != nil {
 		err = needed(own, "kafka.ssl.ca.", "RootCAs of Net.TLS.Config")
@@ -79,8 +80,8 @@ func certificates(config *tls.Config, own, found map[string]string) (err error) 
 	return err
 }
 
-// needed returns an error unless the program itself sets options with a prefix. They replace a setting that cannot be
-// taken from sarama's configuration.
+// needed returns an error if a setting of sarama cannot be converted and own has no option with the prefix in its
+// place.
 func needed(own map[string]string, prefix, what string) error {
 	for name := range own {
 		if strings.HasPrefix(name, prefix) {

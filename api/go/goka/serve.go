@@ -14,13 +14,13 @@ import (
 // brokersVariable names the variable with brokers, HOST:PORT,..., that replace the brokers of the program.
 const brokersVariable = "WALLAROO_BROKERS"
 
-// Serve does the work that the runtime requests if the runtime started the program, and then exits: it emits the
-// topology of groups or hosts their callbacks. In all other cases it returns at once. Call it first in main. Then
-// `wallaroo run DIR`, `wallaroo pack DIR` and clusters accept the program like any other, and Run is only for
-// development. Set the options of processors with [GroupGraph.WithOptions].
+// Serve does the work that the runtime requests and exits, if the runtime started the program: it prints the topology
+// of groups or runs their callbacks. In all other cases it returns at once. Call it first in main. Then `wallaroo run
+// DIR`, `wallaroo pack DIR` and clusters accept the program like any other, and Run is only for development. Set the
+// options of processors with [GroupGraph.WithOptions].
 //
-// Faults in a graph are reported as a panic of the setup (T217). The worker reads the tables of Lookup edges before it
-// serves, which may take a minute.
+// Faults in a graph are reported as a panic of the setup (T217). Before the worker serves, it reads the tables of
+// Lookup edges, which may take a minute.
 func Serve(brokers []string, groups ...*GroupGraph) {
 	mode := os.Getenv("WALLAROO_MODE")
 	if mode == "" {
@@ -51,7 +51,7 @@ func Serve(brokers []string, groups ...*GroupGraph) {
 	}))
 }
 
-// reached returns the brokers from the environment, or else the program's.
+// reached returns the brokers in the environment, or the argument if the environment has none.
 func reached(brokers []string) []string {
 	if given := os.Getenv(brokersVariable); given != "" {
 		return strings.Split(given, ",")
@@ -59,8 +59,8 @@ func reached(brokers []string) []string {
 	return brokers
 }
 
-// prepareWorker connects to Kafka for the lookups and topic data of callbacks. In a test without Kafka it uses the
-// topics in memory.
+// prepareWorker reads the lookup tables and the partition counts of topics from Kafka before the first callback. In a
+// test without Kafka it reads the tables from topics in memory.
 func (g *group) prepareWorker(brokers []string) {
 	g.logNotes()
 	if directory := os.Getenv(topicsVariable); directory != "" {
@@ -71,7 +71,7 @@ func (g *group) prepareWorker(brokers []string) {
 	if err == nil {
 		err = g.runLookups(life.Context(), func(err error) {
 			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1) // the supervisor starts a new process
+			os.Exit(1) // the supervisor then starts a new process
 		})
 	}
 	if err == nil && g.asksPartitions() {
@@ -98,7 +98,7 @@ func (g *group) useMemory(directory string) {
 	g.assign()
 }
 
-// asksPartitions reports whether the program depends on the partition counts of topics.
+// asksPartitions reports whether the program needs the partition counts of topics.
 func (g *group) asksPartitions() bool {
 	return g.options.hasher != nil || g.options.rebalanceCallback != nil || len(g.graph.edges[visitor]) > 0
 }

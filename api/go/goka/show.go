@@ -6,7 +6,8 @@ import (
 	"wallarooapi/stream"
 )
 
-// showing displays the states of groups as the codecs of their edges decode them, e.g. for `wallaroo state get`.
+// showing makes commands such as `wallaroo state get` show the states of groups as decoded by the codecs of their
+// edges.
 func showing(app *stream.Application, groups []*group) {
 	shows := map[string]func(any) any{}
 	for _, g := range groups {
@@ -21,7 +22,7 @@ func showing(app *stream.Application, groups []*group) {
 	}
 }
 
-// shown returns a state for display. The form is the same as in Python.
+// shown returns a decoded value in the form in which it is displayed, which is the same as in Python.
 func (g *group) shown(value any) any {
 	state, is := value.(*recordpb.GroupState)
 	if !is {
@@ -44,8 +45,7 @@ func (g *group) shown(value any) any {
 	return map[string]any{"value": own, "joined": joined}
 }
 
-// decoded returns the value that a codec decodes. If the codec fails, e.g. for data of another program version, it
-// returns data.
+// decoded returns the value in data. If the codec fails, e.g. for data of another program version, it returns data.
 func decoded(codec Codec, data []byte) (value any) {
 	if codec == nil {
 		return data

@@ -14,7 +14,7 @@ type counts struct {
 	partitions map[int32]*PartitionProcStats
 }
 
-// of returns the counts of a partition. The caller must hold the mutex.
+// of returns the counts of a partition and creates them if necessary. The caller must hold the mutex.
 func (c *counts) of(partition int32) *PartitionProcStats {
 	if c.partitions == nil {
 		c.partitions = map[int32]*PartitionProcStats{}
@@ -32,7 +32,7 @@ func newTableStats() *TableStats {
 	return &TableStats{Status: PartitionRunning, Recovery: &RecoveryStats{}, Input: &InputStats{}, Writes: &OutputStats{}}
 }
 
-// came counts an input record.
+// came counts a record of an input or the loop.
 func (c *counts) came(partition int32, record stream.KafkaRecord) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// These constants are the limits of one fetch, and the distance from the end at which the search for the last record
-// begins. Each further step of the search multiplies the distance by windowTimes.
+// These constants limit one fetch and the search for the last record. The search begins at a distance from the end, and
+// multiplies the distance by windowTimes in each further step.
 const (
 	fetchBytes  = 1 << 20
 	fetchWaitMs = 500
@@ -18,8 +18,7 @@ const (
 )
 
 // visibleEnds is a topic manager whose newest offset is the offset after the last committed record. Kafka's own newest
-// offset also counts the markers of transaction ends, which no reader gets. Goka's tables would wait for them for
-// ever.
+// offset also counts the markers of transaction ends, which no reader gets, so Goka's tables would wait for ever.
 type visibleEnds struct {
 	TopicManager
 	brokers []string
@@ -37,7 +36,7 @@ func withVisibleEnds(builder TopicManagerBuilder, config func() *sarama.Config) 
 	}
 }
 
-// GetOffset returns Kafka's offset of a partition at a time, except for sarama.OffsetNewest.
+// GetOffset returns the visible end for sarama.OffsetNewest, and Kafka's offset at any other time.
 func (m *visibleEnds) GetOffset(topic string, partition int32, time int64) (int64, error) {
 	if time != sarama.OffsetNewest {
 		return m.TopicManager.GetOffset(topic, partition, time)
@@ -110,8 +109,8 @@ func visibleEndAfter(client sarama.Client, topic string, partition int32, begin,
 	return end, nil
 }
 
-// endOfVisible returns for a fetched block the offset after its last committed record (0 if it has none) and the
-// offset of the next fetch (0 if nothing was fetched).
+// endOfVisible returns two offsets for a fetched block: the offset after its last committed record (0 without such a
+// record) and the offset for the next fetch (0 if nothing was fetched).
 func endOfVisible(block *sarama.FetchResponseBlock) (end, next int64) {
 	begun := slices.Clone(block.AbortedTransactions)
 	slices.SortFunc(begun, func(a, b *sarama.AbortedTransaction) int { return int(a.FirstOffset - b.FirstOffset) })

@@ -12,11 +12,11 @@ import (
 	"github.com/lovoo/goka/multierr"
 )
 
-// RunTogether runs processors as one application with one runtime. [Processor.Run] would start a runtime for each of
-// them. RunTogether returns when the context ends, one of the processors is stopped, or one of them fails. The state
-// of all processors is in one checkpoint for this combination of groups. State from runs alone or in other
-// combinations is not in it. All processors must have the same brokers, in any order, and different names of visitors.
-// Goka has no such function.
+// RunTogether runs processors as one application in one runtime. [Processor.Run] would start a runtime for each of
+// them. RunTogether returns when the context ends, one of the processors is stopped, or one of them fails. The state of
+// the processors is in a checkpoint for exactly this combination of groups. It does not contain the state of other
+// combinations, or of a group that ran alone. All processors must have the same brokers, in any order, and different
+// names of visitors. Goka has no such function.
 func RunTogether(ctx context.Context, processors ...*Processor) error {
 	if len(processors) == 0 {
 		return errors.New("no processors to run together")
@@ -46,7 +46,7 @@ func RunTogether(ctx context.Context, processors ...*Processor) error {
 	return runAll(ctx, processors, checkpointOf(Group(strings.Join(names, " + ")), first.brokers))
 }
 
-// canRunTogether returns an error if processors cannot be one application.
+// canRunTogether returns an error if the processors cannot be one application.
 func canRunTogether(processors []*Processor) error {
 	groups, visitors := map[Group]bool{}, map[string]Group{}
 	for _, p := range processors {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// prepareTopics checks that the topics which the group reads exist. It creates the topics of loop and table with the
-// partition count of the largest input. Inputs and tables may have different numbers of partitions.
+// prepareTopics returns an error if a topic that the group reads does not exist. It creates the topics of loop and
+// table with the partition count of the largest input.
 func (g *group) prepareTopics(brokers []string) error {
 	return g.withManager(brokers, func(manager TopicManager) error {
 		if err := g.countInputs(manager); err != nil {
@@ -36,7 +36,7 @@ func withRemedy(err error) error {
 	return fmt.Errorf("%w; fix: give NewProcessor the option goka.WithReplicas(1) where there is one broker", err)
 }
 
-// countTopics determines the partition counts of existing topics for the callbacks.
+// countTopics stores the partition counts of existing topics in g.
 func (g *group) countTopics(brokers []string) error {
 	return g.withManager(brokers, func(manager TopicManager) error {
 		return errors.Join(g.countInputs(manager), g.countPartitions(manager))
@@ -57,8 +57,8 @@ func (g *group) withManager(brokers []string, do func(TopicManager) error) (err 
 	return do(manager)
 }
 
-// countInputs determines the largest number of partitions of an input. It returns an error if an input or joined table
-// does not exist.
+// countInputs sets g.count to the largest number of partitions of an input. It returns an error if an input or a joined
+// table does not exist.
 func (g *group) countInputs(manager TopicManager) error {
 	for _, topic := range g.graph.of(input, joint).Topics() {
 		partitions, err := manager.Partitions(topic)
@@ -72,7 +72,7 @@ func (g *group) countInputs(manager TopicManager) error {
 	return nil
 }
 
-// countPartitions determines the number of partitions of the written topics if the program has a hasher.
+// countPartitions stores the partition counts of the written topics in g.partitions if the program has a hasher.
 func (g *group) countPartitions(manager TopicManager) error {
 	if g.options.hasher == nil {
 		return nil

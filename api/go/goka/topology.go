@@ -8,8 +8,8 @@ import (
 	"wallarooapi/stream"
 )
 
-// application declares groups. All inputs of a group go to one step, which has an output for each topic that the group
-// writes.
+// application returns an application that runs groups. Each group is one step, to which all its inputs go, and which
+// has an output for each topic that the group writes.
 func application(brokers []string, groups []*group) *stream.Application {
 	names := make([]string, len(groups))
 	for i, g := range groups {
@@ -74,8 +74,8 @@ func (g *group) step(name string, records stream.Stream[stream.KafkaRecord]) str
 	return stream.Map(records, name, g.stateless, outputs...)
 }
 
-// writeTo connects a step to the topics that it writes. Without such topics it uses Spark's "noop" sink, because an
-// application needs a sink.
+// writeTo connects the outputs of a group's step to Kafka sinks. If the group writes no topic, it uses Spark's "noop"
+// sink, because an application needs a sink.
 func (g *group) writeTo(step stream.Stream[*stream.KafkaRecord], brokers []string) {
 	topics := g.graph.written()
 	if len(topics) == 0 {
@@ -104,7 +104,7 @@ func (g *group) writeTo(step stream.Stream[*stream.KafkaRecord], brokers []strin
 
 func asIs(record stream.KafkaRecord) (stream.KafkaRecord, error) { return record, nil }
 
-// creation describes how to create the group's own topics if no processor has created them.
+// creation describes the group's own table or loop topic, for the case that no processor has created it.
 func (g *group) creation(policy string) *stream.TopicCreation {
 	options := map[string]string{"cleanup.policy": policy}
 	return &stream.TopicCreation{Like: g.graph.InputStreams()[0].Topic(), Replicas: g.options.replicas, Options: options}

@@ -12,7 +12,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// update applies a record of a joined table to the state of its key.
+// update passes a record of a joined table to the update callback, which changes the state of the record's key.
 func (g *group) update(topic string, record stream.KafkaRecord, state *recordpb.GroupState) error {
 	g.counts.joined(partitionOf(record), topic, record)
 	kept := &joinedStorage{key: string(record.Key), topic: topic, state: state}
@@ -26,7 +26,7 @@ func (g *group) update(topic string, record stream.KafkaRecord, state *recordpb.
 	return errNone
 }
 
-// updateContext presents a record to an update callback.
+// updateContext is the context of an update callback for one record.
 type updateContext struct {
 	topic  string
 	record stream.KafkaRecord
@@ -42,7 +42,7 @@ func (u updateContext) Headers() Headers { return headersOf(u.record) }
 
 func (u updateContext) Timestamp() time.Time { return u.record.Time }
 
-// joinedStorage presents a joined table to an update callback. It contains only the key of the record.
+// joinedStorage is the storage that an update callback gets. It contains only the key of the record.
 type joinedStorage struct {
 	key, topic string
 	state      *recordpb.GroupState

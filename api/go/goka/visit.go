@@ -20,7 +20,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// metaMagic is the prefix of metadata that VisitAll sends. Metadata of `wallaroo visit` do not have it.
+// metaMagic begins the metadata of visits by VisitAll. Metadata of `wallaroo visit` do not have it.
 var metaMagic = []byte("\x00goka\x00")
 
 const tokenBytes = 26
@@ -38,9 +38,9 @@ type visited struct {
 }
 
 // VisitAll calls a visitor for every key of the group's table, at one place in the order of the messages. It waits
-// until the processor runs, and returns when the effects of the visit are committed. The visit is in the journal. If
-// this process dies during the visit, the next process continues it. That process decodes meta again if it is a basic
-// value or one that encoding/gob can write.
+// until the processor runs, and returns when the effects of the visit are committed. If this process dies during the
+// visit, the next process continues the visit, which is in the journal. The next process gets meta only if it is a
+// basic value or one that encoding/gob can write.
 //
 // VisitAll returns [ErrVisitAborted] if the processor ends before the visit, e.g. because a visitor panics. Such a
 // visitor panics again in each run until the program is corrected. If ctx ends first, VisitAll returns an error, too.
@@ -116,7 +116,7 @@ func (p *Processor) visit(ctx context.Context, name string, metadata []byte) (ke
 	return done.Keys, nil
 }
 
-// encoded returns the serialized metadata of a visitor, or nil if there are none or they cannot be serialized.
+// encoded returns the serialized value of meta, or nil if meta is nil or cannot be serialized.
 func encoded(meta any) []byte {
 	if meta == nil {
 		return nil
@@ -128,7 +128,7 @@ func encoded(meta any) []byte {
 	return append([]byte{codec.NewEncoder().Encoding()}, data...)
 }
 
-// begin opens a visit and returns its token and its metadata, which contain the token.
+// begin registers a visit. The returned metadata contain the token that identifies it.
 func (v *visits) begin(meta any) (token string, open *visited, metadata []byte) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
@@ -147,7 +147,7 @@ func (v *visits) end(token string) {
 	delete(v.open, token)
 }
 
-// of returns the visitor's value for metadata. It also returns the visit if this process requested it.
+// of returns the visitor's argument that metadata contain, and the visit if this process requested it.
 func (v *visits) of(metadata []byte) (meta any, open *visited, err error) {
 	rest, isOurs := bytes.CutPrefix(metadata, metaMagic)
 	if !isOurs || len(rest) < tokenBytes {
@@ -177,7 +177,7 @@ func (g *group) addVisitors(step stream.Stream[*stream.KafkaRecord]) stream.Stre
 	return step
 }
 
-// visited calls a visitor for a key if the table has a value for the key.
+// visited calls a visitor for a key if the group's table has a value for the key.
 func (g *group) visited(ctx context.Context, e *edge, visit *stream.Visit, state *recordpb.GroupState) error {
 	meta, open, err := g.visits.of(visit.Metadata)
 	record := stream.KafkaRecord{Topic: e.Topic(), Key: visit.Key, Time: time.Now()}

@@ -116,7 +116,7 @@ func (s *Server) data(answer http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// at returns the component whose number is in a request.
+// at returns the component whose number is in the request, or reports that there is none.
 func at[T any](s *Server, all *[]T, request *http.Request) (found T, has bool) {
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()
