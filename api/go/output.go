@@ -13,8 +13,8 @@ type Output struct {
 }
 
 // WithOutputs is implemented by computations and state computations that also emit to named outputs.
-// PipelineBuilder.Output continues a pipeline from a named output. Messages of an output without a continuation are
-// counted and dropped.
+// PipelineBuilder.Output adds steps or sinks after a named output. If nothing is added after an output, its messages
+// are counted and dropped.
 type WithOutputs interface {
 	// Outputs returns the names of the outputs. It must always return the same names.
 	Outputs() []string

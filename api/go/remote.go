@@ -1,6 +1,6 @@
 package wallarooapi
 
-// Program is another program whose components take part in this application. OtherProgram makes it.
+// Program is another program that hosts components of this application. OtherProgram returns one.
 type Program struct {
 	Worker string // name of the program's worker in the topology
 	Target string
@@ -64,5 +64,5 @@ func (c *RemoteComponent) WithOutput(name, codec string) *RemoteComponent {
 	return &more
 }
 
-// Build returns the component itself, as a placeholder for the component that the other program builds.
+// Build returns c, which stands for the component that the other program builds.
 func (c *RemoteComponent) Build() interface{} { return c }

@@ -2,8 +2,8 @@ package wallarooapi
 
 // Decoder makes a message from bytes.
 type Decoder interface {
-	// Decode gets exactly the payload. It may keep the bytes but must not change them. A nil result discards the
-	// message (as in Wallaroo 0.5.1). A panic makes the payload a dead letter (C505).
+	// Decode returns the message for a payload. It may keep b but must not change it. If it returns nil, the message is
+	// discarded (as in Wallaroo 0.5.1). If it panics, the payload becomes a dead letter (C505).
 	Decode(b []byte) interface{}
 }
 
@@ -12,7 +12,7 @@ type Decoder interface {
 // line of more than 16 MiB closes its connection (R606).
 type LineDecoder interface {
 	Decoder
-	// DecodesLines does nothing. It marks a decoder of lines.
+	// DecodesLines is not called. It marks the decoder as a decoder of lines.
 	DecodesLines()
 }
 
@@ -22,8 +22,8 @@ type FramedDecoder interface {
 	Decoder
 	// HeaderLength returns the number of bytes before each payload. It must be 1 to 64 (T207).
 	HeaderLength() uint64
-	// PayloadLength gets exactly the header and returns the length of the following payload in bytes. The result must
-	// depend on the header alone. To find out the framing, the runtime also calls it with made-up headers. If the
-	// result for a message contradicts that framing, the message becomes a dead letter (C506).
+	// PayloadLength returns the number of bytes of the payload that follows the header b. The result must depend on b
+	// alone. The runtime also calls it with made-up headers to find out the framing. If the result for a message
+	// contradicts this framing, the message becomes a dead letter (C506).
 	PayloadLength(b []byte) uint64
 }

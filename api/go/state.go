@@ -4,11 +4,11 @@ package wallarooapi
 type StateComputation interface {
 	// Name returns the name of the step, as Computation.Name does.
 	Name() string
-	// Compute may change state in place. It returns the resulting message (nil for no message) and whether to persist
-	// the state. With false, nothing is written for this message. A change of the state is then saved when Compute
-	// next returns true for the key. It is undefined after the state has been read again (after a restart or failure,
-	// or if the cache is full). `wallaroo run --debug` finds such changes (C510). Messages
-	// with the same key are processed one after the other in arrival order. Different keys run in parallel.
+	// Compute returns the resulting message (nil for no message) and whether to persist the state, which it may change
+	// in place. If it changes the state and returns false, the change is not written now, but when Compute next returns
+	// true for the key. The change may be lost before (after a restart or failure, or if the cache is full). `wallaroo
+	// run --debug` finds such changes (C510). Messages with the same key are processed one after the other in arrival
+	// order. Different keys run in parallel.
 	Compute(data interface{}, state interface{}) (interface{}, bool)
 }
 
@@ -24,15 +24,15 @@ type StateComputationMulti interface {
 //
 // In Wallaroo 0.4 it also had a method Name() string. A builder may keep this method.
 type StateBuilder interface {
-	// Build returns a new state object, usually a pointer, that no other key shares. Its type must be serializable
-	// (C504).
+	// Build returns a new state object, usually a pointer. Keys must not share the object. Its type must be
+	// serializable (C504).
 	Build() interface{}
 }
 
 // PartitionFunction returns the key of a message as bytes, in the form of Wallaroo 0.5.
 type PartitionFunction interface {
-	// Partition runs once per message, and again after a failure. Its result must depend on the message alone. A panic
-	// makes the message a dead letter (C501).
+	// Partition returns the key. It runs once per message, and again after a failure. The key must depend on the
+	// message alone. If Partition panics, the message becomes a dead letter (C501).
 	Partition(data interface{}) []byte
 }
 

@@ -1,7 +1,7 @@
 package wallarooapi
 
-// Visit is the argument that a visitor gets in addition to the state. The command `wallaroo visit` requests a visit
-// from a running application. Then the visitor runs for every key that has state.
+// Visit is the argument that a visitor gets in addition to the state. A visitor is a function that runs for every key
+// that has state, when the command `wallaroo visit` requests this from a running application.
 type Visit struct {
 	Name     string // name of the visit
 	Metadata []byte // metadata passed with the request; must not be changed
@@ -25,9 +25,9 @@ type WithVisits interface {
 // StateVisitor is a StateComputation that accepts visits.
 type StateVisitor interface {
 	WithVisits
-	// Visit runs once for each key that has state. Each visit has a fixed place in the order of the messages. Visit
-	// returns the same values as Compute. A panic makes a dead letter for this key and visit (C501), and the key's
-	// state stays as it was before the visit.
+	// Visit runs once for each key that has state, at a fixed place in the order of the messages. It returns the same
+	// values as Compute. If it panics, there is a dead letter for this key and visit (C501), and the state of the key
+	// stays as it was before the visit.
 	Visit(visit *Visit, state interface{}) (interface{}, bool)
 }
 

@@ -60,7 +60,7 @@ func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *Pipel
 	return &PipelineBuilder{a.declared, pipeline, node, policies}
 }
 
-// This registration lets package wallarootest run the declared application.
+// Package wallarootest gets the declared application from an Application by this function.
 var _ = declaration.Reveal(func(public any) *declaration.Application {
 	if a, is := public.(*Application); is && a != nil {
 		return a.declared

@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// The credits of connector sources are the same as in Python's configs.
+// The credits of connector sources are the same as in Wallaroo's Python API.
 const maxCredits, refillCredits = 100_000, 50_000
 
 // SourceConnectorConfig is a source that listens for a connector, i.e. a program that sends messages to the
@@ -58,7 +58,7 @@ func (c *SourceConnectorConfig) source() *declaration.Source {
 	return source
 }
 
-// SinkConnectorConfig is a sink that connects to a connector: a program that takes output.
+// SinkConnectorConfig is a sink that connects to a connector, i.e. a program that receives output of the application.
 type SinkConnectorConfig struct {
 	name, host, port string
 	encoder          wa.Encoder
@@ -67,7 +67,7 @@ type SinkConnectorConfig struct {
 }
 
 // MakeSinkConnectorConfig describes a sink that connects to the connector called name at host and port. The encoder
-// returns the payload of a message; the sink puts length and time before it. Wrong addresses are reported as for
+// returns the payload of a message, and the sink adds length and time. Wrong addresses are reported as for
 // MakeTCPSinkConfig.
 func MakeSinkConnectorConfig(name string, host string, port string, encoder wa.Encoder) *SinkConnectorConfig {
 	return &SinkConnectorConfig{name: name, host: host, port: port, encoder: encoder}

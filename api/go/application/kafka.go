@@ -146,7 +146,7 @@ func (c *KafkaSinkConfig) sink() *declaration.Sink {
 	return &sink
 }
 
-// kafkaEdge makes the edge for the forms of Wallaroo 0.4.
+// kafkaEdge checks topic, brokers and log level in the form of Wallaroo 0.4, and returns their edge in the topology.
 func kafkaEdge(method, topic string, brokers, level any) (*topology.Kafka, []diagnostic.Diagnostic) {
 	edge := &topology.Kafka{Topic: topic}
 	addresses, isList := brokers.([]*KafkaHostPort)
@@ -180,7 +180,7 @@ func wrongForm(method string, given []any, expected string) []diagnostic.Diagnos
 		"expected", expected, "fix", "pass "+expected)}
 }
 
-// unsigned reads a uint64 or an int, which is the type of an untyped constant.
+// unsigned converts a uint64 or an int to uint64. It accepts int, because untyped constants arrive as int.
 func unsigned(value any) (uint64, bool) {
 	switch number := value.(type) {
 	case uint64:

@@ -7,15 +7,16 @@ import (
 )
 
 // Library declares components that other programs, in Python or Go, use in their applications. A program whose setup
-// returns the result of Library.ToJson has no application of its own. The applications that name the program run it.
+// returns the result of Library.ToJson has no application of its own. The applications that use its components start
+// it.
 //
 //	library := application.MakeLibrary()
 //	library.Offer(&ScoreBuilder{}, "json", "float64")
 //	return library.ToJson()
 //
-// Messages arrive and leave in codecs: "bytes" ([]byte), "string", "int64", "float64", "json" and "protobuf:FULL.NAME"
-// (pointers to the generated type of that name). Inputs in "json" are nil, bool, string, int64, float64, []interface{}
-// or map[string]interface{}. Outputs in "json" are any values that encoding/json can write.
+// Messages between programs are written in codecs: "bytes" ([]byte), "string", "int64", "float64", "json" and
+// "protobuf:FULL.NAME" (pointers to the generated type of that name). Inputs in "json" are nil, bool, string, int64,
+// float64, []interface{} or map[string]interface{}. Outputs in "json" are any values that encoding/json can write.
 type Library struct {
 	declared *declaration.Application
 }

@@ -8,8 +8,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// PipelineBuilder is one place of a pipeline. Each method returns a builder for the place after the added part. A
-// builder that is used twice makes two branches, and each message goes to both.
+// PipelineBuilder adds parts at one place of a pipeline. Each method returns a builder for the place after the added
+// part. If a builder is used twice, the pipeline branches there, and each message goes to both branches.
 type PipelineBuilder struct {
 	application *declaration.Application
 	pipeline    *declaration.Pipeline
@@ -34,7 +34,7 @@ func (p *PipelineBuilder) To(builder wa.ComputationBuilder) *PipelineBuilder {
 	return p.addComputation("To", declaration.Computation, builder)
 }
 
-// ToMulti adds a computation with any number of results, or a component of another program like To.
+// ToMulti adds a computation with any number of results, or a component of another program (see To).
 func (p *PipelineBuilder) ToMulti(builder wa.ComputationMultiBuilder) *PipelineBuilder {
 	return p.addComputation("ToMulti", declaration.ComputationMulti, builder)
 }
@@ -67,8 +67,8 @@ func (p *PipelineBuilder) ToStatePartitionMultiWithKeys(sc wa.StateComputationMu
 	return p.addState("ToStatePartitionMultiWithKeys", nil, sc, byteKeys(name, sb, keys), pf)
 }
 
-// Output continues with the messages for a named output of the computation added last. The computation must declare
-// this output (T273); see wallarooapi.WithOutputs. The other messages continue from the original builder.
+// Output returns a builder for the named output of the computation added last. The computation must declare this output
+// (T273); see wallarooapi.WithOutputs. The computation's other messages continue from the original builder.
 func (p *PipelineBuilder) Output(name string) *PipelineBuilder {
 	node := p.application.OutputOf(p.pipeline, p.node.Path, name)
 	return &PipelineBuilder{p.application, p.pipeline, node, nil}

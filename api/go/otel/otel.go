@@ -25,7 +25,7 @@ type tracer struct {
 	made  *sdk.TracerProvider // nil if no receiver is configured
 }
 
-// Begin starts the span of a call. It returns nil as the call if there is no parent or no receiver.
+// Begin starts the span of a call from the runtime. The returned call is nil if there is no parent span or no receiver.
 func (t *tracer) Begin(around context.Context, application, method, header string) (context.Context, span.Call) {
 	parent := propagation.TraceContext{}.Extract(around, propagation.MapCarrier{span.Header: header})
 	if !trace.SpanContextFromContext(parent).IsValid() {
@@ -40,7 +40,7 @@ func (t *tracer) Begin(around context.Context, application, method, header strin
 	return within, call{begun}
 }
 
-// Flush sends the ended spans.
+// Flush sends the spans that have ended.
 func (t *tracer) Flush(ctx context.Context) {
 	t.start.Do(func() {}) // prevents a start of the provider just for Flush
 	if t.made == nil {

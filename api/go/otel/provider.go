@@ -53,7 +53,7 @@ func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {
 	return otlptracehttp.New(ctx)
 }
 
-// resourceOf describes this process. Settings in the environment have precedence.
+// resourceOf returns the attributes of this process for its spans. The environment has precedence over application.
 func resourceOf(application string) *resource.Resource {
 	found, err := resource.New(context.Background(), resource.WithAttributes(attribute.String("service.name", application)),
 		resource.WithTelemetrySDK(), resource.WithProcessPID(), resource.WithFromEnv())
@@ -63,7 +63,7 @@ func resourceOf(application string) *resource.Resource {
 	return found
 }
 
-// first returns the value of the first variable that is not empty.
+// first returns the value of the first environment variable in names that is set and not empty.
 func first(names ...string) string {
 	for _, name := range names {
 		if value := os.Getenv(name); value != "" {

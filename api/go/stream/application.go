@@ -11,20 +11,20 @@
 //
 //	func main() { worker.Main(setup) }
 //
-// The package compiles to the same topology as package application and runs on the same worker. Only the form of user
+// The package makes the same topologies as package application, and they run on the same worker. Only the form of user
 // code differs: a function gets a context and a value of its type, and returns a value and an error.
 //
 // # Errors
 //
-// If a function returns an error or panics, its message becomes a dead letter, and the state of the message's key
-// stays as it was before. The error ErrSkip means that the message has no result; it is not a failure. The context
-// ends when the worker gives up its calls in flight.
+// If a function returns an error or panics, its message becomes a dead letter, and the state of the message's key stays
+// as it was before. The error ErrSkip means that the message has no result; it is not a failure. The context ends when
+// the worker gives up its running calls.
 //
 // # Values
 //
 // Functions of several streams run concurrently on several goroutines. Messages with the same key are processed one
-// after the other. A function must not change a message, because other steps may get the same value. Messages that
-// move to another partition, and states, must be serializable: see Codec.
+// after the other. A function must not change a message, because other steps may get the same value. Messages that move
+// to another partition, and states, must be serializable: see Codec.
 package stream
 
 import (
@@ -60,7 +60,7 @@ func (a *Application) OnError(policy string) *Application {
 	return a
 }
 
-// This registration lets package wallarootest run the declared application.
+// Package wallarootest gets the declared application from an Application by this function.
 var _ = declaration.Reveal(func(public any) *declaration.Application {
 	if a, is := public.(*Application); is && a != nil {
 		return a.declared

@@ -16,14 +16,14 @@ import (
 )
 
 // Codec turns messages of one type into bytes and back. Several goroutines may call both functions. Decode may keep
-// data but must not change it. An error of Encode or Decode makes the message a dead letter.
+// data but must not change it. If Encode or Decode returns an error, the message becomes a dead letter.
 //
-// Pass the methods of a codec to sources and sinks, or use the codec with Register for messages between processes and
-// for states. Types without a registered codec are written as they are if they are basic types, and with encoding/gob
-// otherwise, which needs exported fields (C504). Gob does not preserve everything. An empty slice becomes nil, and a
-// nil map may become an empty map. Two pointers to the same value become pointers to two values. A time.Time keeps the
-// offset of its zone but loses the name of its location. A value with a pointer cycle is refused (C504). Generated
-// protobuf types need no codec. Between programs, a component uses the codec "protobuf:FULL.NAME" for them.
+// Pass the methods of a codec to sources and sinks. Pass the codec to Register for states and for messages between
+// processes. Without a registered codec, basic types are written as they are, and other types with encoding/gob, which
+// needs exported fields (C504). Gob does not preserve everything. An empty slice becomes nil, and a nil map may become
+// an empty map. Two pointers to the same value become pointers to two values. A time.Time keeps the offset of its zone
+// but loses the name of its location. A value with a pointer cycle is refused (C504). Generated protobuf types need no
+// codec. A component of another program uses the codec "protobuf:FULL.NAME" for them.
 type Codec[T any] interface {
 	Encode(value T) ([]byte, error)
 	Decode(data []byte) (T, error)
@@ -38,7 +38,7 @@ type functions[T any] struct {
 func (f functions[T]) Encode(value T) ([]byte, error) { return f.encode(value) }
 func (f functions[T]) Decode(data []byte) (T, error)  { return f.decode(data) }
 
-// formed is a codec whose bytes follow from the type. Its shape describes these bytes.
+// formed is a codec of this package. shape describes the bytes that it writes.
 type formed[T any] struct {
 	functions[T]
 	shape map[string]string
@@ -122,9 +122,10 @@ func Gob[T any]() Codec[T] {
 	}, codec.GobShape(reflect.TypeFor[T]()), codec.CheckGob}
 }
 
-// Register sets the codec for values of type T and of type *T, where they move between processes or are states. Call
-// it before the declaration of the application, e.g. in an init function. T must not be an interface or a pointer. The
-// last call for a type counts. Decode must be able to read states that were written in another form before.
+// Register sets the codec for values of type T and of type *T that are states or move between processes. Call it before
+// the declaration of the application, e.g. in an init function. T must not be an interface or a pointer. If it is
+// called again for a type, the last call counts. Decode must also read states that an earlier codec of the type has
+// written.
 func Register[T any](codec Codec[T]) {
 	made, _ := codec.(formed[T])
 	var unreadable, incomplete error

@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// dataFrame is the format of rows that a PySpark job passes to the application or receives from it.
+// dataFrame is the format of a source or sink whose rows a PySpark job passes in or gets.
 const dataFrame = "dataframe"
 
 // DataFrameSource reads the rows of a DataFrame. Your own PySpark job loads the application and calls its `apply` with
@@ -64,14 +64,14 @@ func DataFrameSink[T any]() Sink[T] {
 	return rowSink[T]("DataFrameSink", Spark{Format: dataFrame})
 }
 
-// SparkRowSource reads a Spark source like SparkSource, but with whole rows as messages. T is as for DataFrameSource.
-// Schema and Value follow from T and must be empty (T207). Key and Timestamp give messages a key and a time. For a
-// DataFrame with a key or a time, set the format to "dataframe".
+// SparkRowSource reads a Spark source like SparkSource, but a message is a whole row. T is a struct as for
+// DataFrameSource. format.Schema and format.Value must be empty, because they follow from T (T207). Key and Timestamp
+// give messages a key and a time. For a DataFrame with a key or a time, set the format to "dataframe".
 func SparkRowSource[T any](format Spark) Source[T] { return rowSource[T]("SparkRowSource", format) }
 
-// SparkRowSink writes messages as whole rows to a Spark sink. T is as for DataFrameSink. Value is a select list over
-// the columns; empty selects all columns. Schema follows from T and must be empty (T207). Fields that only sources
-// have are reported (T207).
+// SparkRowSink writes messages as whole rows to a Spark sink. T is a struct as for DataFrameSink. format.Value is a
+// select list over the columns; if empty, all columns are written. format.Schema must be empty, because it follows from
+// T (T207). Fields that only sources have are reported (T207).
 func SparkRowSink[T any](format Spark) Sink[T] { return rowSink[T]("SparkRowSink", format) }
 
 const allColumns = "*"
@@ -98,7 +98,7 @@ func rowSink[T any](method string, format Spark) Sink[T] {
 	return Sink[T]{declaration.Sink{Edge: edge, Given: made, Encoder: made, Found: found}}
 }
 
-// follows reports an option that must be empty because its value follows from the row type.
+// follows returns a finding if value is not empty, because the row type determines this option.
 func follows(method, parameter, value string) []diagnostic.Diagnostic {
 	if value == "" {
 		return nil

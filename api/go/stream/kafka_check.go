@@ -18,13 +18,13 @@ const (
 	mostCreated, mostReplicas = 10_000, 1000
 )
 
-// limitingOptions are options of Spark's source that would split a table over micro-batches, or a partition over
-// tasks.
+// limitingOptions are options of Spark's Kafka source that could split the content of a table over micro-batches, or a
+// partition over tasks.
 var limitingOptions = []string{
 	"maxoffsetspertrigger", "maxrecordsperpartition", "maxtriggerdelay", "minoffsetspertrigger", "minpartitions",
 }
 
-// sparkOptions are the options of Spark's source that Kafka's client does not have. Spark ignores their case.
+// sparkOptions are options of Spark's Kafka source that are not settings of Kafka's client. Spark ignores their case.
 var sparkOptions = append([]string{
 	"failondataloss", "fetchoffset.numretries", "fetchoffset.retryintervalms", "groupidprefix", "kafkaconsumer.polltimeoutms",
 }, limitingOptions...)
@@ -38,7 +38,7 @@ var fieldsOfSources = map[string]string{"subscribe": "Topic", "assign": "Partiti
 
 var startPattern = regexp.MustCompile(`^(start|end|-[1-9][0-9]*|0|[1-9][0-9]*)$`)
 
-// topicCheck collects the faults of a topic that was passed to a method.
+// topicCheck collects findings about the topic that a method of the program was called with.
 type topicCheck struct {
 	method string
 	topic  Kafka
@@ -97,8 +97,8 @@ func (c *topicCheck) brokers() {
 	}
 }
 
-// options reports options without effect: settings of Kafka's client without their prefix, and settings that have a
-// field.
+// options reports two kinds of options without effect: settings of Kafka's client without the prefix, and settings for
+// which Kafka has a field.
 func (c *topicCheck) options() {
 	for _, name := range slices.Sorted(maps.Keys(c.topic.Options)) {
 		setting, isClient := strings.CutPrefix(name, clientOption)

@@ -12,7 +12,7 @@ import (
 )
 
 // Library declares components that other programs, in Python or Go, use in their applications. A program whose setup
-// returns a library has no application of its own. The applications that name the program run it.
+// returns a library has no application of its own. The applications that use its components start it.
 //
 //	func setup(args []string) *stream.Library {
 //		library := stream.NewLibrary()
@@ -20,11 +20,11 @@ import (
 //		return library
 //	}
 //
-// Messages arrive and leave in codecs: "bytes", "string", "int64", "float64", "json" and "protobuf:FULL.NAME". A codec
-// must be able to write the type (T262): "json" any type that encoding/json can write, "protobuf:FULL.NAME" the
-// pointer to the generated type of that name, and the others the type in their name. Other findings (T207) are an
-// unknown codec, a protobuf message whose generated package is not imported, a name that is already used, and a nil
-// function.
+// Messages between programs are written in codecs: "bytes", "string", "int64", "float64", "json" and
+// "protobuf:FULL.NAME". A codec must be able to write the Go type (T262). "json" can write the types of encoding/json,
+// "protobuf:FULL.NAME" the pointer to the generated type of that name, and each other codec the type in its name.
+// Reported as T207 are an unknown codec, a protobuf message whose generated package is not imported, a name that is
+// already used, and a nil function.
 type Library struct{ declared *declaration.Application }
 
 // NewLibrary begins the declaration of a library.
@@ -37,8 +37,8 @@ func NewLibrary() *Library {
 // with the key "diagnostics" instead.
 func (l *Library) ToJson() string { return launch.Text(l.declared) }
 
-// OfferMap offers a function with one result under a name. input and output are the codecs of its input and output
-// messages. The function is the same as for Map.
+// OfferMap offers a function, as for Map, to other programs under a name. input and output are the codecs of its input
+// and output messages.
 func OfferMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) (Out, error), input, output string, outputs ...Outputs) {
 	made := &computation[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
 	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.Computation, Build: func() (wa.Computation, wa.ComputationMulti) { return made, nil }}
@@ -52,8 +52,8 @@ func OfferFlatMap[In, Out any](l *Library, name string, function func(ctx contex
 	offer[In, Out](l, "OfferFlatMap", name, step, function, input, output)
 }
 
-// OfferMapState is OfferMap for a function with state, as for MapState. The state is that of the key that a message
-// carries.
+// OfferMapState offers a function with state, as for MapState, to other programs under a name. The state is that of the
+// key of the message.
 func OfferMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) (Out, error), input, output string, outputs ...Outputs) {
 	made := &stateful[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), nil, nil}
 	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.StateComputation, Compute: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
@@ -82,7 +82,7 @@ func offer[In, Out any](l *Library, method, name string, step *declaration.Step,
 	l.declared.Offer(method, &declaration.Offer{Step: step, Input: input, Output: output})
 }
 
-// Through sends each message through a component of another program. The component's results have the type Out:
+// Through sends each message through a component of another program. Out is the type of the component's results:
 //
 //	scores := stream.Through[float64](orders, wallarooapi.OtherProgram("scorer", "scorer.py").Computation("score", "json", "float64"))
 //

@@ -43,7 +43,7 @@ func (o Output[T]) Emit(ctx context.Context, message T) {
 	emission.Emit(ctx, o.name, resultsOf[T]().message(message))
 }
 
-// As returns the output with a codec for its messages to other programs. Use it for a component of a Library.
+// As returns a copy of the output with the codec in which its messages go to other programs. It is for a Library.
 func (o Output[T]) As(codec string) Output[T] { return Output[T]{o.name, codec} }
 
 func (o Output[T]) named() declaration.NamedOutput {

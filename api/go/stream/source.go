@@ -18,8 +18,8 @@ import (
 // Source is an origin of messages of one type.
 type Source[T any] struct{ declared declaration.Source }
 
-// Framing is the way in which a TCP stream is cut into messages. Either each message follows its length in bytes, an
-// unsigned integer of 8, 16, 32 or 64 bits, big-endian or little-endian. Or each message is a line.
+// Framing is the way in which a TCP stream is cut into messages: either each message follows its length in bytes (an
+// unsigned integer of 8, 16, 32 or 64 bits, big-endian or little-endian), or each message is a line.
 type Framing string
 
 // The framings.
@@ -43,7 +43,7 @@ const maxCredits = 100_000
 // ErrEnd is the error of a generator that has no more messages. It is not a failure.
 var ErrEnd = errors.New("no more messages")
 
-// Record is a Kafka record, a message of a connector, or a row of Spark: a value with its properties.
+// Record is a message with its properties. It is a Kafka record, a message of a connector, or a row of Spark.
 type Record struct {
 	// Value is the content of the message. It is nil for a tombstone of Kafka.
 	Value []byte
@@ -63,8 +63,8 @@ type Header struct {
 	Value []byte
 }
 
-// Kafka describes a topic. A sink with a field that only sources have is reported (T207), and so is a source with a
-// field of sinks.
+// Kafka describes a topic. Some fields are only for sources, others only for sinks. A field without use is reported
+// (T207).
 type Kafka struct {
 	Topic string
 	// Brokers are addresses of the form HOST:PORT.
@@ -77,11 +77,11 @@ type Kafka struct {
 	// Options are settings of Kafka's client, with the prefix "kafka.". A source also accepts options of Spark's
 	// source, such as maxOffsetsPerTrigger.
 	Options map[string]string
-	// ExactlyOnce is for sinks. Readers of committed records then see each record exactly once, even after the failure
-	// of any process. Without it no record is lost, but some may be written again after a kill.
+	// ExactlyOnce makes a sink write in transactions. Readers of committed records then see each record exactly once,
+	// even after any process has failed. Without it, no record is lost, but records may be repeated after a kill.
 	ExactlyOnce bool
-	// Table is for sources of whole records. The topic is a table that holds the latest record of each key. Its
-	// records precede the other messages of a micro-batch, and the first micro-batch reads the whole table.
+	// Table makes a source of whole records treat the topic as a table with the latest record of each key. The table's
+	// records precede other messages of a micro-batch. The first micro-batch reads the whole table.
 	Table bool
 	// Create describes how to create the topic before a run if it does not exist. With nil, the topic must exist.
 	Create *TopicCreation
@@ -280,7 +280,7 @@ func split(what, address string) (host, port string, found []diagnostic.Diagnost
 	return host, port, found
 }
 
-// decoder turns records into messages.
+// decoder decodes records with a function of the program.
 type decoder[T any] struct {
 	function func(Record) (T, error)
 	symbol   string

@@ -45,7 +45,7 @@ type StateOption interface {
 	ofState(step *declaration.Step)
 }
 
-// withOptions is withState for a step with options. It sets emits if the step has named outputs.
+// withOptions adds a step with state and applies options. If there are outputs among the options, it sets emits.
 func withOptions[In, Out any](s Stream[In], step *declaration.Step, function any, emits *bool, options []StateOption) Stream[Out] {
 	for _, option := range options {
 		option.ofState(step)
@@ -74,8 +74,8 @@ func (a *Application) stateName(name string) string {
 	return unique
 }
 
-// withState adds a step with state. Its messages move to the place of their key, so it reports a type that is not
-// serializable.
+// withState adds a step with state. It reports a message type that is not serializable, because messages move to the
+// partition of their key.
 func withState[In, Out any](s Stream[In], step *declaration.Step, function any) Stream[Out] {
 	next := add[In, Out](s, step, function)
 	a := s.application
@@ -88,7 +88,7 @@ func withState[In, Out any](s Stream[In], step *declaration.Step, function any) 
 	return next
 }
 
-// builder builds new states.
+// builder builds the state of a new key: a zero value or an empty map, after Init if S implements Initial.
 type builder[S any] struct{}
 
 func (builder[S]) Build() any {
@@ -120,7 +120,7 @@ func (c *stateful[In, S, Out]) Compute(data, state any) (any, bool) {
 	return c.ComputeAt(nil, data, state)
 }
 
-// ComputeAt is Compute for a step with timers or a TTL.
+// ComputeAt is Compute with at, the time and timer changes of the call. at is nil without timers and TTL.
 func (c *stateful[In, S, Out]) ComputeAt(at *timing.Changes, data, state any) (any, bool) {
 	ctx, call := c.begin()
 	return call.With(c.results.settle(c.function(at.Within(ctx), data.(In), state.(*S)))), true
@@ -144,7 +144,7 @@ func (c *statefulMulti[In, S, Out]) Compute(data, state any) ([]any, bool) {
 	return c.ComputeAt(nil, data, state)
 }
 
-// ComputeAt is Compute for a step with timers or a TTL.
+// ComputeAt is Compute with at, the time and timer changes of the call. at is nil without timers and TTL.
 func (c *statefulMulti[In, S, Out]) ComputeAt(at *timing.Changes, data, state any) ([]any, bool) {
 	ctx, call := c.begin()
 	return call.All(c.results.all(c.function(at.Within(ctx), data.(In), state.(*S)))), true

@@ -81,18 +81,18 @@ func Collect[T any](s Stream[T]) Stream[T] {
 	return add[T, T](s, &declaration.Step{Name: "collect", Kind: declaration.Collect}, Collect[T])
 }
 
-// named holds the name of a step and the context of its functions.
+// named is the common part of the steps of this package: the step's name and the context of its functions.
 type named struct {
 	name   string
 	emits  bool            // whether the step has named outputs
-	around context.Context // context of the call; if nil, that of the worker
+	around context.Context // context of the call; if nil, the worker's context is used
 }
 
 func nameOf(name string, outputs []Outputs) named { return named{name: name, emits: len(outputs) > 0} }
 
 func (n named) Name() string { return n.name }
 
-// begin returns the context of a call and the list of its emissions. The list is nil if the step declares no outputs.
+// begin returns the context for a call of the function and the list of the call's emissions, nil without named outputs.
 func (n named) begin() (context.Context, *emission.Context) {
 	around := n.around
 	if around == nil {

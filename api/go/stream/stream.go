@@ -19,7 +19,7 @@ import (
 // ErrSkip is the error of a function that has no result for a message. It is not a failure.
 var ErrSkip = errors.New("nothing goes on")
 
-// Stream represents the messages of one type at one place of an application. If a stream is used twice, each message
+// Stream is a place in an application through which messages of one type flow. If a stream is used twice, each message
 // goes to both uses.
 type Stream[T any] struct {
 	application *Application
@@ -69,7 +69,7 @@ func Merge[T any](first Stream[T], others ...Stream[T]) Stream[T] {
 	return merged
 }
 
-// inDocument compares the paths of sources and steps by their place in the document. Sources come first.
+// inDocument compares two paths by their order in the topology document, in which sources precede steps.
 func inDocument(a, b string) int {
 	first, second := strings.Split(a, "/"), strings.Split(b, "/")
 	if order := strings.Compare(first[1], second[1]); order != 0 {
@@ -132,7 +132,7 @@ func (s Stream[T]) paths() []string {
 	return paths
 }
 
-// add adds a step after a stream.
+// add adds a step after a stream and returns the stream of the step's results.
 func add[In, Out any](s Stream[In], step *declaration.Step, function any) Stream[Out] {
 	a := s.application
 	step.Path, step.Inputs, step.Place = a.pipeline.Path("steps", len(a.pipeline.Steps)), s.paths(), declaration.Caller()
@@ -158,14 +158,14 @@ func (a *Application) wrong(method, parameter, actual, expected, path string, pl
 		"fix", "pass "+expected), declaration.Pointer(path), place)
 }
 
-// learn registers a type by its name, so that messages of the type can be read back.
+// learn registers T, so that serialized messages of type T can be read back.
 func learn[T any]() {
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.Interface {
 		known.Register(t)
 	}
 }
 
-// symbolOf returns the name of a function of the program.
+// symbolOf returns the qualified name of a function, e.g. main.split. For a nil function it returns the type.
 func symbolOf(function any) string {
 	value := reflect.ValueOf(function)
 	if value.Kind() != reflect.Func || value.IsNil() {

@@ -80,7 +80,7 @@ func addTimer[S, Out, R any](s Stream[Out], method, name string, handler func(co
 	})
 }
 
-// timers holds the functions of a step's timers by name.
+// timers maps names of timers to their functions.
 type timers[S, R any] map[string]func(context.Context, *Timer, *S) (R, error)
 
 // Handlers returns the functions of the step's timers.

@@ -9,8 +9,8 @@ import (
 	"wallarooapi/internal/diagnostic"
 )
 
-// Visit is the argument that a visitor gets in addition to the state. The command `wallaroo visit` requests a visit
-// from a running application. Then the visitor runs for every key that has state.
+// Visit is the argument that a visitor gets in addition to the state. A visitor is a function that runs for every key
+// that has state, when the command `wallaroo visit` requests this from a running application.
 type Visit = wa.Visit
 
 // OnVisit adds a visitor to the MapState that a stream comes from. The visitor runs once for each key that has state,
@@ -41,8 +41,8 @@ func addVisitor[S, Out, R any](s Stream[Out], method, name string, visitor func(
 	})
 }
 
-// addFunction adds a function of a visit or timer to the step that a stream comes from. add adds the function to the
-// step, and returns the names of the step's functions of this kind and whether the function fits its types.
+// addFunction adds a visitor or a timer's function to the step that a stream comes from. The argument add stores the
+// function in the step. It returns the step's names of this kind, and whether the function fits the step's types.
 func addFunction[Out any](s Stream[Out], method, name string, isNil bool, what string, add func(*declaration.Step, any) (*[]string, bool)) {
 	place := declaration.Caller()
 	for _, step := range s.application.pipeline.Steps {
@@ -75,7 +75,7 @@ type visitable[S, R any] interface {
 	Add(name string, visitor func(context.Context, *Visit, *S) (R, error))
 }
 
-// visitors holds the visitors of a step with state by name.
+// visitors maps names of visits to the visitors of a step.
 type visitors[S, R any] map[string]func(context.Context, *Visit, *S) (R, error)
 
 // Add adds a visitor.
@@ -83,7 +83,7 @@ func (v visitors[S, R]) Add(name string, visitor func(context.Context, *Visit, *
 	v[name] = visitor
 }
 
-// Visits returns nil, because the step itself has the names.
+// Visits returns nil, because declaration.Step has the names of the visits.
 func (v visitors[S, R]) Visits() []string { return nil }
 
 func (c *stateful[In, S, Out]) Visit(visit *Visit, state any) (any, bool) {

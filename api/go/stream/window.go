@@ -19,8 +19,8 @@ type Aggregation[In, Acc, Out any] struct {
 	Initial func() Acc
 	// Update adds a message to an accumulator and returns the accumulator. It may change the accumulator in place.
 	Update func(in In, accumulator Acc) Acc
-	// Combine joins the accumulators of earlier and later messages into a new one. To combine with Initial() must have
-	// no effect.
+	// Combine joins the accumulators of earlier and later messages into a new one. Initial() must be neutral: joined
+	// with an accumulator, it returns an equal one.
 	Combine func(earlier, later Acc) Acc
 	// Output returns the result of a window. The error ErrSkip means that the window has no result.
 	Output func(key string, accumulator Acc) (Out, error)
@@ -46,8 +46,8 @@ func WindowBounds(ctx context.Context) (start, end time.Time) {
 // Late is the policy for a message that is older than all open windows.
 type Late string
 
-// The policies for late messages: Drop discards them (the run counts them), FirePerMessage emits a window of the
-// message alone, whose bounds are equal, and PlaceInOldestWindow adds them to the oldest open window.
+// The policies for late messages. Drop discards a message (the run counts it). FirePerMessage emits a window of only
+// this message, with equal bounds. PlaceInOldestWindow adds the message to the oldest open window.
 const (
 	Drop                Late = "drop"
 	FirePerMessage      Late = "fire_per_message"
@@ -67,7 +67,7 @@ type Range struct {
 	Late Late
 }
 
-// Session describes windows of messages without a longer gap between them. All durations are in whole milliseconds.
+// Session describes windows that end when no message arrives for the time Gap. All durations are in whole milliseconds.
 type Session struct {
 	// Gap is how long a session waits for its next message. A message that arrives exactly after Gap begins another
 	// session.
@@ -134,7 +134,7 @@ func SessionWindow[In, Acc, Out any](s Stream[In], window Session, aggregation A
 	return next
 }
 
-// timeOf returns the kind of time that the windows of a stream use.
+// timeOf returns topology.EventTime or topology.IngestTime, the kind of time that forms the windows of a stream.
 func timeOf[T any](s Stream[T]) string {
 	if s.timed {
 		return topology.EventTime
@@ -145,7 +145,7 @@ func timeOf[T any](s Stream[T]) string {
 // maxOpenWindows is the maximum number of open windows of one key.
 const maxOpenWindows = 100_000
 
-// checkTimed reports an unknown policy and too many open windows. One window is open for each stepMs of wholeMs.
+// checkTimed reports an unknown policy, and more than maxOpenWindows open windows (wholeMs / stepMs) of a key.
 func checkTimed(app *Application, function string, late Late, wholeMs, stepMs int, step *declaration.Step) {
 	if open := (wholeMs + stepMs - 1) / max(stepMs, 1); open > maxOpenWindows && stepMs > 0 {
 		app.declared.Report(diagnostic.Of("T271", "count", open, "limit", maxOpenWindows), declaration.Pointer(step.Path), step.Place)
@@ -186,8 +186,8 @@ func addWindow[In, Acc, Out any](s Stream[In], window topology.Window, a Aggrega
 	return next, step
 }
 
-// accumulators builds the accumulators of a window. It shows the class of the state and whether accumulators are
-// serializable.
+// accumulators returns the initial accumulator as a state of the step. From it, the declaration learns the type of the
+// state and whether the state is serializable.
 type accumulators[Acc any] struct{ initial func() Acc }
 
 func (a accumulators[Acc]) Build() any { return a.initial() }

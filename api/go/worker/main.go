@@ -25,10 +25,10 @@ type Application interface {
 	ToJson() string
 }
 
-// Main declares the application and runs the mode that the runtime requests: it emits the topology or hosts the
-// computations. It does not return. setup runs once per process. Its arguments are the application's, without a
-// program name. For the same arguments it must declare the same application. Main reports a panic of setup (T217) and
-// a nil application (T201) as findings.
+// Main calls setup and does what the runtime requests: it prints the topology or hosts the computations. It does not
+// return. setup runs once per process and gets the arguments of the application, without a program name. For the same
+// arguments it must declare the same application. A panic of setup (T217) and a nil application (T201) are reported as
+// findings.
 //
 // The exit status is 0 on success, 2 if the runtime did not start the program (W412), 3 if the declaration in a worker
 // has findings, and 1 for other failures.
