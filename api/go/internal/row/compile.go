@@ -16,7 +16,7 @@ var (
 	timeType   = reflect.TypeFor[time.Time]()
 	numberType = reflect.TypeFor[json.Number]()
 
-	// ownForms are the methods of types that define their own JSON; such types have no type in Spark.
+	// ownForms are the methods of types that define their own JSON. Such a type corresponds to no type of Spark.
 	ownForms = []reflect.Type{
 		reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](),
 		reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
@@ -31,7 +31,7 @@ const (
 	defaultDecimal = "DECIMAL(38,18)"
 )
 
-// scalars are the forms of strings, bool and numbers, by kind.
+// scalars maps the kinds of strings, bool and numbers to their forms.
 var scalars = map[reflect.Kind]form{
 	reflect.String:  {sql: "STRING", read: readText, write: writeText},
 	reflect.Bool:    {sql: "BOOLEAN", read: readBool, write: writeBool},
@@ -44,7 +44,7 @@ var scalars = map[reflect.Kind]form{
 	reflect.Float32: {sql: "FLOAT", bits: 32, read: readFloat, write: writeFloat},
 }
 
-// times are the forms of a time.Time, by tag.
+// times maps a tag of a time.Time to its form.
 var times = map[string]form{
 	"":              {sql: "TIMESTAMP", read: readTime, write: writeTime},
 	"TIMESTAMP":     {sql: "TIMESTAMP", read: readTime, write: writeTime},
@@ -55,7 +55,7 @@ var times = map[string]form{
 // compiler makes forms of types and collects their faults.
 type compiler struct {
 	faults []Fault
-	within map[reflect.Type]bool // structs that contain the present type
+	within map[reflect.Type]bool // structs that contain the current type
 }
 
 func (c *compiler) wrong(at, actual, expected, fix string) *form {
@@ -63,7 +63,7 @@ func (c *compiler) wrong(at, actual, expected, fix string) *form {
 	return nil
 }
 
-// form makes the form of a type; it is nil after a fault. The tag chooses a type of Spark; an empty tag means the usual type.
+// form makes the form of a type, or returns nil after a fault. tag is the type of Spark, or "" for the default.
 func (c *compiler) form(t reflect.Type, tag, at string) *form {
 	made := form{goType: t}
 	switch {
@@ -102,7 +102,7 @@ func (c *compiler) wrongTag(at, tag, expected string) *form {
 	return c.wrong(at, fmt.Sprintf("tagged `spark:%q`", tag), expected, "correct the tag, or leave it out")
 }
 
-// decimal returns the number of digits of a type DECIMAL, and the number of digits after the point.
+// decimal returns the numbers in DECIMAL(digits, scale), and whether sql is a valid type of this form.
 func decimal(sql string) (digits, scale int, is bool) {
 	found := decimalPattern.FindStringSubmatch(sql)
 	if found == nil {
@@ -124,7 +124,7 @@ func (c *compiler) pointer(t reflect.Type, tag, at string) *form {
 	return &form{sql: item.sql, goType: t, nullable: true, item: item, read: readPointer, write: writePointer}
 }
 
-// hasOwnForm reports whether a type defines its own JSON, and records that as a fault.
+// hasOwnForm reports whether a type defines its own JSON. If so, it records a fault.
 func (c *compiler) hasOwnForm(t reflect.Type, at string) bool {
 	for _, of := range ownForms {
 		if t.Kind() == reflect.Interface || !t.Implements(of) && !reflect.PointerTo(t).Implements(of) {
@@ -163,7 +163,7 @@ func (c *compiler) compound(t reflect.Type, tag, at string) *form {
 	return c.wrong(at, t.String(), ofAColumn, remedy(t))
 }
 
-// collection makes the form of a slice or map. A tag has the whole type, such as `ARRAY<DATE>`.
+// collection makes the form of a slice or map. The tag contains the whole type, e.g. `ARRAY<DATE>`, or is empty.
 func (c *compiler) collection(t reflect.Type, opening, tag, at string, made form) *form {
 	if tag != "" {
 		inner, is := strings.CutPrefix(tag, opening)
@@ -181,7 +181,7 @@ func (c *compiler) collection(t reflect.Type, opening, tag, at string, made form
 	return &made
 }
 
-// remedy returns the advice which type to use in place of another.
+// remedy returns advice for a type that a column cannot have.
 func remedy(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32:

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// candidate is a field that may be a column, unless another field of its name is less deep, or has a tag.
+// candidate is a field that becomes a column unless another field with the same name has precedence.
 type candidate struct {
 	field    reflect.StructField
 	name     string
@@ -47,7 +47,7 @@ func (c *compiler) structure(t reflect.Type, at string) *form {
 	return made
 }
 
-// candidates returns the fields of a struct, with the fields of embedded structs in the places of these structs.
+// candidates returns the fields of a struct. An embedded struct is replaced by its fields.
 func (c *compiler) candidates(t reflect.Type, at string, index []int) (all []candidate) {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -77,8 +77,8 @@ func (c *compiler) candidates(t reflect.Type, at string, index []int) (all []can
 	return all
 }
 
-// chosen returns the fields that are columns, by the rules of encoding/json: among fields of one name the least deep, and at one
-// depth the field with a tag.
+// chosen returns the fields that become columns. As in encoding/json, of several fields with one name the least nested
+// field is chosen, then the field with a tag. If two fields are equal in this, it records a fault.
 func (c *compiler) chosen(all []candidate) (columns []candidate) {
 	byName := map[string][]candidate{}
 	for _, each := range all {

@@ -14,7 +14,7 @@ import (
 
 const mostShown = 40 // characters
 
-// Decode reads the JSON of a row into a zero value. An error names the column.
+// Decode reads a row from JSON into a zero value of the struct. Its errors name the column.
 func (r *Rows) Decode(data []byte, into reflect.Value) error {
 	if !utf8.Valid(data) {
 		return &Error{"", "is not UTF-8"}
@@ -42,7 +42,7 @@ func (r *reader) space() {
 	}
 }
 
-// peek returns the next byte, 0 at the end.
+// peek returns the next byte, or 0 at the end.
 func (r *reader) peek() byte {
 	if r.at < len(r.data) {
 		return r.data[r.at]
@@ -50,7 +50,7 @@ func (r *reader) peek() byte {
 	return 0
 }
 
-// takes skips a byte, with the space before and after it, if this byte is next, and reports that.
+// takes reports whether c is the next byte apart from spaces. If so, it skips c and the spaces around it.
 func (r *reader) takes(c byte) bool {
 	r.space()
 	if r.peek() != c {
@@ -61,7 +61,7 @@ func (r *reader) takes(c byte) bool {
 	return true
 }
 
-// word skips null, true or false if this word is next, and reports that.
+// word reports whether the next bytes are the word. If so, it skips them.
 func (r *reader) word(word string) bool {
 	if !bytes.HasPrefix(r.data[r.at:], []byte(word)) {
 		return false
@@ -70,7 +70,7 @@ func (r *reader) word(word string) bool {
 	return true
 }
 
-// wants returns the error that the next value does not fit the form.
+// wants returns an error: the next value does not fit the form.
 func (r *reader) wants(f *form) error {
 	if r.peek() == 'n' && r.word("null") {
 		return &Error{"", "is null; only the type *" + f.goType.String() + " takes null"}
@@ -78,7 +78,7 @@ func (r *reader) wants(f *form) error {
 	return &Error{"", "is " + r.shown() + "; expected " + diagnostic.Cut(f.sql, 2*mostShown)}
 }
 
-// shown returns the next value in the form for errors.
+// shown skips the next value and returns it for an error, cut to mostShown characters.
 func (r *reader) shown() string {
 	if r.at >= len(r.data) {
 		return "cut"
@@ -107,7 +107,7 @@ func (r *reader) text() (string, error) {
 	return text, nil
 }
 
-// quoted skips a string. It returns the text between the quotes if that has no escapes, otherwise the string with its quotes.
+// quoted skips a JSON string. It returns the text without quotes if there are no escapes, or else the whole string.
 func (r *reader) quoted() (text []byte, isPlain bool, err error) {
 	if r.peek() != '"' {
 		return nil, false, &Error{"", "is not JSON at " + r.shownRest()}
@@ -139,7 +139,7 @@ func (r *reader) shownRest() string {
 	return diagnostic.Cut(string(r.data[r.at:]), mostShown)
 }
 
-// number skips a number and returns it; it returns nil if there is no number.
+// number skips a JSON number and returns it. If there is none, it returns nil.
 func (r *reader) number() []byte {
 	from := r.at
 	at := from
@@ -171,7 +171,7 @@ func (r *reader) number() []byte {
 	return r.data[from:at]
 }
 
-// skip skips a value of any kind, and returns it.
+// skip skips a value of any kind and returns its bytes.
 func (r *reader) skip() ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(r.data[r.at:]))
 	var value json.RawMessage
@@ -182,7 +182,7 @@ func (r *reader) skip() ([]byte, error) {
 	return value, nil
 }
 
-// inside puts a part in front of the path of an error.
+// inside adds a part before the path in an error.
 func inside(part string, err error) error {
 	if wrong := (*Error)(nil); errors.As(err, &wrong) {
 		return wrong.in(part)
@@ -233,7 +233,7 @@ func readMap(f *form, r *reader, into reflect.Value) error {
 	})
 }
 
-// members reads an object; take reads the value of each member.
+// members reads an object. It calls take at the value of each member; take must read the value.
 func (r *reader) members(f *form, take func(name []byte) error) error {
 	if !r.takes('{') {
 		return r.wants(f)

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// mostOnStack is the number of columns that readStruct notes without an allocation.
+// mostOnStack is the number of columns up to which readStruct needs no allocation.
 const mostOnStack = 64
 
-// special are the floats that JSON has no numbers for.
+// special are the floats that are not numbers in JSON.
 var special = map[string]float64{"NaN": math.NaN(), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1)}
 
-// readStruct reads all columns, and skips members that are not columns. Members are usually in the order of the columns.
+// readStruct reads all columns and skips other members. It is fast if the members are in the order of the columns.
 func readStruct(f *form, r *reader, into reflect.Value) error {
 	var noted [mostOnStack]bool
 	seen := noted[:]
@@ -55,7 +55,7 @@ func readStruct(f *form, r *reader, into reflect.Value) error {
 	return nil
 }
 
-// find returns the position of a column, or -1 if there is none; it ignores case.
+// find returns the index of the column with this name in any case, or -1 if there is none.
 func (f *form) find(name string) int {
 	if at, has := f.byName[strings.ToLower(name)]; has {
 		return at
@@ -63,7 +63,7 @@ func (f *form) find(name string) int {
 	return -1
 }
 
-// of returns the field of a column.
+// of returns the column's field in a struct.
 func (c *column) of(value reflect.Value) reflect.Value {
 	for _, i := range c.index {
 		value = value.Field(i)
@@ -133,7 +133,7 @@ func readDecimal(f *form, r *reader, into reflect.Value) error {
 	return nil
 }
 
-// textOf reads a text, and turns it into a value with read.
+// textOf reads a text and converts it with read. If read fails, the error is that the text does not fit the form.
 func textOf[V any](f *form, r *reader, read func(text string) (V, error)) (value V, err error) {
 	if r.peek() != '"' {
 		return value, r.wants(f)
@@ -201,7 +201,7 @@ func isMidnight(at time.Time) bool { return at.Equal(at.Truncate(24 * time.Hour)
 // hasYear reports whether a time is in the years that Spark supports.
 func hasYear(at time.Time) bool { return at.Year() >= 1 && at.Year() <= 9999 }
 
-// isNumber reports whether a text is a number of JSON.
+// isNumber reports whether a text is a JSON number.
 func isNumber(text string) bool {
 	return text != "" && len((&reader{data: []byte(text)}).number()) == len(text)
 }

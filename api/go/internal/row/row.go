@@ -1,5 +1,5 @@
-// Package row turns structs into rows of Spark and back: a row is one JSON object with all columns. The form of each column is
-// determined once, from the type of its field, when the application is declared.
+// Package row converts structs to rows of Spark and back. A row is a JSON object with all columns. The form of each
+// column follows from the type of its field. It is determined only once, when the application is declared.
 package row
 
 import (
@@ -9,35 +9,35 @@ import (
 	"strings"
 )
 
-// Rows reads and writes rows of one struct type. It is safe for use by several goroutines.
+// Rows reads and writes rows of one struct type. It is safe for concurrent use.
 type Rows struct{ form *form }
 
 // Fault describes why a type cannot be a row or a column.
 type Fault struct {
-	Field    string // TYPE.FIELD, or the type itself
+	Field    string // TYPE.FIELD, or T for the type itself
 	Actual   string
 	Expected string
 	Fix      string
 }
 
-// form says how values of a Go type are read and written.
+// form is how values of a Go type are read and written.
 type form struct {
 	sql      string // Spark's type
 	goType   reflect.Type
 	nullable bool
 	read     func(f *form, r *reader, into reflect.Value) error
 	write    func(f *form, out []byte, value reflect.Value) ([]byte, error)
-	item     *form    // form of the elements of a pointer, a slice or a map
+	item     *form    // form of the target of a pointer, or of the elements of a slice or map
 	columns  []column // columns of a struct
 	byName   map[string]int
-	bits     int // size of a number
+	bits     int // size of a number in bits
 	digits   int // number of digits of a DECIMAL
-	scale    int // number of these digits after the point
+	scale    int // number of digits after the point of a DECIMAL
 }
 
 type column struct {
 	name  string
-	index []int // index of the field
+	index []int // path of the field in the struct, for embedded structs
 	*form
 }
 
@@ -54,7 +54,7 @@ func Of(t reflect.Type) (*Rows, []Fault) {
 	return &Rows{made}, nil
 }
 
-// Schema returns the columns in Spark's DDL.
+// Schema returns the columns as Spark DDL.
 func (r *Rows) Schema() string { return ddl(r.form.columns, " ") }
 
 // Append appends the JSON of a row. After an error, out is unchanged.
@@ -68,7 +68,7 @@ func (r *Rows) Append(out []byte, value reflect.Value) ([]byte, error) {
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// ddl lists columns, with between after each name; for the members of a struct this has a colon.
+// ddl lists columns as Spark DDL. between separates a name from its type: " " for a schema, ": " for a STRUCT.
 func ddl(columns []column, between string) string {
 	texts := make([]string, len(columns))
 	for i, c := range columns {
@@ -84,7 +84,7 @@ func ddl(columns []column, between string) string {
 	return strings.Join(texts, ", ")
 }
 
-// Error describes the fault of a column of a row.
+// Error is why a column of a row cannot be read or written.
 type Error struct {
 	Column string // such as user, items[0].price or prices["a"]; empty for the row itself
 	Reason string
@@ -98,7 +98,7 @@ func (e *Error) Error() string {
 	return "column " + e.Column + " " + e.Reason
 }
 
-// in puts a part in front of the path of an error.
+// in returns the error with a part added before the path of the column.
 func (e *Error) in(part string) *Error {
 	if e.Column != "" && e.Column[0] != '[' {
 		part += "."

@@ -90,7 +90,7 @@ func writeInt(_ *form, out []byte, value reflect.Value) ([]byte, error) {
 	return strconv.AppendInt(out, value.Int(), 10), nil
 }
 
-// writeFloat writes the shortest number that reads as the float, with the sign of zero.
+// writeFloat writes the shortest number that is read back as the same float, also for -0.0.
 func writeFloat(f *form, out []byte, value reflect.Value) ([]byte, error) {
 	switch number := value.Float(); {
 	case math.IsNaN(number):
@@ -117,7 +117,7 @@ func writeDecimal(f *form, out []byte, value reflect.Value) ([]byte, error) {
 	return append(out, number...), nil
 }
 
-// fits reports whether a DECIMAL with these digits, scale of them after the point, can hold a number of JSON without rounding.
+// fits reports whether DECIMAL(digits, scale) can represent a JSON number without rounding.
 func fits(number string, digits, scale int) bool {
 	mantissa, exponent, hasExponent := strings.Cut(strings.ToLower(strings.TrimPrefix(number, "-")), "e")
 	whole, fraction, _ := strings.Cut(mantissa, ".")
@@ -125,7 +125,7 @@ func fits(number string, digits, scale int) bool {
 	if significant == "" {
 		return true
 	}
-	last := len(strings.TrimRight(whole+fraction, "0")) - len(whole) // place of the last digit after the point
+	last := len(strings.TrimRight(whole+fraction, "0")) - len(whole) // digits after the point, without final zeros
 	if hasExponent {
 		shift, err := strconv.Atoi(exponent)
 		if err != nil || shift > 1<<20 || shift < -(1<<20) {
@@ -141,7 +141,7 @@ func writeBinary(_ *form, out []byte, value reflect.Value) ([]byte, error) {
 	return append(out, '"'), nil
 }
 
-// writeTime cuts off parts of a microsecond, which Spark does not have.
+// writeTime writes a time in UTC, truncated to microseconds.
 func writeTime(f *form, out []byte, value reflect.Value) ([]byte, error) {
 	at := value.Interface().(time.Time).UTC()
 	if !hasYear(at) {
