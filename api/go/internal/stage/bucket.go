@@ -19,20 +19,20 @@ type OutputFrame struct {
 	Frame  []byte
 }
 
-// BucketCall processes the messages of one bucket in one micro-batch, as a whole or in parts. Each part ends with
-// Release or Finish. The outputs of a part are kept until the part is certain to succeed.
+// BucketCall processes the messages of one bucket in one micro-batch, in one or more parts. Each part ends with Release
+// or Finish. Until then its outputs are kept, because the part may have to be processed again.
 type BucketCall struct {
 	x        *Executor
 	bucket   *state.Bucket
 	rebuild  func() (*state.Bucket, error)
-	parts    [][]byte // of the current part
+	parts    [][]byte // frames of the current part
 	outputs  []OutputFrame
 	released [][][]byte // parts whose outputs have been sent
-	account  account    // counts of the released parts
+	account  account    // counts of the call up to the last release
 }
 
-// NewCall begins a call on a bucket that holds the committed state. rebuild returns another copy of the bucket. It is
-// called at most once, after a state computation or the writing of a state has failed.
+// NewCall begins a call on a bucket with the committed state. rebuild returns another copy of this bucket. It is called
+// at most once, after a state computation or the serialization of a state has failed.
 func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, error)) *BucketCall {
 	c := &BucketCall{x: x, bucket: bucket, rebuild: rebuild}
 	x.keyed.careful, x.keyed.ordered = x.keyed.checks || x.keyed.notes, false
@@ -40,9 +40,9 @@ func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, 
 	return c
 }
 
-// Careful sets whether later calls write each state after each message. Then a message that makes a state unwritable
-// is in flight while the state is written. Careful calls also record which state is read or written outside of
-// messages.
+// Careful sets whether later calls serialize each state after each message, so that a message that makes its state
+// unserializable is in flight when this fails. Careful calls also record which state they read or write while no
+// message is in flight.
 func (x *Executor) Careful(is bool) {
 	x.keyed.notes = is
 	if is {
@@ -53,7 +53,7 @@ func (x *Executor) Careful(is bool) {
 // CheckPersist makes a dead letter (C510) of each message that changes a state without persisting it. This is slow.
 func (x *Executor) CheckPersist() { x.keyed.checks = true }
 
-// RunPart is Run for a call with released parts. At each exit, messages leave in the order of their sequence numbers.
+// RunPart is Run for a call with Release: messages leave each exit in the order of their sequence numbers.
 func (c *BucketCall) RunPart(pieces ...[]byte) error {
 	c.x.keyed.ordered = true
 	return c.Run(pieces...)
@@ -83,7 +83,8 @@ func (c *BucketCall) Release() ([]OutputFrame, error) {
 	return outputs, nil
 }
 
-// again ends a part. If the failing message must be found, it first processes all messages again.
+// again calls end, which ends a part. If end fails because of an unknown message, again calls replay and then end
+// again.
 func (c *BucketCall) again(end func() error) error {
 	err := end()
 	if !runsAgain(err) || c.x.keyed.careful {
@@ -95,8 +96,8 @@ func (c *BucketCall) again(end func() error) error {
 	return end()
 }
 
-// replay processes all messages again on another copy of the committed state. In the current part, each state is saved
-// before a message, so that a failure of a message only reverts to the saved state.
+// replay processes all messages of the call again, on another copy of the committed state. In the current part it saves
+// each state before a message, so that the failure of a message affects only this message.
 func (c *BucketCall) replay() error {
 	bucket, err := c.rebuild()
 	if err != nil {
@@ -112,8 +113,7 @@ func (c *BucketCall) replay() error {
 	return c.x.feedBucket(c.parts, c.keep)
 }
 
-// repeat processes the released parts again in the same way as before, so that the states become the same. It sends
-// and counts nothing.
+// repeat processes the released parts again, so that the states become the same as before. It sends and counts nothing.
 func (c *BucketCall) repeat() error {
 	drop := func(uint16, int32, []byte) error { return nil }
 	for _, parts := range c.released {
@@ -138,11 +138,11 @@ func (c *BucketCall) keep(port uint16, bucket int32, bytes []byte) error {
 	return nil
 }
 
-// Finish ends the call. It returns the outputs of the last part, the frames of the changed states (of all states if
+// Finish ends the call. It returns the outputs of the last part, the log entries for the changed states (all states if
 // whole is set), and the bucket without a version.
 //
-// If a state cannot be written, a message is the cause. Then all messages are processed again, and each state is
-// written after each message.
+// If a state cannot be serialized, all messages are processed again, with a check of the state after each message. This
+// finds the message that caused the failure.
 func (c *BucketCall) Finish(whole bool) (outputs []OutputFrame, changes [][]byte, bucket *state.Bucket, err error) {
 	err = c.again(func() (err error) {
 		changes, err = c.settle(whole)
@@ -155,7 +155,7 @@ func (c *BucketCall) Finish(whole bool) (outputs []OutputFrame, changes [][]byte
 	return c.outputs, changes, c.bucket, nil
 }
 
-// close processes the messages and ticks of windows, and closes the output frames of a part.
+// close ends a part: it processes the kept messages and ticks of windows, and emits the remaining output frames.
 func (c *BucketCall) close(emit Emit) error {
 	if err := c.x.runWindows(emit); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (c *BucketCall) close(emit Emit) error {
 	return c.x.err
 }
 
-// settle closes the last part and writes the states.
+// settle closes the last part and returns the log entries for the states.
 func (c *BucketCall) settle(whole bool) (changes [][]byte, err error) {
 	if err := c.close(c.keep); err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (c *BucketCall) settle(whole bool) (changes [][]byte, err error) {
 	return changes, err
 }
 
-// changes writes the changed states of a table, or all of them.
+// changes returns the log entries for the changed states of a table, or for all its states if whole is set.
 func (x *Executor) changes(table *state.Table, whole bool) ([][]byte, error) {
 	w := x.newStateWriter(table)
 	if err := table.Changes(whole, w.write); err != nil {
@@ -198,7 +198,7 @@ func (x *Executor) changes(table *state.Table, whole bool) ([][]byte, error) {
 	return w.entries, err
 }
 
-// stepOf returns the first step of a state, or nil if the stage does not use the state.
+// stepOf returns the first step that uses the state with a port, or nil if the stage does not use this state.
 func (x *Executor) stepOf(port uint16) *node {
 	for _, n := range x.nodes {
 		if n.stateful != nil && n.stateful.port == port {
@@ -217,7 +217,7 @@ type Loader struct {
 	pieces  piece.Joiner
 }
 
-// NewLoader begins with an empty bucket.
+// NewLoader makes a loader with an empty bucket.
 func (x *Executor) NewLoader() *Loader {
 	return &Loader{x: x, bucket: state.NewBucket(), decoder: codec.NewDecoder()}
 }

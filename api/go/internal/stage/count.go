@@ -7,7 +7,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// account holds the counts of a call's steps.
+// account is a copy of the counts of all steps.
 type account struct {
 	counts  []count
 	visited []*pb.Visited
@@ -26,7 +26,7 @@ func (n *node) add(name string) {
 	n.more[name]++
 }
 
-// account returns a copy of the counts. Counting continues.
+// account returns a copy of the counts.
 func (x *Executor) account() account {
 	counts := make([]count, len(x.nodes))
 	for i, n := range x.nodes {
@@ -35,7 +35,7 @@ func (x *Executor) account() account {
 	return account{counts, slices.Clone(x.visited)}
 }
 
-// resume resets the counts to an account.
+// resume sets the counts to an earlier copy.
 func (x *Executor) resume(a account) {
 	for i, c := range a.counts {
 		n := x.nodes[i]
@@ -52,9 +52,9 @@ func (x *Executor) Reset() {
 	x.Visited()
 }
 
-// Counts returns, for each step, the messages received, emitted and failed since the last call. Messages for a shuffle
-// are counted where they arrive, and messages for another stage in a task where they were made. At those nodes only
-// dead letters count.
+// Counts returns the messages received, emitted and failed per step since the last call. A message that crosses a
+// shuffle is counted by the step that receives it, and a message to another stage in the same task by the step that
+// emits it. The nodes between them count only dead letters.
 func (x *Executor) Counts() []*pb.StepCount {
 	counts := make([]*pb.StepCount, 0, len(x.nodes))
 	for _, n := range x.nodes {

@@ -9,14 +9,14 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// writing writes the values of consecutive frames, in this worker's own format or in a built-in codec.
+// writing serializes values of consecutive frames. It is a *codec.Encoder or a built-in codec.
 type writing interface {
 	Append(out []byte, value any) ([]byte, error)
 	Encoding() byte
 	Reset()
 }
 
-// reading reads values of frames.
+// reading deserializes values of consecutive frames.
 type reading interface {
 	Decode(encoding byte, data []byte) (any, error)
 }
@@ -47,20 +47,20 @@ func builtinOf(d *pb.Node) (codec.Builtin, error) {
 	return form, nil
 }
 
-// received is an entry for messages of another stage.
+// received is the entry for messages that another stage of the same task sends.
 type received struct {
 	description *pb.Node
 	output      reflect.Type // output type of the part that sent the messages; nil if unknown in this program
 	groups      []group
 }
 
-// group is a set of nodes after an entry that get messages as values of the same type.
+// group is a list of successors of an entry that get messages of the same type.
 type group struct {
 	form  reading
 	nodes []*node
 }
 
-// newReceived makes an entry for the messages of a part, which may belong to another program.
+// newReceived makes the entry for messages of the part that d describes. The part may belong to another program.
 func newReceived(d *pb.Node, parts parts) *received {
 	r := &received{description: d}
 	if source := parts.sources[d.GetPath()]; source != nil {
@@ -71,8 +71,8 @@ func newReceived(d *pb.Node, parts parts) *received {
 	return r
 }
 
-// divide groups the nodes after an entry by the type of their messages. If this program does not know the output type
-// of the sender, a node gets messages as the input type of its own function.
+// divide groups the successors of an entry by the type of their messages. This is the output type of the sender. If
+// this program does not know it, it is the input type of the successor's function.
 func (n *node) divide() error {
 	last := reflect.Type(nil)
 	for i, next := range n.next {
@@ -93,7 +93,7 @@ func (n *node) divide() error {
 	return nil
 }
 
-// runReceived processes the messages of the current frame.
+// runReceived processes the messages of the current frame, which another stage has sent.
 func (x *Executor) runReceived(n *node) error {
 	f := &x.frame
 	if f.Encoding == frame.Framed || f.HasAbsent() || (n.received.description.GetCodec() != "") != (f.Encoding == codec.Plain) {
@@ -123,7 +123,7 @@ func (x *Executor) runReceived(n *node) error {
 	return nil
 }
 
-// readBack reads a message of the current frame. An unreadable message becomes a dead letter.
+// readBack deserializes a message of the current frame. An unreadable message becomes a dead letter.
 func (n *node) readBack(form reading, value []byte) (message any, ok bool) {
 	message, err := form.Decode(n.x.frame.Encoding, value)
 	if err != nil {
@@ -150,7 +150,7 @@ func (n *node) buryUnwritten(form writing, value any, err error) {
 	n.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Remedy(err)), codec.StackOf(err))
 }
 
-// leadTo adds a successor. A SEND gets the name of its input, which may be a component of a library.
+// leadTo adds a successor. A SEND node takes the name of this node, which may be a component of a library.
 func (n *node) leadTo(next *node, d *pb.Node) {
 	switch next.kind {
 	case pb.NodeKind_NODE_KIND_OUTPUT:

@@ -36,7 +36,7 @@ func (n *node) rescue(input any) {
 	}
 }
 
-// kept returns the serialized message for a dead letter. A protobuf message has the form that all languages can read.
+// kept serializes a message for a dead letter. For a protobuf message it uses the form that all languages can read.
 func kept(input any) (data []byte, encoding byte, err error) {
 	encoder := codec.NewEncoder()
 	if message, ok := input.(proto.Message); ok && encoder.Encoding() == codec.Native {
@@ -47,7 +47,7 @@ func kept(input any) (data []byte, encoding byte, err error) {
 	return data, encoder.Encoding(), err
 }
 
-// bury makes a dead letter of a live message.
+// bury makes a dead letter of a message that is available as an object.
 func (n *node) bury(code string, input any, reason, stack string) {
 	n.buryShown(code, input, preview(input), reason, stack)
 }
@@ -94,7 +94,7 @@ func (n *node) file(letter *pb.DeadLetter) {
 
 func valid(text string) string { return string([]rune(text)) }
 
-// preview formats a live message for people.
+// preview formats a message for display in a dead letter.
 func preview(value any) (text string) {
 	switch v := value.(type) {
 	case []byte:
@@ -109,8 +109,7 @@ func preview(value any) (text string) {
 	return diagnostic.Cut(valid(fmt.Sprintf("%+v", value)), previewCharacters)
 }
 
-// skippedPreview formats a message that must not be processed. It calls no method of the program, such as the
-// message's String.
+// skippedPreview is preview for a message that must not be processed. It calls no method of the program.
 func skippedPreview(value any) string {
 	if codec.NeedsNoCode(reflect.TypeOf(value)) {
 		return preview(value)
@@ -118,7 +117,7 @@ func skippedPreview(value any) string {
 	return diagnostic.Cut(string(shown.Plain(value)), previewCharacters)
 }
 
-// previewOf formats bytes as a text if they are one, and otherwise in hexadecimal digits.
+// previewOf formats bytes for display: as a text if they are valid UTF-8, and otherwise in hexadecimal digits.
 func previewOf(input []byte) string {
 	start := input[:min(len(input), previewBytes)]
 	if len(start) < len(input) {
@@ -180,8 +179,8 @@ func (w *writer) extend(buffer []byte) {
 	}
 }
 
-// abandon discards a value that the encoder has written. The gob stream of this frame now has a gap, so the next value
-// needs a new frame.
+// abandon discards a value that the encoder has written. The next value needs a new frame, because the gob stream of
+// this frame now has a gap.
 func (w *writer) abandon() {
 	w.flush()
 	w.encoder.Reset()

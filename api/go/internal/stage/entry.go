@@ -15,11 +15,11 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// entry is where the messages of a source enter. It cuts and decodes bytes from the wire.
+// entry is the entry of a stage for messages of a source. It cuts the bytes from the wire and decodes the payloads.
 type entry struct {
 	decoder     wa.Decoder
 	framed      wa.FramedDecoder          // nil if the source is not framed
-	record      declaration.RecordDecoder // the decoder if it needs the whole record
+	record      declaration.RecordDecoder // decoder of whole records; nil if the decoder gets only values
 	eventTime   func(payload []byte) int64
 	generated   bool
 	framing     topology.Framing
@@ -54,7 +54,7 @@ func (x *Executor) runSource(n *node) error {
 	return damaged(fmt.Errorf("values of a source have encoding %d", f.Encoding))
 }
 
-// runPlain processes messages whose values follow each other in the frame.
+// runPlain processes messages whose lengths are in a column of the frame.
 func (x *Executor) runPlain(n *node, read func(payload []byte, i int) any) error {
 	f := &x.frame
 	data := f.Values
@@ -94,7 +94,7 @@ func (e *entry) decode(payload []byte, i int) any {
 	return e.record.DecodeRecord(payload, record)
 }
 
-// readBack reads a message of a generator.
+// readBack deserializes a message of a generator.
 func (x *Executor) readBack(value []byte, _ int) any {
 	message, err := x.decoder.Decode(x.frame.Encoding, value)
 	if err != nil {
@@ -159,8 +159,8 @@ func (x *Executor) runLines(n *node) error {
 	return nil
 }
 
-// length returns the length in a header. If the topology has the framing, the result of the decoder is only compared
-// with it, or not requested.
+// length returns the payload length for a header, from the framing in the topology or else from the decoder. With
+// compare it also asks the decoder if the framing is known, and fault describes a difference.
 func (e *entry) length(header []byte, compare bool) (length uint64, fault string, err error) {
 	if !compare && e.framing.Kind != topology.WorkerFraming {
 		return e.framing.Length(header), "", nil
@@ -201,7 +201,7 @@ func (n *node) runPayload(payload []byte, i int, skip *pb.Skip, read func(payloa
 	n.forward(n.decode(payload, i, read))
 }
 
-// encoding returns the encoding of the input in a dead letter of the source.
+// encoding returns the encoding of the message bytes in this source's dead letters.
 func (e *entry) encoding() byte {
 	if e.generated {
 		return e.x.frame.Encoding

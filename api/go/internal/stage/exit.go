@@ -43,15 +43,15 @@ type keyExit struct {
 	buckets   []*writer
 }
 
-// knownKey caches the bucket of a key and the position of the key in the current frame of this bucket.
+// knownKey is a cache entry: the bucket of a key, and the key's position in the current frame of this bucket.
 type knownKey struct {
 	writer   *writer
-	frames   uint32 // frame count of the writer when position was assigned
+	frames   uint32 // frames of the writer when position was assigned
 	position uint32
 }
 
-// newKeyExit makes the exit to a state step. If another program runs the step, the key is that of the message, or the
-// empty key.
+// newKeyExit makes the exit to a state step. If another program hosts the step, it uses the key of each message, or the
+// empty key for a message without one.
 func newKeyExit(n *node, d *pb.Node, description *pb.Stage) (*keyExit, error) {
 	k := &keyExit{node: n, known: map[string]*knownKey{}}
 	switch {

@@ -9,8 +9,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// Generate adds to a reply the messages of a generator source after the message in the request. If user code fails,
-// the messages in the reply are still valid.
+// Generate adds the next messages of a generator source to a reply, after the message in the request. If user code
+// fails, the messages that are already in the reply are valid.
 func Generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb.GenerateReply) error {
 	return apart("C501", source.Name, func() error { return generate(source, request, reply) })
 }

@@ -20,8 +20,8 @@ func (x *Executor) InTest() {
 	}
 }
 
-// attended runs user code and then records that no message is in flight. If user code calls runtime.Goexit, the
-// goroutine of the call is lost. Then the process ends, so that the runtime finds the message in flight.
+// attended runs user code, and then records that no message is in flight. If user code calls runtime.Goexit, attended
+// ends the process, so that the runtime finds the message in flight.
 func (x *Executor) attended(run func() error) (err error) {
 	hasReturned := false
 	defer func() {
@@ -44,8 +44,8 @@ func (x *Executor) attended(run func() error) (err error) {
 	return err
 }
 
-// apart runs user code of a call without a stream in a separate goroutine. If user code calls runtime.Goexit there,
-// only this call fails, and the process continues.
+// apart runs user code that belongs to no stream in a separate goroutine. If this code calls runtime.Goexit, only this
+// call fails, and the process continues.
 func apart(code, name string, run func() error) error {
 	var err error = &Failure{Code: code, Reason: name + ": called runtime.Goexit, which ends a goroutine of the worker"}
 	ended := make(chan struct{})

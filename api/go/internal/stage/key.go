@@ -2,7 +2,7 @@ package stage
 
 import "wallarooapi/internal/trace"
 
-// rekey gives a message the key of a key_by, or the empty key of a collect, for everything downstream.
+// rekey changes the key of a message for everything downstream: to that of a key_by, or to the empty key of a collect.
 func (n *node) rekey(value any) {
 	var key []byte
 	if n.keyOf != nil {
@@ -17,7 +17,8 @@ func (n *node) rekey(value any) {
 	n.x.key = before
 }
 
-// askKey gets the key of a message from user code. If user code returns no key, the message becomes a dead letter.
+// askKey calls a key function of the program. If the function fails, the message becomes a dead letter, and ok is
+// false.
 func (n *node) askKey(function func(any) []byte, value any) (key []byte, ok bool) {
 	defer func() {
 		if r := recover(); r != nil {

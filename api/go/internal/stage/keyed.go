@@ -22,22 +22,22 @@ import (
 // errRollback means that a state computation failed and may have left its state partly changed.
 var errRollback = errors.New("a state computation failed")
 
-// rollBack records the step that failed.
+// rollBack records the name of the failed step and returns errRollback.
 func (n *node) rollBack() error {
 	n.x.keyed.failing = n.name
 	return errRollback
 }
 
-// keyed holds data that an executor needs to process messages with states.
+// keyed is the part of an executor that processes messages with states.
 type keyed struct {
 	bucket               *state.Bucket
-	careful              bool // each state is saved after each message
+	careful              bool // each state is serialized after each message
 	ordered              bool // window steps are processed in order with others
 	checks               bool // a change of state without persistence is a failure
 	maxBytes, pieceBytes int  // maximum size of a state, and size of a piece
 
-	notes   bool                    // work on states outside of messages is recorded, because it has ended a process before
-	saved   map[*state.Entry][]byte // saved states for a rollback, if they can be serialized
+	notes   bool                    // record work on states outside of messages, because it has ended a process before
+	saved   map[*state.Entry][]byte // serialized states for a rollback, as far as they can be serialized
 	entries []*state.Entry          // entries of the keys in the current frame
 	key     []byte                  // key of the message in flight
 
@@ -105,8 +105,8 @@ func (x *Executor) checkKeyed(n *node) error {
 	return nil
 }
 
-// arrive records that a message is in flight. position is the position of its key in the frame. arrive returns the
-// skip entry if the message must be skipped.
+// arrive records that a message is in flight. position is the index of its key in the frame. If the message must be
+// skipped, arrive returns the entry of the skip list.
 func (n *node) arrive(position int, ordinal uint64) *pb.Skip {
 	n.in++
 	n.x.keyed.key = n.x.frame.Keys[position]
@@ -114,7 +114,7 @@ func (n *node) arrive(position int, ordinal uint64) *pb.Skip {
 	return n.x.enterAt(ordinal)
 }
 
-// runKeyed reads a message and processes it with the state of its key. position is the position of the key in the
+// runKeyed deserializes a message and processes it with the state of its key. position is the index of the key in the
 // frame.
 func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 	if skip := n.arrive(position, n.x.count(1)); skip != nil {
@@ -128,8 +128,7 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 	return n.runMessage(table, position, message)
 }
 
-// runMessage processes the message in flight with the state of its key. position is the position of the key in the
-// frame.
+// runMessage processes the message in flight with the state of its key. position is the index of the key in the frame.
 func (n *node) runMessage(table *state.Table, position int, message any) error {
 	x := n.x
 	if n.stateful.timed != nil {
@@ -191,8 +190,8 @@ func (n *node) skip(skip *pb.Skip, value []byte) {
 	n.burySkipped(skip, message, value)
 }
 
-// pass reads a message that must not be processed, because later messages may need its types. Meanwhile no message is
-// in flight.
+// pass reads over a message that must not be processed, because later messages may need its type description. During
+// this time no message is in flight.
 func (x *Executor) pass(value []byte) any {
 	x.flight.Outside()
 	return x.decoder.Pass(value)
@@ -253,20 +252,20 @@ func (n *node) computeState(message, value any) (single any, many []any, persist
 	return nil, n.admitAll(many), persist, nil
 }
 
-// save saves the serialized state of a key before its first message. If a message fails, the state is reset to it.
+// save keeps the serialized state of a key from before its first message, for a reset after a failure.
 func (x *Executor) save(entry *state.Entry) {
 	if _, known := x.keyed.saved[entry]; known {
 		return
 	}
-	// A state that was never persisted need not be serializable. After a failure, the key then loses the whole state.
+	// A state that was never persisted may be unserializable. Then a failure makes the key lose its whole state.
 	if serialized, err := codec.NewEncoder().Append(nil, entry.Value); err == nil {
 		x.keyed.saved[entry] = serialized
 	}
 }
 
-// inspect checks a state after a message, and saves the state if it is valid. If the message requested persistence, the
-// state must be serializable. If not, and checks are enabled, the state must be unchanged. A violation is the fault of
-// the message.
+// inspect checks the state of a key after a message, and saves the state if it is valid. With persist, the state must
+// be serializable. Without persist, the state must be unchanged if checks are enabled. fault is the message's
+// violation.
 func (x *Executor) inspect(n *node, entry *state.Entry, persist bool) (fault *Failure, err error) {
 	now, notWritten := codec.NewEncoder().AppendState(nil, entry.Value)
 	if notWritten != nil {
@@ -295,12 +294,12 @@ func (x *Executor) inspect(n *node, entry *state.Entry, persist bool) (fault *Fa
 	return nil, nil
 }
 
-// differ reports whether two serialized states of a key are different states.
+// differ reports whether two serialized states differ in more than the order of map entries.
 func differ(before, now []byte) (bool, error) {
 	if bytes.Equal(before, now) {
 		return false, nil
 	}
-	// The entries of a map may be serialized in any order.
+	// The entries of a map have no order.
 	var values [2]any
 	for i, serialized := range [2][]byte{before, now} {
 		var err error
@@ -316,7 +315,7 @@ func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, fres
 	saved, known := x.keyed.saved[entry]
 	if fresh || !known {
 		table.Remove(entry.Key)
-		clear(x.keyed.entries) // the entries found so far for the keys of the current frame
+		clear(x.keyed.entries) // which contain the removed entry
 		return nil
 	}
 	value, err := codec.NewDecoder().Decode(codec.NewEncoder().Encoding(), saved)
@@ -328,12 +327,12 @@ func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, fres
 	return nil
 }
 
-// note records the state that a careful call reads or writes while no message is in flight.
+// note records which state a careful call reads or writes while no message is in flight.
 func (n *node) note(done string, key []byte) {
 	n.x.flight.Note(fmt.Sprintf("%s the state of step %q, key %s", done, n.name, topology.ShowKey(key)))
 }
 
-// notSerializable returns the failure of a message that left a state which cannot be serialized.
+// notSerializable returns the failure of a message after which the state is not serializable.
 func notSerializable(step string, value any, err error) *Failure {
 	return newFailure("C504", diagnostic.Of("C504", "step", step, "type", fmt.Sprintf("%T", value),
 		"error", err, "fix", "").Message+"; "+codec.Remedy(err), codec.StackOf(err))

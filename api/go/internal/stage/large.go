@@ -12,8 +12,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// MaxStateBytes is the maximum size of the state of one key in bytes. The copies during a call need a few times as
-// much.
+// MaxStateBytes is the maximum size of the state of one key in bytes. A call needs a multiple of this memory for
+// copies.
 const MaxStateBytes = 256 << 20
 
 const (
@@ -25,8 +25,7 @@ const (
 // LimitStates sets the maximum size of the state of one key in bytes. A state that is already larger must not grow.
 func (x *Executor) LimitStates(bytes int) { x.keyed.maxBytes = bytes }
 
-// buryIfTooLarge makes a dead letter of a message that is too large with its key to leave the stage. It reports
-// whether it did.
+// buryIfTooLarge reports whether a message with its key is too large to leave the stage. Then it becomes a dead letter.
 func (n *node) buryIfTooLarge(message any, size, keySize int) bool {
 	if size+keySize <= maxValueBytes {
 		return false
@@ -43,7 +42,7 @@ func tooLarge(step string, size, keySize int) diagnostic.Diagnostic {
 	return diagnostic.Of("C525", "step", step, "what", "its value", "size", size, "limit", maxValueBytes, "hint", splitFix)
 }
 
-// checkSize returns a failure if a state is larger than the limit and larger than the state in the log.
+// checkSize returns a failure if a state exceeds the limit and has grown since it was written to the log.
 func (x *Executor) checkSize(n *node, entry *state.Entry, size int) *Failure {
 	if size <= max(x.keyed.maxBytes, entry.Logged()) {
 		return nil
@@ -111,7 +110,7 @@ func (w *stateWriter) write(entry *state.Entry) error {
 	return nil
 }
 
-// cut adds a large state in pieces. The current frame must be empty.
+// cut adds a large state in pieces, each as one entry. The current frame must be empty.
 func (w *stateWriter) cut(key, serialized []byte) error {
 	entries, err := piece.Write(w.builder.Port, w.builder.Encoding, key, serialized, w.x.keyed.pieceBytes)
 	if err != nil {

@@ -2,7 +2,7 @@ package stage
 
 import pb "wallarooapi/internal/workerpb"
 
-// Begin begins a call. Its messages are counted from 0. Messages that are listed in skips are not processed.
+// Begin begins a call. Its messages get ordinals from 0. skips lists messages that must not be processed.
 func (x *Executor) Begin(index uint64, skips []*pb.Skip) {
 	x.ordinal, x.skips = 0, nil
 	x.flight.Begin(index)
@@ -15,15 +15,15 @@ func (x *Executor) Begin(index uint64, skips []*pb.Skip) {
 	}
 }
 
-// count counts messages of the call and returns the ordinal of the first of them.
+// count assigns ordinals to the next messages of the call and returns the first ordinal.
 func (x *Executor) count(messages int) (ordinal uint64) {
 	ordinal = x.ordinal
 	x.ordinal += uint64(messages)
 	return ordinal
 }
 
-// enter counts the next message of the call and records that it is in flight. It returns the skip entry if the message
-// must be skipped.
+// enter assigns an ordinal to the next message and records that it is in flight. If the message must be skipped, enter
+// returns the entry of the skip list.
 func (x *Executor) enter() *pb.Skip { return x.enterAt(x.count(1)) }
 
 // enterAt is enter for a message that already has an ordinal.

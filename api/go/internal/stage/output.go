@@ -33,8 +33,8 @@ func (n *node) undeclared(name string) *emission.Undeclared {
 	return &emission.Undeclared{Name: name, Declared: slices.Collect(maps.Keys(n.outputs))}
 }
 
-// admit returns a result of user code. If a message is for an undeclared output, it panics before any part of the
-// result is passed on.
+// admit returns a result of user code unchanged. It panics if a message in the result is for an undeclared output,
+// before any message is passed on.
 func (n *node) admit(result any) any {
 	switch found := result.(type) {
 	case wa.Output:

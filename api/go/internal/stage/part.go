@@ -8,7 +8,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// parts maps paths to declared parts.
+// parts maps paths to the sources, steps and sinks that this program declares.
 type parts struct {
 	sources map[string]*declaration.Source
 	steps   map[string]*declaration.Step
@@ -40,8 +40,8 @@ func (p parts) nameOf(path string) string {
 	return path
 }
 
-// hosted returns the step of a node, from the application or from the offers of the library. Its functions get the
-// context ctx.
+// hosted returns the step for a node: a step of the application, or the step of an offered component. Its functions get
+// the context ctx.
 func (p parts) hosted(ctx context.Context, d *pb.Node, application *declaration.Application) *declaration.Step {
 	step := p.steps[d.GetPath()]
 	if d.GetComponent() != "" {

@@ -17,13 +17,13 @@ type recordExit struct {
 	keys   positions
 }
 
-// positions maps keys to their positions in the current frame.
+// positions maps each key of the current frame to its index in the frame.
 type positions struct {
 	known  map[string]uint32
 	frames uint32 // frame count of the writer when known was cleared
 }
 
-// use sets the key of the next message.
+// use sets the key of the next message in a writer.
 func (p *positions) use(w *writer, key []byte) {
 	if p.frames != w.frames {
 		clear(p.known)

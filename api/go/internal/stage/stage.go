@@ -33,7 +33,7 @@ type Failure struct {
 	Code      string
 	Reason    string
 	Traceback string
-	// IsOfState means that a state cannot be written. The call then runs again message by message to find the cause.
+	// IsOfState means that a state cannot be serialized. The call then runs again message by message to find the cause.
 	IsOfState bool
 }
 
@@ -41,7 +41,7 @@ func newFailure(code, reason, traceback string) *Failure {
 	return &Failure{Code: code, Reason: reason, Traceback: traceback}
 }
 
-// Error returns code and reason.
+// Error returns the code and the reason.
 func (f *Failure) Error() string { return f.Code + " " + f.Reason }
 
 func damaged(err error) error {
@@ -62,7 +62,7 @@ type Executor struct {
 	fromPort  uint16
 	sequence  uint64
 	timestamp int64
-	key       []byte // key of the message in flight; nil for none, which means the empty key
+	key       []byte // key of the message in flight; nil means the empty key
 
 	flight  *flight.Region
 	ordinal uint64 // ordinal of the next message in the call
@@ -96,7 +96,7 @@ type node struct {
 	computation wa.Computation
 	multi       wa.ComputationMulti
 	stateful    *stateful
-	keyOf       func(any) []byte // for a key_by; a collect has none of these fields
+	keyOf       func(any) []byte // for a key_by; nil for a collect
 	exit        exit
 }
 
@@ -222,7 +222,7 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts par
 	return &Failure{Code: "W403", Reason: fmt.Sprintf("this worker has no %s at %s", what, n.path)}
 }
 
-// leave adds an exit to the stage.
+// leave registers the exit of a node with the stage.
 func (x *Executor) leave(n *node, err error) error {
 	x.exits = append(x.exits, n.exit)
 	return err
@@ -251,7 +251,7 @@ func isStep(step *declaration.Step, kind pb.NodeKind) bool {
 	return step != nil && strings.ToUpper(step.Kind) == kindName(kind)
 }
 
-// kindName returns the name of a kind for people, which is the protocol's name without its prefix.
+// kindName returns the name of a kind for display: the name in the protocol without its prefix.
 func kindName(kind pb.NodeKind) string {
 	return strings.TrimPrefix(kind.String(), "NODE_KIND_")
 }
@@ -352,8 +352,7 @@ func (n *node) receive(value any) {
 	}
 }
 
-// forward passes a result to the successors of a node. It drops nil, and passes a result for a named output to the
-// output.
+// forward passes a result to the successors of a node, or to a named output if the result names one. It drops nil.
 func (n *node) forward(value any) {
 	switch result := value.(type) {
 	case nil:

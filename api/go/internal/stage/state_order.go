@@ -9,8 +9,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// feedBucket processes the messages of a bucket call in the order of their sequence numbers. Ticks and
-// messages for windows are kept until runWindows.
+// feedBucket processes the messages of a bucket call in the order of their sequence numbers. Messages and ticks for
+// windows wait until runWindows.
 func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	inOrder, err := x.isInOrder(parts)
 	if err != nil {
@@ -27,12 +27,11 @@ func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	return nil
 }
 
-// runsWindowsInTurn reports whether messages and ticks of windows are processed in order with the messages of other
-// steps.
+// runsWindowsInTurn reports whether windows take part in the order of the other steps, instead of after them.
 func (x *Executor) runsWindowsInTurn() bool { return x.keyed.ordered && x.hasWindows && x.hasStates }
 
-// isInOrder reports whether consecutive frames contain the messages of state steps in the order of their sequence
-// numbers.
+// isInOrder reports whether the frames can be processed one by one: their messages for state steps are in the order of
+// sequence numbers, and no frame is a visit or a tick for timed steps.
 func (x *Executor) isInOrder(parts [][]byte) (bool, error) {
 	last := uint64(0)
 	for _, frames := range parts {
@@ -62,7 +61,7 @@ func (x *Executor) isOfWindow(port uint16) bool {
 	return n != nil && n.stateful != nil && n.stateful.windows != nil
 }
 
-// overlapping is a frame whose messages alternate with those of other frames.
+// overlapping is a frame whose sequence numbers overlap with those of other frames.
 type overlapping struct {
 	frame   frame.Frame
 	node    *node
@@ -70,16 +69,16 @@ type overlapping struct {
 	starts  []uint32 // start of each value
 	types   codec.Types
 	next    int          // index of the first unread message
-	ahead   map[int]read // messages that were read before their turn
+	ahead   map[int]read // messages that were deserialized before their turn
 }
 
-// read is the result of reading a message.
+// read is a deserialized message, or the failure to deserialize it.
 type read struct {
 	message any
 	err     error
 }
 
-// place is the position of a message.
+// place is the position of a message in the overlapping frames.
 type place struct {
 	sequence     uint64
 	frame, index uint32
@@ -147,7 +146,7 @@ func (x *Executor) runTurnInOrder(t *turn) error {
 	return x.runTurn(t)
 }
 
-// runArrivalsBefore processes the messages and ticks of windows before a sequence number, if windows run in turn.
+// runArrivalsBefore processes the window messages and ticks with a smaller sequence number, if windows run in turn.
 func (x *Executor) runArrivalsBefore(sequence uint64) (has bool, err error) {
 	if !x.runsWindowsInTurn() {
 		return false, nil
@@ -165,8 +164,8 @@ func (x *Executor) runArrivalsBefore(sequence uint64) (has bool, err error) {
 	return true, x.runArrivals(arrivals)
 }
 
-// takeFrames reads the frames of a call. It returns the places of the messages of state steps, and the visits and
-// ticks of timed steps.
+// takeFrames reads the frames of a call. It returns the messages for state steps, and the visits and ticks for timed
+// steps.
 func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []place, turns []*turn, err error) {
 	for _, data := range parts {
 		for len(data) > 0 {
@@ -213,7 +212,7 @@ func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []p
 	return frames, places, turns, nil
 }
 
-// keepFrame takes over the current frame and assigns ordinals to its messages.
+// keepFrame moves the current frame out of the executor and assigns ordinals to its messages.
 func (x *Executor) keepFrame(n *node) *overlapping {
 	o := &overlapping{frame: x.frame, node: n, ordinal: x.count(x.frame.Count), starts: make([]uint32, 1, x.frame.Count+1)}
 	x.frame = frame.Frame{}
@@ -230,7 +229,7 @@ func (x *Executor) runInTurn(o *overlapping, i int) error {
 	n := o.node
 	x.fromPort, x.sequence, x.timestamp = frame.DeadLetterPort, x.frame.SequenceOf(i), x.frame.TimestampOf(i)
 	position := int(x.frame.KeyIndexes.At(i))
-	x.keyed.entries[position] = nil // a message of another frame may have given the key another state
+	x.keyed.entries[position] = nil // a message of another frame may have changed the entry of the key
 	skip := n.arrive(position, o.ordinal+uint64(i))
 	found := x.readInTurn(o, i, skip)
 	switch {
@@ -246,8 +245,8 @@ func (x *Executor) runInTurn(o *overlapping, i int) error {
 	return x.err
 }
 
-// readInTurn reads a message. First it reads the earlier messages in the frame, which may contain the description of
-// its type.
+// readInTurn deserializes a message. Before that it deserializes the earlier messages of the frame, which may contain
+// the type description.
 func (x *Executor) readInTurn(o *overlapping, i int, skip *pb.Skip) (found read) {
 	if o.frame.Encoding != codec.Native {
 		if skip == nil {

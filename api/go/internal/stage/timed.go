@@ -16,7 +16,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// timed holds the data that all steps of a state with times share.
+// timed is what the steps of one state share if one of them has timers or a TTL: a state with times.
 type timed struct {
 	rules timing.StateRules
 	port  uint16
@@ -26,8 +26,8 @@ type timed struct {
 // IsTimed reports whether a node has timers or a TTL.
 func IsTimed(d *pb.Node) bool { return d.GetTtlMs() > 0 || len(d.GetTimers()) > 0 }
 
-// findTimed finds the states with times. A state has times if one of its steps is timed. All steps of such a state
-// update times and wake keys.
+// findTimed finds the states with times. Every step of such a state updates the times of keys and runs their due
+// timers.
 func (x *Executor) findTimed(description *pb.Stage) error {
 	for i, d := range description.GetNodes() {
 		n, port := x.nodes[i], uint16(d.GetStatePort())
@@ -57,7 +57,7 @@ func (x *Executor) findTimed(description *pb.Stage) error {
 	return nil
 }
 
-// timedOf returns the shared data of a state with times, or nil if the state has no times.
+// timedOf returns the state with times for a port, or nil if the state has no times.
 func (x *Executor) timedOf(port uint16) *timed {
 	for _, t := range x.timed {
 		if t.port == port {
@@ -67,8 +67,8 @@ func (x *Executor) timedOf(port uint16) *timed {
 	return nil
 }
 
-// readTime reads the time of a key, which precedes its state. It returns nil if the log has no time or the state has
-// no timed step.
+// readTime splits a log entry into the time of a key and the key's state. time is nil if the entry has none, or if the
+// state no longer has times.
 func (l *Loader) readTime(key, data []byte) (time *timing.KeyTime, encoding byte, body []byte, err error) {
 	if l.frame.Encoding != codec.Timed {
 		return nil, l.frame.Encoding, data, nil
@@ -80,22 +80,22 @@ func (l *Loader) readTime(key, data []byte) (time *timing.KeyTime, encoding byte
 	return nil, encoding, body, err
 }
 
-// wakeFor wakes the key of the message in flight. runs is false if the message became a dead letter because of its
-// time.
+// wakeFor runs the due timers of a key before a message. runs is false if the message became a dead letter because its
+// own time is out of range.
 func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool, err error) {
 	x := n.x
 	if x.timestamp < calendar.FirstMs || x.timestamp > calendar.LastMs {
 		n.bury("C523", message, diagnostic.Of("C523", "step", n.name, "key", topology.ShowKey(x.keyed.key), "time", x.timestamp).Message, "")
 		return false, nil
 	}
-	x.keyed.entries[position] = nil // a message of another step, or a due timer, may have given the key another state
+	x.keyed.entries[position] = nil // a message of another step or a due timer may have changed the entry of the key
 	if entry := table.Get(x.keyed.key); entry != nil && entry.Time != nil {
 		err = n.stateful.timed.wake(x, table, entry, x.timestamp)
 	}
 	return true, err
 }
 
-// computeTimed runs the function of a step for a message of a state with times.
+// computeTimed calls the function of a step for a message if the state has times.
 func (n *node) computeTimed(message, value any) (single any, many []any) {
 	n.x.keyed.asked = timing.NewChanges(n.x.timestamp, n.stateful.timers)
 	if step, is := n.step.Compute.(declaration.Timed); is {
@@ -110,7 +110,7 @@ func (n *node) computeTimed(message, value any) (single any, many []any) {
 	return single, many
 }
 
-// arrive records the time of a successful message and applies the timers that its function has set.
+// arrive records the time of a message, and the timers that the function has set, after the function has succeeded.
 func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry) {
 	times := table.Times(&t.rules)
 	if entry.Time == nil {
@@ -121,8 +121,8 @@ func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry) {
 	times.Enroll(entry.Time)
 }
 
-// tickKeys runs a tick for all keys of a state that it concerns. Only the first step with ticks does this, for all
-// steps.
+// tickKeys runs a tick for the keys that it concerns. Only the first step with ticks does so, on behalf of all steps of
+// the state.
 func (n *node) tickKeys(tick *turn) error {
 	t, x := n.stateful.timed, n.x
 	if n != t.steps[slices.IndexFunc(t.steps, func(each *node) bool { return each.stateful.ticks })] {
@@ -141,7 +141,7 @@ func (n *node) tickKeys(tick *turn) error {
 	return x.err
 }
 
-// wake runs the timers of a key that are due at a time, and ends its state if its TTL is over.
+// wake runs the timers of a key that are due, and removes the state if its TTL is over.
 func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int64) error {
 	for timer := range entry.Time.Wake(at) {
 		if timer == nil {
@@ -161,7 +161,7 @@ func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int
 	return nil
 }
 
-// fire runs the function of a timer that has been removed. It does nothing if the step no longer has the timer.
+// fire runs the function of a timer. It does nothing if the step does not have this timer any more.
 func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer *timing.SetTimer) error {
 	at := slices.IndexFunc(t.steps, func(n *node) bool { return n.path == timer.Path() && slices.Contains(n.stateful.timers, timer.Name()) })
 	if at < 0 {

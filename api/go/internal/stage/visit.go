@@ -15,7 +15,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// turn is a visit or a tick of a call. It concerns keys without a message.
+// turn is a visit or a tick. Unlike a message, it concerns many keys.
 type turn struct {
 	sequence  uint64
 	timestamp int64
@@ -24,7 +24,7 @@ type turn struct {
 	visit     *pb.Visit // nil for a tick
 }
 
-// turnsInOrder compares turns by sequence number. Ticks precede visits of the same sequence number and are sorted by
+// turnsInOrder compares turns by sequence number. At the same number, ticks precede visits, and ticks are sorted by
 // time.
 func turnsInOrder(a, b *turn) int {
 	switch order := cmp.Compare(a.sequence, b.sequence); {
@@ -40,7 +40,7 @@ func turnsInOrder(a, b *turn) int {
 	return cmp.Compare(a.visit.GetId(), b.visit.GetId())
 }
 
-// takeVisits sets the names of the visits that a state step accepts.
+// takeVisits sets the names of the visits that a state step accepts, after a check that the step declares them.
 func (n *node) takeVisits(names []string) error {
 	n.stateful.visits = map[string]bool{}
 	for _, name := range names {
@@ -131,7 +131,7 @@ func (n *node) visitKeys(t *turn) error {
 	return n.x.err
 }
 
-// turnTo records the key whose turn it is.
+// turnTo makes a key the current key of a visit or tick.
 func (x *Executor) turnTo(t *turn, entry *state.Entry) {
 	x.flight.At(t.ordinal)
 	x.flight.Advance()
@@ -152,7 +152,7 @@ func (n *node) visitKey(table *state.Table, entry *state.Entry, v *pb.Visit) (fa
 	}})
 }
 
-// function is a function of a step that runs with the state of a key but without a message.
+// function is a visitor or a timer's function, for one call with the state of a key.
 type function struct {
 	run     func(value any) (single any, many []any, persist bool)
 	deletes func() bool // whether to delete the state after the call
@@ -160,7 +160,7 @@ type function struct {
 	input   []byte      // input for a dead letter
 }
 
-// runOn runs a function with the state of the current key.
+// runOn calls a function with the state of the current key. A failure makes a dead letter and restores the state.
 func (n *node) runOn(table *state.Table, entry *state.Entry, f *function) (failed bool, err error) {
 	x := n.x
 	if x.keyed.careful {

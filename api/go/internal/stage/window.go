@@ -40,8 +40,7 @@ func (x *Executor) tick() *turn {
 	return t
 }
 
-// takeWindow reads the window messages of the current frame. They are processed after all frames of the call have been
-// read.
+// takeWindow reads the window messages of the current frame and keeps them until all frames of the call have been read.
 func (x *Executor) takeWindow(n *node) error {
 	f := &x.frame
 	if x.keyed.bucket == nil || f.Flags&frame.FlagKeys == 0 || f.Encoding == frame.Framed || f.HasAbsent() {
@@ -106,7 +105,8 @@ func (x *Executor) runArrivals(arrivals []arrival) error {
 	return x.err
 }
 
-// calendarOf returns the calendar of a table. If the table has none yet, it makes one from the states.
+// calendarOf returns the calendar of a window's table. At the first call it fills a new calendar with the loaded
+// states.
 func (n *node) calendarOf(table *state.Table) *calendar.Calendar[*window.KeyState] {
 	made, _ := table.Calendar.(*calendar.Calendar[*window.KeyState])
 	if made == nil {
@@ -238,7 +238,7 @@ func (r *windowRun) restore(entry *state.Entry, isNew bool, saved []byte) error 
 	return nil
 }
 
-// give passes on the results of windows. Failed results become dead letters.
+// give passes results of windows to the successors. A failed result becomes a dead letter.
 func (r *windowRun) give(key []byte, given []window.Result) {
 	n := r.n
 	x := n.x
@@ -262,8 +262,8 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 	}
 }
 
-// write appends a serialized state, or for a window the serialized state with its accumulators. Each value can be read
-// without others, because the runtime may sort the states in logs into other buckets without this program.
+// write appends a serialized state. A window's state contains its accumulators. Each value can be read without others,
+// because the runtime may redistribute the states in logs to other buckets without this program.
 func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, error) {
 	alone := func(out []byte, value any) ([]byte, error) {
 		encoder.Reset()
@@ -275,7 +275,7 @@ func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, err
 	return alone(out, value)
 }
 
-// overheadOf returns the memory in bytes that a state takes in addition to its serialized form.
+// overheadOf returns the estimated memory in bytes that a state needs in addition to its serialized size.
 func overheadOf(entry *state.Entry) int {
 	if s, ok := entry.Value.(*window.KeyState); ok {
 		return s.Overhead()

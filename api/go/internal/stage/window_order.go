@@ -17,7 +17,7 @@ type arrival struct {
 	skip      *pb.Skip // only for a tick
 }
 
-// inOrder compares arrivals by sequence number. Ticks precede messages of the same sequence number and are sorted by
+// inOrder compares arrivals by sequence number. At the same number, ticks precede messages, and ticks are sorted by
 // time.
 func inOrder(a, b arrival) int {
 	if order := cmp.Compare(a.sequence, b.sequence); order != 0 {
