@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// mostEntries is the maximum length of a log. A longer log is compacted.
+// mostEntries is the length beyond which a log is compacted.
 const mostEntries = 16
 
 // bucket is the state of one bucket's keys: its log, and its live copy if there is one.
@@ -32,7 +32,8 @@ func (b *bucket) run(executor *stage.Executor, frames []byte, settings Settings)
 	return outputs, err
 }
 
-// call processes frames with the live states, and writes the changed states or all states.
+// call processes frames with the live states, and appends the changed states to the log. With isWhole it writes all
+// states.
 func (b *bucket) call(executor *stage.Executor, live *state.Bucket, frames []byte, isWhole, keepsLive bool) ([]stage.OutputFrame, error) {
 	call := executor.NewCall(live, func() (*state.Bucket, error) { return b.load(executor) })
 	if err := call.Run(frames); err != nil {
@@ -52,7 +53,7 @@ func (b *bucket) call(executor *stage.Executor, live *state.Bucket, frames []byt
 	return outputs, nil
 }
 
-// compact rewrites the log with the minimum number of entries.
+// compact replaces the log by the minimum number of entries.
 func (b *bucket) compact(executor *stage.Executor) error {
 	loaded, err := b.load(executor)
 	if err == nil {
@@ -61,7 +62,7 @@ func (b *bucket) compact(executor *stage.Executor) error {
 	return err
 }
 
-// take returns the live states. The caller may change them.
+// take returns the live states for a change, loaded from the log if there is no live copy.
 func (b *bucket) take(executor *stage.Executor) (*state.Bucket, error) {
 	live := b.live
 	if live == nil {
@@ -91,7 +92,7 @@ func (e *Engine) HasState(name string) bool {
 // States returns the names of the states.
 func (e *Engine) States() []string { return slices.Sorted(maps.Keys(e.plan.States)) }
 
-// State returns the state of a key from its log, or nil if there is none.
+// State returns the state of a key as read from the log, or nil if the key has none.
 func (e *Engine) State(name string, key []byte) (any, error) {
 	table, err := e.table(name, topology.Bucket(key, e.settings.Buckets))
 	if err != nil {
@@ -115,7 +116,7 @@ func (e *Engine) Keys(name string) (keys []string, err error) {
 	return keys, nil
 }
 
-// table returns the states of a name in one bucket. The application must have a state with this name.
+// table returns one bucket's states of a name, as read from the log. The application must have a state with this name.
 func (e *Engine) table(name string, number uint32) (*state.Table, error) {
 	level := e.levels[e.plan.States[name]]
 	kept := level.buckets[number]

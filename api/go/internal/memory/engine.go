@@ -1,5 +1,5 @@
-// Package memory runs the plan of an application in this process. It uses the executors of the worker, with slices and
-// maps in place of journal, shuffle and state store. Nothing survives the process.
+// Package memory runs an application in this process with the executors of a worker. Slices and maps take the place of
+// journal, shuffle and state store. Nothing survives the process.
 package memory
 
 import (
@@ -24,10 +24,10 @@ type Engine struct {
 	settings Settings
 	batches  uint64
 	visited  map[uint64]int // number of keys, by the id of the visit
-	fired    uint64         // timers fired since the last call of Fired
+	fired    uint64         // number of timers that fired since the last call of Fired
 }
 
-// level is a stage with its data.
+// level is a stage of the plan and its buckets.
 type level struct {
 	executor *stage.Executor
 	entries  map[uint16]bool // ports of the accepted frames; includes ticks if the level has windows or timed steps
@@ -123,8 +123,8 @@ func (e *Engine) Run(frames [][]byte) (left [][]byte, err error) {
 	return left, nil
 }
 
-// runSources runs level 0 on the frames of sources, a chunk at a time. Ticks and visits go to every bucket of the
-// levels that accept them, before messages of the same sequence number.
+// runSources runs level 0 on chunks of the input frames. It sends ticks and visits to every bucket of the levels that
+// accept them, before messages of the same sequence number.
 func (e *Engine) runSources(frames [][]byte) (rows []row, err error) {
 	first := e.levels[0]
 	var mine [][]byte
@@ -163,8 +163,7 @@ func newRow(bucket int32, ordinal int, data []byte) (row, error) {
 	return row{bucket, span.Port, span.First, ordinal, data}, err
 }
 
-// runLevel runs the state steps of a level, bucket by bucket, on the frames for the level. It passes on the other
-// frames.
+// runLevel runs the state steps of a level on the rows for this level, bucket by bucket, and passes on the other rows.
 func (e *Engine) runLevel(k int, rows []row) (made []row, err error) {
 	level := e.levels[k]
 	mine := map[uint32][]row{}

@@ -24,7 +24,7 @@ type RecordHeader struct {
 	Value []byte
 }
 
-// Journal writes the input as frames and numbers the messages in arrival order.
+// Journal writes the input of an application as frames, and numbers the messages in arrival order.
 type Journal struct{ next uint64 }
 
 // Write returns a frame with messages of one source.
@@ -49,19 +49,19 @@ func (j *Journal) Write(port uint16, encoding byte, hasKeys bool, arrivals []Arr
 	return b.Frame()
 }
 
-// Wire returns a frame with messages of a TCP source in the form in which they arrive on the wire.
+// Wire returns a frame with messages of a TCP source as they arrive over the network, with their framing.
 func (j *Journal) Wire(port uint16, timestampMs int64, count int, data []byte) ([]byte, error) {
 	first := j.next
 	j.next += uint64(count)
 	return frame.WriteFramed(port, first, timestampMs, count, data)
 }
 
-// Tick returns a tick. Its place is before the next message.
+// Tick returns a tick as a frame. Its sequence number is that of the next message.
 func (j *Journal) Tick(timestampMs int64) ([]byte, error) {
 	return frame.WriteFramed(frame.TickPort, j.next, timestampMs, 0, nil)
 }
 
-// Visit returns a visit and its id. The visit has a place like a message.
+// Visit returns a visit as a frame, and the visit's id. The visit gets a sequence number like a message.
 func (j *Journal) Visit(name string, metadata []byte, timestampMs int64) (data []byte, id uint64, err error) {
 	id = j.next
 	value, err := proto.Marshal(&pb.Visit{Id: id, Name: name, Metadata: metadata})
@@ -104,9 +104,8 @@ func Messages(frames [][]byte) (messages []Message, err error) {
 	return messages, nil
 }
 
-// Batch returns how many of the frames, which Journal wrote, one micro-batch can contain. Consecutive ticks have the
-// same sequence number. In the same micro-batch, window results at the first tick would reach the windows of the next
-// level after the last tick.
+// Batch returns how many of the frames can be in the next micro-batch. Consecutive ticks have the same sequence number.
+// In one micro-batch, windows of a later level would get results of the first tick only after the last tick.
 func Batch(frames [][]byte) int {
 	for i := 1; i < len(frames); i++ {
 		if isTick(frames[i-1]) && isTick(frames[i]) {

@@ -9,12 +9,12 @@ import (
 // defaultFrameBytes is the size at which a frame is closed, unless another size is drawn.
 const defaultFrameBytes = 1 << 20
 
-// Settings control a run. They must not change the output of an application, except the order between keys.
+// Settings control a run. They affect the output of an application only in the order among keys.
 type Settings struct {
 	Buckets       uint32
 	FrameBytes    uint32
-	ChecksPersist bool       // see stage.Executor.CheckPersist
-	Draw          *rand.Rand // draws random choices; with nil, each call reads back the states, and buckets run in order
+	ChecksPersist bool       // CheckPersist of the executor
+	Draw          *rand.Rand // random choices; with nil, each call reads back the states, and buckets run in order
 }
 
 // Plain returns settings without random choices. With one bucket, messages keep their arrival order.
@@ -22,7 +22,7 @@ func Plain() Settings {
 	return Settings{Buckets: 1, FrameBytes: defaultFrameBytes, ChecksPersist: true}
 }
 
-// Drawn returns random settings.
+// Drawn returns settings with choices from draw.
 func Drawn(draw *rand.Rand) Settings {
 	sizes := []uint32{1, 100, defaultFrameBytes}
 	return Settings{Buckets: 1 + draw.Uint32N(9), FrameBytes: sizes[draw.IntN(3)], ChecksPersist: draw.IntN(2) == 0, Draw: draw}
@@ -48,5 +48,5 @@ func (s Settings) arranged(mine map[uint32][]row) []uint32 {
 // wantsSnapshot reports whether a call writes all states of its bucket in place of only the changed states.
 func (s Settings) wantsSnapshot() bool { return s.Draw != nil && s.Draw.IntN(4) == 0 }
 
-// keepsLive reports whether the next call gets the live states in place of states read back from the log.
+// keepsLive reports whether the next call of the bucket uses the live states, and does not read them from the log.
 func (s Settings) keepsLive() bool { return s.Draw != nil && s.Draw.IntN(2) == 0 }

@@ -10,12 +10,12 @@ import (
 const (
 	// entryBytes is the estimated memory of a key without its state.
 	entryBytes = 128
-	// liveFactor is the estimated ratio of a state's memory to its serialized size. Maps and texts take three to five
-	// times as much, and one long text hardly more.
+	// liveFactor is the estimated ratio of a state's memory to its serialized size. The real ratio is three to five for
+	// maps and texts, and hardly more than one for a single long text.
 	liveFactor = 3
 )
 
-// Bucket is the live state of one bucket's keys. Only one call at a time uses it.
+// Bucket holds the live states of a bucket's keys. Only one call at a time uses it.
 type Bucket struct {
 	Version Version
 	tables  map[uint16]*Table // by the port of the state in state logs
@@ -37,7 +37,7 @@ func (b *Bucket) Keys() int {
 	return keys
 }
 
-// Table returns the states of one name. port is the port of the state in state logs.
+// Table returns the table with the states of one name, and creates it if necessary. port is the state's port in logs.
 func (b *Bucket) Table(port uint16) *Table {
 	table, ok := b.tables[port]
 	if !ok {
@@ -79,19 +79,19 @@ type Entry struct {
 	size  int  // serialized size of the state in the log
 }
 
-// Logged returns the serialized size of the key's state in the log, or 0 if the log has none.
+// Logged returns the serialized size of the state in the log, or 0 if the log has no state of the key.
 func (e *Entry) Logged() int { return e.size }
 
 // SetLogged sets the serialized size of the key's state in the log.
 func (e *Entry) SetLogged(size int) { e.size = size }
 
-// IsKept reports whether the log contains, or will contain, a state of the key.
+// IsKept reports whether the log contains a state of the key, or will contain one after this call.
 func (e *Entry) IsKept() bool { return e.saved || e.dirty }
 
 // Get returns the entry of a key, or nil if the key has no state.
 func (t *Table) Get(key []byte) *Entry { return t.entries[string(key)] }
 
-// Add adds a state for a key that has none.
+// Add adds the state of a key. The key must not have a state.
 func (t *Table) Add(key []byte, value any) *Entry {
 	entry := &Entry{Key: string(key), Value: value, bytes: entryBytes + len(key)}
 	t.entries[entry.Key] = entry
@@ -99,8 +99,8 @@ func (t *Table) Add(key []byte, value any) *Entry {
 	return entry
 }
 
-// Times returns the calendar of the keys' times. If the table has none yet, it makes one and gives a time to each key
-// without one.
+// Times returns the calendar with the times of all keys. The first call makes the calendar, and gives a time to each
+// key that has none.
 func (t *Table) Times(rules *timing.StateRules) *calendar.Calendar[*timing.KeyTime] {
 	if t.times == nil {
 		t.times = rules.Calendar()
@@ -114,7 +114,7 @@ func (t *Table) Times(rules *timing.StateRules) *calendar.Calendar[*timing.KeyTi
 	return t.times
 }
 
-// EachTime yields the keys' times.
+// EachTime yields the times of the keys that have one.
 func (t *Table) EachTime() iter.Seq[*timing.KeyTime] {
 	return func(yield func(*timing.KeyTime) bool) {
 		for _, entry := range t.entries {
@@ -140,8 +140,8 @@ func (t *Table) Drop(key string) {
 	t.Remove(key)
 }
 
-// Dropped calls visit for each key whose state must be removed from the log and was not replaced by Changes. Then it
-// clears the list of these keys.
+// Dropped calls visit for each key that Drop removed and that has no new state, to remove its state from the log. Call
+// it after Changes. It forgets these keys.
 func (t *Table) Dropped(visit func(key string) error) error {
 	for key := range t.dropped {
 		if err := visit(key); err != nil {
@@ -159,7 +159,7 @@ func (t *Table) Entries(visit func(*Entry)) {
 	}
 }
 
-// Remove removes the state of a key from the table, if it has one.
+// Remove removes the state of a key from the table but not from the log.
 func (t *Table) Remove(key string) {
 	entry, ok := t.entries[key]
 	if !ok {
@@ -172,8 +172,8 @@ func (t *Table) Remove(key string) {
 	}
 }
 
-// Resize sets the sizes of an entry after its state was written to the log: the serialized size, and the additional
-// memory in bytes.
+// Resize records that the state of an entry was written to the log. It estimates the entry's memory from the serialized
+// size and the overhead, both in bytes.
 func (t *Table) Resize(entry *Entry, serialized, overhead int) {
 	size := entryBytes + len(entry.Key) + liveFactor*serialized + overhead
 	entry.saved = true
@@ -190,7 +190,7 @@ func (t *Table) Touch(entry *Entry) {
 }
 
 // Changes calls visit for each changed entry, in the order of the first changes. With all, it calls visit for every
-// entry that was ever persisted. Afterwards no entry is marked as changed.
+// entry that is or must be in the log. Afterwards no entry is marked as changed.
 func (t *Table) Changes(all bool, visit func(*Entry) error) error {
 	changed := t.dirty
 	t.dirty = nil

@@ -12,7 +12,7 @@ type Version struct {
 	Nonce   uint64
 }
 
-// Owner identifies a bucket.
+// Owner identifies a bucket of one stage of one query of an application.
 type Owner struct {
 	Application string
 	Query       string
@@ -39,8 +39,8 @@ func NewCache(limit int64) *Cache {
 	return &Cache{limit: limit, byUse: list.New(), owners: map[Owner]*list.Element{}}
 }
 
-// Take removes the bucket of an owner from the cache, and returns it if it has exactly this version. A copy of another
-// version is dropped, because only the requested version was committed.
+// Take removes the bucket of an owner from the cache. It returns the bucket only if it has the requested version. A
+// copy of another version is useless, because only the requested version was committed.
 func (c *Cache) Take(owner Owner, version Version) (*Bucket, bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
