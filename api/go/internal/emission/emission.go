@@ -1,4 +1,4 @@
-// Package emission carries the messages that a computation emits in addition to its results.
+// Package emission collects the messages that a function emits to outputs while it runs.
 package emission
 
 import (
@@ -55,10 +55,10 @@ func isPowerOfTen(count int64) bool {
 
 type key struct{}
 
-// Begin returns the context of a call.
+// Begin returns the context for one call of a function that may emit.
 func Begin(around context.Context) *Context { return &Context{Context: around} }
 
-// Value returns the context itself to Emit, even through derived contexts.
+// Value makes Emit find this context, also in contexts derived from it.
 func (c *Context) Value(asked any) any {
 	if asked == (key{}) {
 		return c
@@ -66,8 +66,8 @@ func (c *Context) Value(asked any) any {
 	return c.Context.Value(asked)
 }
 
-// Emit adds a message for an output. It panics if the call's computation declares no outputs. After the end of the
-// call it only logs the loss, because the results of the call have already been returned.
+// Emit adds a message for an output. It panics if the computation of the call declares no outputs. After the end of the
+// call it only logs that the message is lost, because the results of the call have already been returned.
 func Emit(ctx context.Context, name string, value any) {
 	c, is := ctx.Value(key{}).(*Context)
 	if !is {

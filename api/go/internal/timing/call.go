@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/calendar"
 )
 
-// Changes collects the timer changes that one call of a function requests for its key. They are applied if the call
+// Changes collects the timers that a function sets and deletes during one call for a key. They are applied if the call
 // succeeds.
 type Changes struct {
 	Now    int64
@@ -26,10 +26,10 @@ type change struct {
 	due  int64
 }
 
-// NewChanges makes the changes of a call. now is the time of the call.
+// NewChanges makes the empty changes of a call. now is the time of the call, and names are the step's timers.
 func NewChanges(now int64, names []string) *Changes { return &Changes{Now: now, names: names} }
 
-// Wrong is the panic for an impossible request for a timer. Its code is C529.
+// Wrong is the panic for a timer that cannot be set or deleted. Its code is C529.
 type Wrong struct{ Name, Reason string }
 
 // Error describes the fault.
@@ -45,7 +45,7 @@ func (c *Changes) Within(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, c)
 }
 
-// Of returns the changes that a context contains. It panics if there are none.
+// Of returns the changes in the context of a function. If there are none, it panics with the method name in what.
 func Of(ctx context.Context, what string) *Changes {
 	call, is := ctx.Value(key{}).(*Changes)
 	if !is {
@@ -84,7 +84,7 @@ func (c *Changes) ask(name string, due int64) {
 	}
 }
 
-// end ends the call. Later requests of goroutines are lost.
+// end closes the changes and returns them. Later requests, by goroutines of the function, have no effect.
 func (c *Changes) end() []change {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

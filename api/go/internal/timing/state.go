@@ -1,5 +1,4 @@
-// Package timing handles the time of the keys of state steps: the lifetime of states, and timers. SPECIFICATION.md,
-// section 8, defines the behaviour.
+// Package timing determines when states end and timers fire. SPECIFICATION.md, section 8, defines the behaviour.
 package timing
 
 import (
@@ -15,7 +14,7 @@ import (
 	"wallarooapi/internal/calendar"
 )
 
-// None means that there is no time.
+// None stands for a missing time.
 const None = math.MinInt64
 
 // KeyTime is the time of one key.
@@ -40,7 +39,7 @@ func (t *SetTimer) Path() string { return t.id[:strings.IndexByte(t.id, '\n')] }
 // Name returns the name of the timer.
 func (t *SetTimer) Name() string { return t.id[strings.IndexByte(t.id, '\n')+1:] }
 
-// StateRules apply to all keys of a state.
+// StateRules are the rules that apply to the times of all keys of a state.
 type StateRules struct {
 	TTL     int64    // in milliseconds; 0 if states never end
 	IsEvent bool     // times are event times
@@ -54,7 +53,7 @@ func (r *StateRules) compare(a, b *SetTimer) int {
 	return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(r.rank(a), r.rank(b)), strings.Compare(a.id, b.id))
 }
 
-// New returns the time of a key without messages.
+// New returns the time of a key that has no message yet.
 func (r *StateRules) New(key string) *KeyTime {
 	return &KeyTime{Key: key, time: None, silent: None, rules: r}
 }
@@ -73,8 +72,8 @@ func (s *KeyTime) Overhead() int { return 120 + 80*len(s.timers) }
 // followed.
 func (s *KeyTime) SilentSince() (time int64, is bool) { return s.silent, s.silent != None }
 
-// FallSilent records the time of the first tick after the last message. A key whose log has no time gets this time;
-// its step had no TTL or timers when the log was written.
+// FallSilent records the time of the first tick after the last message. If the log has no time for the key, because its
+// step had no TTL or timers then, the tick's time becomes the time of the key.
 func (s *KeyTime) FallSilent(time int64) {
 	if s.time == None {
 		s.time = time
@@ -102,7 +101,7 @@ func (s *KeyTime) next() (time int64, known bool) {
 	return s.silent + next - s.time, s.silent != None
 }
 
-// At returns the time of the key at a tick.
+// At returns the time that a key has when a tick arrives.
 func (s *KeyTime) At(tick int64) int64 {
 	if s.rules.Waits {
 		return s.time + tick - s.silent
@@ -110,11 +109,11 @@ func (s *KeyTime) At(tick int64) int64 {
 	return tick
 }
 
-// Arrive records the time of a message.
+// Arrive records that a message of the key has arrived.
 func (s *KeyTime) Arrive(time int64) { s.time, s.silent = max(s.time, time), None }
 
-// due returns the timers that are due at a time and not after the end of the state, in their order. It also returns
-// whether the state ends.
+// due returns, in their order, the timers that are due at a time and not after the end of the state. ends reports
+// whether the state ends by this time.
 func (s *KeyTime) due(at int64) (timers []*SetTimer, ends bool) {
 	if s.time != None && s.rules.TTL > 0 && s.time+s.rules.TTL <= at {
 		at, ends = s.time+s.rules.TTL, true
@@ -128,12 +127,12 @@ func (s *KeyTime) due(at int64) (timers []*SetTimer, ends bool) {
 	return timers, ends
 }
 
-// mostTimers is the maximum number of timers that run at one wake-up, if timers set other timers that are due, too.
+// mostTimers limits the timers that fire in one call of Wake, because timers may set other timers that are already due.
 const mostTimers = 10_000
 
-// Wake yields the timers that are due at a time, in their order, and nil for the end of the state. It removes each
-// timer before it yields it. If ticks have event times, Wake also yields timers that are set meanwhile and are due.
-// The end of the data is later than all times; at the end of the data each timer runs at most once.
+// Wake removes and yields the timers that are due, in their order, and finally nil if the state ends. If ticks have
+// event times, it also yields due timers that are set meanwhile. at may be the end of the data, which is later than all
+// times. Then each timer fires at most once.
 func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 	return func(yield func(*SetTimer) bool) {
 		timers, ends := s.due(at)
@@ -154,8 +153,8 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 	}
 }
 
-// goThrough yields the timers that are due until a time, including those set meanwhile. It returns false if it stops
-// early.
+// goThrough yields the due timers, including those set meanwhile. It returns false if the caller stops, or at the limit
+// mostTimers.
 func (s *KeyTime) goThrough(at int64, timers []*SetTimer, yield func(*SetTimer) bool) bool {
 	isEnd, ran := at > calendar.LastMs, map[string]bool{}
 	for count := 1; len(timers) > 0; count++ {
@@ -175,8 +174,7 @@ func (s *KeyTime) goThrough(at int64, timers []*SetTimer, yield func(*SetTimer) 
 	return true
 }
 
-// take removes a timer that is about to run. It returns false if the timer was deleted or set to another time
-// meanwhile.
+// take removes a timer before it fires. It returns false if the timer was deleted or changed meanwhile.
 func (s *KeyTime) take(timer *SetTimer) (is bool) {
 	at := slices.IndexFunc(s.timers, func(t *SetTimer) bool { return *t == *timer })
 	if at >= 0 {
@@ -185,7 +183,7 @@ func (s *KeyTime) take(timer *SetTimer) (is bool) {
 	return at >= 0
 }
 
-// Apply applies the changes that a function of the step with a path has requested.
+// Apply applies the timer changes of one call. path is the path of the step.
 func (s *KeyTime) Apply(path string, call *Changes) {
 	for _, change := range call.end() {
 		timer := &SetTimer{path + "\n" + change.name, change.due}
@@ -201,8 +199,8 @@ func (s *KeyTime) Apply(path string, call *Changes) {
 	}
 }
 
-// Append appends the bytes that precede a state in the log: the encoding of the state, time, silence, and the timers.
-// s is nil for a key without time.
+// Append appends the prefix of a state in the log: the encoding of the state, time, silence, and the timers. s is nil
+// for a key without time.
 func (s *KeyTime) Append(out []byte, encoding byte) []byte {
 	time, silent, timers := int64(None), int64(None), []*SetTimer(nil)
 	if s != nil {
@@ -222,7 +220,7 @@ var errCut = errors.New("the time of a state is cut")
 
 const headerBytes = 1 + 8 + 8 + 2
 
-// Read reads bytes that Append wrote. It also returns the encoding and the bytes of the state.
+// Read reads the prefix that Append wrote. It also returns the encoding and the bytes of the state.
 func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, body []byte, err error) {
 	if len(data) < headerBytes {
 		return nil, 0, nil, errCut

@@ -5,7 +5,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// span computes one result per window of time.
+// span implements windows of time. Their starts and ends divide time into panes of equal length.
 type span struct {
 	*timed
 	length, slide int64

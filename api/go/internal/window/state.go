@@ -9,11 +9,11 @@ import (
 	"wallarooapi/internal/calendar"
 )
 
-// KeyState is the state of one key.
+// KeyState is the state of the windows of one key.
 type KeyState struct {
 	calendar.Slot
 	Key         []byte
-	low, high   int64 // current can take a message from low to before high without other effects
+	low, high   int64 // a message from low to before high only changes current
 	current     *pane
 	first       int64   // time of the first message
 	latest      int64   // latest time of a message; for a count window, time of the last message
@@ -44,7 +44,7 @@ func NewState(key []byte) *KeyState { return &KeyState{Key: key} }
 // SilentSince returns the time at which the key fell silent. The second result is false if the key is not silent.
 func (s *KeyState) SilentSince() (time int64, is bool) { return s.silentSince, s.isSilent }
 
-// FallSilent records that a tick followed the last message.
+// FallSilent marks the key as silent since time, because a tick has followed its last message.
 func (s *KeyState) FallSilent(time int64) {
 	s.isSilent, s.silentSince = true, time
 	s.low, s.high = 0, 0
@@ -62,12 +62,12 @@ func (s *KeyState) Accumulators() []any {
 	return all
 }
 
-// reset changes s into the state of a key without messages. Its entry in the calendar stays.
+// reset removes all messages from the state. Its entry in the calendar stays.
 func (s *KeyState) reset() {
 	*s = KeyState{Slot: s.Slot, Key: s.Key}
 }
 
-// pane returns the pane with a number. If there is none, it makes a new pane.
+// pane returns the pane with a number, and creates it if necessary.
 func (s *KeyState) pane(number int64, initial func() any) *pane {
 	at, ok := s.find(number)
 	if !ok {
@@ -81,7 +81,7 @@ func (s *KeyState) find(number int64) (at int, ok bool) {
 	return slices.BinarySearchFunc(s.panes, number, func(p *pane, number int64) int { return cmp.Compare(p.number, number) })
 }
 
-// between returns the panes with numbers from begin to before end.
+// between returns the panes whose numbers are at least begin and less than end.
 func (s *KeyState) between(begin, end int64) []*pane {
 	from, _ := s.find(begin)
 	to, _ := s.find(end)
@@ -94,9 +94,9 @@ func (s *KeyState) forget(before int64) {
 	s.panes = slices.Delete(s.panes, 0, to)
 }
 
-// Append appends the serialized state: first, latest and oldest as varints, a byte of flags, silentSince, then for
-// each pane its number, for a session the time from its first to its last message, and its accumulator. write
-// serializes an accumulator like a state.
+// Append appends the serialized state: first, latest and oldest as varints, a byte of flags, silentSince, and the
+// panes. Each pane has its number, for a session the time from its first to its last message, and its accumulator,
+// which write serializes.
 func (s *KeyState) Append(out []byte, write func(out []byte, value any) ([]byte, error)) ([]byte, error) {
 	start := len(out)
 	out = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(out, s.first), s.latest), s.oldest)

@@ -2,7 +2,7 @@ package window
 
 import "wallarooapi/internal/declaration"
 
-// timed is the base of windows that end at a time: ranges and sessions.
+// timed is the common part of windows that end at a time: ranges and sessions.
 type timed struct {
 	base
 	kind    kind
@@ -29,7 +29,7 @@ type kind interface {
 	advance(s *KeyState, until, time int64, given []Result) []Result
 }
 
-// movedBy sets whether ticks have watermarks as times, which advance windows like the times of messages.
+// movedBy sets whether ticks carry watermarks. Watermarks advance windows in the same way as times of messages.
 func (w *timed) movedBy(watermarks bool) *timed {
 	w.waits = w.isEvent && !watermarks
 	return w
@@ -78,8 +78,8 @@ func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given [
 	return given
 }
 
-// isStuck reports whether messages have been late for longer than the silence. With event times only ticks decide
-// this.
+// isStuck reports whether all messages of a key have been late for longer than the silence. With event times it returns
+// false, because then a tick finds this.
 func (w *timed) isStuck(s *KeyState, time int64) bool {
 	return !w.isEvent && s.isSilent && time >= s.silentSince+w.silence && w.kind.isLate(s, time)
 }

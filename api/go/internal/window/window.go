@@ -1,4 +1,4 @@
-// Package window computes how a message or a tick changes the windows of one key, and the results of windows.
+// Package window determines how messages and ticks change the windows of one key, and which results windows have.
 // SPECIFICATION.md, section 8, defines the behaviour.
 package window
 
@@ -24,7 +24,7 @@ type Result struct {
 	Latest      int64
 }
 
-// Windows are the windows of one step.
+// Windows implements the windows of one step for all keys.
 type Windows interface {
 	// Enter adds a message to the state of its key. If Update or InitialAccumulator panics, Enter does not recover,
 	// and the state is unusable.
@@ -35,7 +35,7 @@ type Windows interface {
 	Due(s *KeyState) (time int64, ok bool)
 	// Tick returns the results of a tick that is due, and whether the state of the key ends.
 	Tick(s *KeyState, time int64) (given []Result, isOver bool)
-	// Waits reports whether ticks indicate silence in place of advancing time.
+	// Waits reports whether ticks only show that a key has fallen silent. Otherwise ticks advance time.
 	Waits() bool
 }
 
@@ -81,7 +81,7 @@ func (b base) give(s *KeyState, accumulator any, time int64, bounds declaration.
 	return given
 }
 
-// join combines panes in order. It returns a failed result if a function panics.
+// join combines the accumulators of panes in order. If a function panics, it returns a failed result.
 func (b base) join(panes []*pane, time int64) (accumulator any, failed *Result) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -96,7 +96,7 @@ func (b base) join(panes []*pane, time int64) (accumulator any, failed *Result) 
 	return accumulator, nil
 }
 
-// count computes one result per number of messages. KeyState.oldest is the number of messages so far.
+// count implements windows of a number of messages. KeyState.oldest is the number of messages so far.
 type count struct {
 	base
 	size, flush int64
