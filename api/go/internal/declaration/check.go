@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Check sets the final names of sinks and returns all findings about the application, sorted by pointer.
+// Check gives sinks their final names and returns all findings about the application, sorted by pointer.
 func (a *Application) Check() []diagnostic.Diagnostic {
 	checked := &Application{Name: a.Name, OnError: a.OnError, Place: a.Place, Pipelines: a.Pipelines, Offers: a.Offers}
 	checked.Found = append(checked.Found, a.Found...)
@@ -33,8 +33,8 @@ func (a *Application) Check() []diagnostic.Diagnostic {
 	return checked.Found
 }
 
-// nameApart gives each sink a name of its own if several sinks have the name of the pipeline: Kafka sinks get the names
-// of their topics, the other sinks a number from the second on.
+// nameApart gives the sinks of a pipeline different names, if several have the pipeline's name. A Kafka sink gets the
+// name of its topic. The others, except for the first, get a number.
 func (p *Pipeline) nameApart() {
 	same, taken := 0, map[string]bool{}
 	for _, sink := range p.Sinks {
@@ -70,7 +70,7 @@ func (a *Application) checkNames() {
 			a.Report(diagnostic.Of("T203", "what", fmt.Sprintf("pipeline %q", pipeline.Name), "kind", "name"), pointer, pipeline.Place)
 		}
 		for _, sink := range pipeline.Sinks {
-			_, isTopic := sink.Edge.(*topology.Kafka) // several sinks may write to one topic, whose name they have
+			_, isTopic := sink.Edge.(*topology.Kafka) // sinks of one topic may have the same name
 			if !isTopic && sinks[sink.Name] && !seen[pipeline.Name] {
 				a.Report(diagnostic.Of("T203", "what", fmt.Sprintf("sink %q", sink.Name), "kind", "name"), Pointer(sink.Path, "name"), sink.Place)
 			}
@@ -160,7 +160,7 @@ func (a *Application) checkAddresses() {
 	}
 }
 
-// checkListener reports an unusable or repeated address of a source. names maps the addresses so far to their sources.
+// checkListener reports an unusable address of a source, and one that an earlier source in names has.
 func (a *Application) checkListener(source *Source, names map[string]string) {
 	host, port, has := address(source.Edge, source.Found)
 	if !has {
@@ -180,8 +180,7 @@ func (a *Application) checkListener(source *Source, names map[string]string) {
 	}
 }
 
-// address returns the address of an edge. has is false if the edge has no address, or if a malformed address has
-// already been reported.
+// address returns the address of an edge. has is false if there is none, or if found already reports the address.
 func address(edge topology.Edge, found []diagnostic.Diagnostic) (host, port string, has bool) {
 	switch of := edge.(type) {
 	case *topology.TCP:

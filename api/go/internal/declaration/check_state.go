@@ -26,7 +26,7 @@ func (a *Application) checkStates() {
 	}
 }
 
-// checkKeys reports keys that are listed twice, and a list that differs from an earlier list of the same state.
+// checkKeys reports repeated keys in a list, and a list that differs from another list of the same state.
 func (a *Application) checkKeys(step *Step, lists map[string][]topology.DeclaredKey) {
 	state := step.State
 	pointer := Pointer(step.Path, "state", "key", "values")
@@ -61,7 +61,7 @@ func sameKeys(first, second []topology.DeclaredKey) bool {
 	return true
 }
 
-// checkMessageKeys reports steps that use the key of the message but get messages without keys.
+// checkMessageKeys reports steps that need messages with keys but get messages without keys.
 func (a *Application) checkMessageKeys() {
 	sources, steps := a.parts()
 	known := map[string]string{}

@@ -1,5 +1,5 @@
-// Package declaration holds applications and libraries as a program has declared them, with the user's objects. It
-// checks them and makes the topology document. Packages application and stream fill it in.
+// Package declaration holds applications and libraries as the program has declared them, with its objects. It checks
+// them and makes the topology document. Packages application and stream make the declarations.
 package declaration
 
 import (
@@ -12,7 +12,7 @@ import (
 	"wallarooapi/internal/trace"
 )
 
-// Place is a place in the user's program at which something was declared.
+// Place is a line of the user's program at which something was declared.
 type Place struct {
 	File string
 	Line int
@@ -90,8 +90,7 @@ type Node struct {
 	Ended     bool // a sink or Done follows
 }
 
-// Pointer returns the JSON pointer of a part of the document, or of a member of the part. For an empty path it returns
-// an empty pointer.
+// Pointer returns the JSON pointer of the part at a path, or of a member of this part. The pointer is empty if path is.
 func Pointer(path string, members ...string) string {
 	if path == "" {
 		return ""

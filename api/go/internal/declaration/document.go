@@ -15,7 +15,7 @@ const (
 	Protocol   = 1
 )
 
-// Document makes the topology of a checked application without the code hash, because the hash takes some time.
+// Document makes the topology of a checked application, without the code hash, which takes some time to compute.
 func (a *Application) Document() (*topology.Document, error) {
 	worker, err := own()
 	if err != nil {
@@ -30,7 +30,7 @@ func (a *Application) Document() (*topology.Document, error) {
 	return document, nil
 }
 
-// own returns the worker entry of this program.
+// own returns the entry of this program among the workers in the topology.
 func own() (worker topology.Worker, err error) {
 	executable, err := os.Executable()
 	if err != nil {

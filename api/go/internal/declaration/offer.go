@@ -10,11 +10,10 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// LibraryName replaces the name of an application in a library.
+// LibraryName takes the place of the application's name in a library.
 const LibraryName = "library"
 
-// Offer is a component that a library offers to other programs. Its step has no inputs. The path of the step is its
-// name.
+// Offer is a component that a library offers to other programs. Its step has no inputs, and its path is its name.
 type Offer struct {
 	Step   *Step
 	Input  string // codecs
@@ -43,7 +42,7 @@ func (a *Application) Offer(method string, offer *Offer) {
 	a.Offers[step.Name] = offer
 }
 
-// checkCodec reports an unknown codec, or one that cannot write messages of a type.
+// checkCodec reports an unknown codec, and a codec that cannot write messages of type t.
 func (a *Application) checkCodec(pointer string, step *Step, method, parameter, name string, t reflect.Type) {
 	form, ok := codec.BuiltinOf(name)
 	if !ok {
@@ -69,7 +68,7 @@ func (a *Application) checkOffers() {
 	}
 }
 
-// Library makes the document of a checked library for mode emit, without the code hash.
+// Library makes the document of a checked library, without the code hash.
 func (a *Application) Library() (*topology.Library, error) {
 	worker, err := own()
 	if err != nil {
@@ -91,7 +90,7 @@ func (a *Application) Library() (*topology.Library, error) {
 	return library, nil
 }
 
-// codecs returns the outputs of a component with the codecs that other programs must give.
+// codecs returns the named outputs of a component with their codecs.
 func (s *Step) codecs() (outputs []topology.OfferedOutput) {
 	for _, output := range s.Outputs {
 		outputs = append(outputs, topology.OfferedOutput{Name: output.Name, Codec: output.Codec})

@@ -16,7 +16,7 @@ type NamedOutput struct {
 	Codec string       // codec for other programs; otherwise empty
 }
 
-// OutputsOf returns the named outputs that an object of the program declares.
+// OutputsOf returns the named outputs that a computation of the program declares.
 func OutputsOf(object any) (outputs []NamedOutput) {
 	if declared, is := object.(wa.WithOutputs); is {
 		for _, name := range declared.Outputs() {
@@ -26,7 +26,7 @@ func OutputsOf(object any) (outputs []NamedOutput) {
 	return outputs
 }
 
-// AddOutputs adds the outputs of a step directly after the step, even if they are not used.
+// AddOutputs adds a step of kind Output after a step for each of its named outputs, even if the output is not used.
 func (a *Application) AddOutputs(pipeline *Pipeline, step *Step) {
 	seen := map[string]bool{}
 	for _, output := range step.Outputs {
@@ -43,8 +43,8 @@ func (a *Application) AddOutputs(pipeline *Pipeline, step *Step) {
 	}
 }
 
-// OutputOf returns the place after an output of the step at from. If the step has no such output, it reports this and
-// returns a placeholder.
+// OutputOf returns the place after a named output of the step at path from. A missing output is reported, and the
+// result is a placeholder.
 func (a *Application) OutputOf(pipeline *Pipeline, from, name string) *Node {
 	place, what, declared := Caller(), "this place", []string{}
 	node := &Node{Path: from, What: name, Place: place, Ended: true}
@@ -70,7 +70,7 @@ func (a *Application) OutputOf(pipeline *Pipeline, from, name string) *Node {
 	return node
 }
 
-// checkOutputs reports unknown codecs of outputs, and codecs that cannot write the messages of their output.
+// checkOutputs reports unknown codecs of named outputs, and codecs that cannot write the messages of their outputs.
 func (a *Application) checkOutputs(pointer string, step *Step, method string) {
 	for _, output := range step.Outputs {
 		a.checkCodec(pointer, step, method, "output "+diagnostic.Shown(output.Name), output.Codec, output.Type)

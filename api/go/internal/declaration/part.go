@@ -73,8 +73,7 @@ type RowDecoder interface {
 	EncodeRow(message any) ([]byte, error)
 }
 
-// Record contains the properties of a message from Kafka, Spark or a connector, except its value. The bytes must not
-// be changed.
+// Record is a message from Kafka, Spark or a connector, without its value. The bytes must not be changed.
 type Record struct {
 	Key         []byte
 	TimestampMs int64
@@ -110,8 +109,8 @@ const (
 	Output                = "output"
 )
 
-// Step is a declared step. Of Build, Compute, Multi, Partition and Aggregation, those that its kind needs are set.
-// Build makes a computation of either stateless kind.
+// Step is a declared step. Its kind determines which of Build, Compute, Multi, Partition and Aggregation are set. Build
+// makes a computation of either stateless kind.
 type Step struct {
 	Path        string
 	Name        string
@@ -177,5 +176,5 @@ type Aggregation interface {
 }
 
 // Bounds are the start and end of a window in milliseconds since 1970. A window of time includes StartMs and excludes
-// EndMs. For other windows both are times of messages.
+// EndMs. For other windows, the bounds are the times of the first and last message.
 type Bounds struct{ StartMs, EndMs int64 }

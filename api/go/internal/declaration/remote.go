@@ -11,8 +11,8 @@ import (
 // IsStateful reports whether a kind of step has state.
 func IsStateful(kind string) bool { return strings.HasPrefix(kind, StateComputation) }
 
-// NewRemote completes a step that another program runs. A step with state uses the key of each message; state is the
-// name of its state.
+// NewRemote completes a step that another program runs. state is the name of the state if the component has state. Such
+// a step uses the key of each message.
 func (a *Application) NewRemote(step *Step, method string, component *wa.RemoteComponent, state string) {
 	program, pointer := component.Program, Pointer(step.Path)
 	step.Kind, step.Name, step.Symbol, step.Codec = component.Kind, component.Name, "", component.Output
@@ -39,7 +39,7 @@ func (a *Application) NewRemote(step *Step, method string, component *wa.RemoteC
 	a.checkOutputs(pointer, step, method)
 }
 
-// Programs returns the target of each program whose components the application uses, by the name of its worker.
+// Programs maps the worker name of each other program in use to the program's target.
 func (a *Application) Programs() map[string]string {
 	programs := map[string]string{}
 	for step := range a.Steps() {
@@ -50,7 +50,7 @@ func (a *Application) Programs() map[string]string {
 	return programs
 }
 
-// declareCodecs sets the codec of messages that go to another program to the input codec of its component.
+// declareCodecs sets the codec of each part that sends messages to another program: the input codec of the component.
 func (a *Application) declareCodecs() {
 	sources, steps := a.parts()
 	for step := range a.Steps() {
@@ -77,7 +77,7 @@ func (a *Application) declareCodec(step *Step, codec *string, producer string) {
 	}
 }
 
-// parts returns the sources and steps by path.
+// parts returns all sources and steps of the application by path.
 func (a *Application) parts() (sources map[string]*Source, steps map[string]*Step) {
 	sources, steps = map[string]*Source{}, map[string]*Step{}
 	for source := range a.Sources() {

@@ -12,7 +12,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// NewSource completes a source with properties of its decoder or generator.
+// NewSource sets the fields of a source that follow from its decoder or generator.
 func (a *Application) NewSource(source *Source) {
 	for _, found := range source.Found {
 		a.Report(found, Pointer(source.Path), source.Place)
@@ -60,7 +60,7 @@ func (a *Application) newListener(source *Source, edge *topology.TCP) {
 	edge.Framing = topology.ProbeFraming(int(length), framed.PayloadLength)
 }
 
-// NewComputation completes a stateless step with the computation of a builder.
+// NewComputation sets the fields of a stateless step that follow from the builder of its computation.
 func (a *Application) NewComputation(step *Step, method string, builder interface{ Build() interface{} }) {
 	if builder == nil {
 		a.wrongParameter(step, method, "builder", "nil", "a value with a method Build")
@@ -91,7 +91,7 @@ func (a *Application) NewComputation(step *Step, method string, builder interfac
 		"method", signature, "signature", "Name() string and "+signature), Pointer(step.Path), step.Place)
 }
 
-// NewStateComputation completes a state step whose Compute or Multi is set.
+// NewStateComputation sets the remaining fields of a state step, whose Compute or Multi is set.
 func (a *Application) NewStateComputation(step *Step, method string, named interface{ Name() string }) {
 	if named == nil {
 		a.wrongParameter(step, method, "sc", "nil", "a state computation")
@@ -109,8 +109,7 @@ func (a *Application) NewStateComputation(step *Step, method string, named inter
 	}
 }
 
-// LearnState builds one state object to determine its type, and reports before the first failure if it cannot be
-// serialized.
+// LearnState builds a state to learn its type. It reports a state that cannot be changed in place or serialized.
 func (a *Application) LearnState(step *Step) {
 	built := step.State.Builder.Build()
 	step.State.Class, step.State.Shape = typeName(built), codec.Shape(reflect.TypeOf(built))

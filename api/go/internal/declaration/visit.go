@@ -5,8 +5,8 @@ import (
 	"wallarooapi/internal/diagnostic"
 )
 
-// visitsOf returns the visits that a state computation accepts. It reports a visitor that does not fit the kind of the
-// step.
+// visitsOf returns the visits that a state computation accepts. It reports a computation without the matching method
+// Visit.
 func (a *Application) visitsOf(step *Step, object any) []string {
 	declared, is := object.(wa.WithVisits)
 	if !is || len(declared.Visits()) == 0 {
