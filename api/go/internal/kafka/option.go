@@ -69,7 +69,7 @@ var sinkOptions = []option{
 	{"producer_compression", packer, "kafka.compression.type"},
 }
 
-// These settings need a conversion, or functions of Wallaroo 0.4 also set them.
+// These settings need a conversion, or parameters of Wallaroo 0.4 also set them.
 const (
 	fetchWait   = "kafka.fetch.max.wait.ms"
 	linger      = "kafka.linger.ms"
@@ -112,7 +112,7 @@ func Sink(name string, args []string) (*topology.Kafka, []diagnostic.Diagnostic)
 	}, found
 }
 
-// SinkSettings returns the settings that functions of Wallaroo 0.4 take as parameters.
+// SinkSettings converts parameters of Wallaroo 0.4 to settings of Kafka's client.
 func SinkSettings(maxProduceBufferMs, maxMessageSize uint64) map[string]string {
 	return map[string]string{
 		linger: strconv.FormatUint(maxProduceBufferMs, 10), messageSize: strconv.FormatUint(maxMessageSize, 10),
@@ -128,8 +128,8 @@ func CheckLevel(method, value string) []diagnostic.Diagnostic {
 		"actual", diagnostic.Shown(value), "expected", level.expected, "fix", "pass e.g. "+diagnostic.Shown(level.example))}
 }
 
-// read reads the options of a name from arguments of the form "--NAME_OPTION VALUE" or "--NAME_OPTION=VALUE". The last
-// one counts.
+// read returns the options for a name from arguments "--NAME_OPTION VALUE" or "--NAME_OPTION=VALUE". If an option is
+// repeated, the last value counts.
 func read(what, name string, args []string, options []option) (map[string]string, []diagnostic.Diagnostic) {
 	values := map[string]string{}
 	var found []diagnostic.Diagnostic

@@ -12,7 +12,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// Plan is a topology that is cut into stages.
+// Plan is a topology cut into stages. A level is the number of shuffles before a stage.
 type Plan struct {
 	Ports      map[string]uint16 // port of each source, state step and sink, by path
 	States     map[string]int    // level of each state, by name
@@ -35,9 +35,9 @@ type part struct {
 	remote *topology.Remote
 }
 
-// draft holds the parts of the plan that the passes fill in.
+// draft is the plan while it is made, step by step.
 type draft struct {
-	parts  []*part // each part after its inputs
+	parts  []*part // parts of the topology, each after its inputs
 	byPath map[string]*part
 	plan   *Plan
 	levels map[string][]int // levels at which a part passes on messages; for a sink, levels at which it is an exit
@@ -106,7 +106,8 @@ func (d *draft) checkPrograms() {
 	}
 }
 
-// numberPorts numbers sources, state steps and sinks in document order. A state has the port of its first step.
+// numberPorts assigns ports to sources, state steps and sinks in document order. A state gets the port of its first
+// step.
 func (d *draft) numberPorts() {
 	number := 0
 	for _, p := range d.parts {
@@ -129,9 +130,9 @@ func (d *draft) numberPorts() {
 	}
 }
 
-// findLevels puts all steps of a state on the same level, the deepest that any of the steps needs. If a step is moved
-// down, its successors may have to move, too. Therefore this repeats until no step moves. A state that feeds itself
-// would move forever.
+// findLevels puts all steps of a state on the deepest level that one of them needs. If a step is moved down, steps
+// downstream may have to move, too, so this repeats until no step moves. A state that feeds itself is reported, because
+// it would move forever.
 func (d *draft) findLevels() {
 	for moved := true; moved && len(d.found) == 0; {
 		moved = false
@@ -157,8 +158,8 @@ func (d *draft) putOnLevels(p *part) (moved bool) {
 	return moved
 }
 
-// levelsOf returns the levels at which parts pass on messages, and the deepest of them. Without parts it returns level
-// 0.
+// levelsOf returns the levels at which the parts at paths pass on messages, and the deepest level. Without paths the
+// result is level 0.
 func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 	if len(paths) == 0 {
 		return []int{0}, 0
@@ -176,8 +177,8 @@ func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 	return levels, deepest
 }
 
-// findTimed determines which frames must carry timestamps. Windows and steps of states with times need timestamps, and
-// so does every part upstream of them.
+// findTimed marks the parts whose frames must carry timestamps: windows, steps of states with times, and every part
+// upstream of them.
 func (d *draft) findTimed() {
 	states := map[string]bool{}
 	for _, p := range d.parts {

@@ -69,18 +69,18 @@ func (d *Document) head() Object {
 	return withSome(Object{{"topology_version", Version}, {"name", d.Name}}, "on_error", d.OnError)
 }
 
-// Hash returns the interface hash, which covers everything except workers and addresses.
+// Hash returns the interface hash, which covers everything except workers, addresses, cookies and options.
 func (d *Document) Hash() string {
 	return interfaceHash(append(d.head(), Member{"pipelines", d.pipelines()}))
 }
 
-// interfaceHash returns the interface hash of a document's tree, with or without workers.
+// interfaceHash returns the interface hash of a document, which may contain workers or not.
 func interfaceHash(document Object) string {
 	digest := sha256.Sum256(Canonical(withoutAddresses(document).(Object)))
 	return Notation(digest[:])
 }
 
-// withoutAddresses removes the workers and the addresses and options of sources and sinks.
+// withoutAddresses removes workers, and the addresses, cookies and options of sources and sinks.
 func withoutAddresses(tree any) any {
 	switch tree := tree.(type) {
 	case Array:
@@ -105,7 +105,7 @@ func withoutAddresses(tree any) any {
 	return tree
 }
 
-// Notation formats a SHA-256 digest for the document.
+// Notation returns a SHA-256 digest in the notation of the document.
 func Notation(digest []byte) string { return "sha256:" + hex.EncodeToString(digest) }
 
 func (d *Document) pipelines() Array {
@@ -134,7 +134,7 @@ func (w *Worker) tree() Object {
 	}
 }
 
-// symbol returns the members that identify the code.
+// symbol returns the members that identify the user's code of a component.
 func (c *Component) symbol() Object {
 	members := Object{{"symbol", c.Symbol}}
 	if c.File != "" {

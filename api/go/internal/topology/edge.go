@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Edge describes the external side of a source or sink. Each type is one kind.
+// Edge describes the system from which a source reads or to which a sink writes. Each type is one kind.
 type Edge interface {
 	// kind returns the name of the kind in the document.
 	kind() string
@@ -117,7 +117,7 @@ func (e *Connector) members() Object {
 		Member{"max_credits", e.MaxCredits}, Member{"refill_credits", e.RefillCredits})
 }
 
-// ConnectorSink is a program that speaks the connector protocol and takes messages in transactions.
+// ConnectorSink is a program that receives messages in transactions with the connector protocol.
 type ConnectorSink struct {
 	Host   string
 	Port   string
@@ -130,9 +130,9 @@ func (e *ConnectorSink) members() Object {
 	return append(address(e.Host, e.Port), Member{"cookie", e.Cookie})
 }
 
-// Spark is any format that Spark reads or writes as a stream. Schema contains the columns of a source's rows, if the
-// format needs them, or of a sink's whole rows, which the encoder returns as JSON. Schema may be empty. Key and
-// Timestamp are only for sources and may be empty.
+// Spark is a format that Spark reads or writes as a stream. Schema is for the rows of a source, if the format needs it,
+// or for the whole rows of a sink, which the encoder returns as JSON; it may be empty. Key and Timestamp are only for
+// sources and may be empty.
 type Spark struct {
 	Format    string
 	Options   map[string]string

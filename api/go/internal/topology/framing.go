@@ -15,7 +15,7 @@ type Framing struct {
 	HeaderBytes int
 }
 
-// WorkerFraming is the kind of framing that only the user's decoder can apply.
+// WorkerFraming is the kind for framings of no known kind, which only the user's decoder can apply.
 const WorkerFraming = "worker"
 
 // NewlineFraming is the kind of framing whose messages are lines.
@@ -47,7 +47,7 @@ func (f Framing) Length(header []byte) uint64 {
 	return binary.LittleEndian.Uint64(header)
 }
 
-// ProbeFraming determines the framing of a decoder with calls of payloadLength. headerBytes is 1 to 64.
+// ProbeFraming finds the framing of a decoder with headerBytes (1 to 64) by calls of payloadLength with probe headers.
 func ProbeFraming(headerBytes int, payloadLength func([]byte) uint64) Framing {
 	for _, kind := range kinds(headerBytes) {
 		framing := Framing{Kind: kind, HeaderBytes: headerBytes}
@@ -58,7 +58,7 @@ func ProbeFraming(headerBytes int, payloadLength func([]byte) uint64) Framing {
 	return Framing{Kind: WorkerFraming, HeaderBytes: headerBytes}
 }
 
-// kinds lists the framings with a header length, the preferred framing first.
+// kinds returns the known kinds with this header length, the preferred kind first.
 func kinds(headerBytes int) []string {
 	switch headerBytes {
 	case 1:
@@ -70,8 +70,8 @@ func kinds(headerBytes int) []string {
 	return nil
 }
 
-// explains reports whether payloadLength returns the same as this framing for every probe header. A panic counts as a
-// different result.
+// explains reports whether payloadLength returns the length of this framing for every probe header. If it panics, the
+// result is false.
 func (f Framing) explains(payloadLength func([]byte) uint64) (same bool) {
 	defer func() {
 		if recover() != nil {

@@ -44,13 +44,13 @@ func isText(text string) bool {
 
 func isControl(r rune) bool { return r < 0x20 || r >= 0x7F && r <= 0x9F }
 
-// Bucket returns the bucket of a key. count is the number of buckets and at least 1.
+// Bucket returns the number of the bucket of a key. count is the number of buckets, at least 1.
 func Bucket(key []byte, count uint32) uint32 {
 	hash := crc32.ChecksumIEEE(key) * 0x9E3779B1
 	return uint32(uint64(hash) * uint64(count) >> 32)
 }
 
-// String returns the key in the form for messages.
+// String returns the key in the form for error messages.
 func (k DeclaredKey) String() string {
 	if k.Integer {
 		return strconv.FormatUint(binary.BigEndian.Uint64(k.Bytes), 10)
@@ -58,7 +58,7 @@ func (k DeclaredKey) String() string {
 	return ShowKey(k.Bytes)
 }
 
-// ShowKey returns a key in the form for messages.
+// ShowKey returns a key in the form for error messages.
 func ShowKey(key []byte) string {
 	if len(key) == 8 && !isText(string(key)) { // a number, as in programs of Wallaroo 0.4
 		return strconv.FormatUint(binary.BigEndian.Uint64(key), 10)

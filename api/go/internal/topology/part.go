@@ -33,7 +33,7 @@ const (
 	EventTime  = "event"
 )
 
-// State describes the state of a step and how messages find it.
+// State describes the state of a step and the keys of its messages.
 type State struct {
 	Name    string
 	TTLMs   int  // 0 if the state never ends
@@ -70,7 +70,7 @@ func (w *RangeWindow) tree() Object {
 	}
 }
 
-// SessionWindow aggregates messages without a longer gap between them. All times are in milliseconds.
+// SessionWindow aggregates messages until a key has no message for GapMs. All times are in milliseconds.
 type SessionWindow struct {
 	GapMs   int
 	DelayMs int
@@ -82,7 +82,7 @@ func (w *SessionWindow) tree() Object {
 	return Object{{"kind", "session"}, {"gap_ms", w.GapMs}, {"delay_ms", w.DelayMs}, {"late", w.Late}, {"time", w.Time}}
 }
 
-// CountWindow aggregates a number of messages. After FlushMs without a message it aggregates the messages so far.
+// CountWindow aggregates a fixed number of messages, or fewer if no message arrives for FlushMs.
 type CountWindow struct {
 	Count   int
 	FlushMs int

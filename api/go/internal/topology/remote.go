@@ -44,7 +44,7 @@ type Library struct {
 	Components []Offered // sorted by name
 }
 
-// Hash returns the interface hash, which covers the parts on which other programs must agree.
+// Hash returns the interface hash, which covers everything on which the other programs must agree.
 func (l *Library) Hash() string {
 	digest := sha256.Sum256(Canonical(Object{{"components", arrayOf(l.Components, (*Offered).tree)}}))
 	return Notation(digest[:])
