@@ -15,14 +15,14 @@ var errUnfinished = protocol("a bucket call without its last part")
 
 type stateStream = grpc.BidiStreamingServer[pb.StateRequest, pb.StateReply]
 
-// ProcessState runs a stage that begins with state.
+// ProcessState processes bucket calls of a stage that begins with state steps.
 func (w *Host) ProcessState(stream stateStream) error {
 	return end(w.processState(stream), func(failure *pb.Failure) error {
 		return stream.Send(&pb.StateReply{Kind: &pb.StateReply_Failure{Failure: failure}})
 	})
 }
 
-// conversation is one stream of bucket calls.
+// conversation is one stream of requests for bucket calls.
 type conversation struct {
 	stream  stateStream
 	cache   *state.Cache
@@ -30,7 +30,7 @@ type conversation struct {
 	turn    func(alone bool) turn
 	owner   state.Owner
 	waiting []*pb.Bucket // requests that arrived while a state log was awaited
-	open    *openCall    // the call that continues with the next request
+	open    *openCall    // call that continues with the next request; nil if the next request begins a call
 }
 
 // openCall is a bucket call in progress.
@@ -72,7 +72,7 @@ func (w *Host) processState(stream stateStream) (err error) {
 	}
 }
 
-// nextBucket returns the next request of a bucket call, or nil at the end of the stream.
+// nextBucket returns the next request for a bucket call, or nil at the end of the stream.
 func (c *conversation) nextBucket() (*pb.Bucket, error) {
 	if len(c.waiting) > 0 {
 		bucket := c.waiting[0]
@@ -89,7 +89,7 @@ func (c *conversation) nextBucket() (*pb.Bucket, error) {
 	return request.GetBucket(), nil
 }
 
-// nextLog returns the next request of a state log. It queues requests of bucket calls that arrive before.
+// nextLog returns the next request with a state log. It keeps requests for bucket calls that arrive before it.
 func (c *conversation) nextLog() (*pb.StateLog, error) {
 	for {
 		request, err := c.stream.Recv()
@@ -106,7 +106,7 @@ func (c *conversation) nextLog() (*pb.StateLog, error) {
 	}
 }
 
-// part runs a part of a bucket call, up to the end of the call or to the release of outputs. first is the first
+// part processes a part of a bucket call, which ends with the release of outputs or with the call. first is the first
 // request of the part.
 func (c *conversation) part(first *pb.Bucket) (err error) {
 	fault.BeforeCompute.Reach()
@@ -138,7 +138,7 @@ func (c *conversation) part(first *pb.Bucket) (err error) {
 	return c.finish(call)
 }
 
-// begin begins a call.
+// begin begins a bucket call with its first request.
 func (c *conversation) begin(first *pb.Bucket) (*openCall, error) {
 	version := state.Version{Counter: first.GetVersion().GetCounter(), Nonce: first.GetVersion().GetNonce()}
 	call := &openCall{index: first.GetIndex(), version: version, turn: c.turn(first.GetAlone())}
@@ -182,7 +182,7 @@ func (c *conversation) requests(call *openCall, first *pb.Bucket) (pieces [][]by
 	}
 }
 
-// release sends the outputs of a part. The call continues.
+// release sends the outputs of a part. The call then continues.
 func (c *conversation) release(call *openCall) error {
 	if err := c.compute(call, call.run.Release); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (c *conversation) release(call *openCall) error {
 	return nil
 }
 
-// compute gets outputs from give when it is the call's turn, and sends them.
+// compute calls give, which returns outputs, when it is the call's turn. Then it sends the outputs.
 func (c *conversation) compute(call *openCall, give func() ([]stage.OutputFrame, error)) error {
 	var outputs []stage.OutputFrame
 	err := call.turn.run(func() (err error) {
@@ -240,7 +240,7 @@ func (c *conversation) finish(call *openCall) error {
 		Index: index, Nonce: bucket.Version.Nonce, Snapshot: call.whole, Keys: uint64(bucket.Keys()),
 		CachedBytes: uint64(bucket.Bytes()), Counts: c.x.Counts(), Visits: c.x.Visited(),
 	}
-	// The copy is put into the cache before the reply, because the client may request the new version at once on
+	// The bucket must be in the cache before the reply, because the client may then request this version at once on
 	// another stream.
 	c.cache.Put(c.owner, bucket)
 	if err := c.send(&pb.StateReply{Kind: &pb.StateReply_Done{Done: done}}); err != nil {
@@ -250,7 +250,7 @@ func (c *conversation) finish(call *openCall) error {
 	return nil
 }
 
-// load builds a version of a bucket from its log. It reads states only when it is the call's turn, as for messages.
+// load requests the log of a bucket and builds the bucket. It reads states only when it is the call's turn.
 func (c *conversation) load(call *openCall, rollback bool) (*state.Bucket, error) {
 	index, loader := call.index, c.x.NewLoader()
 	if call.version == (state.Version{}) {
@@ -281,7 +281,7 @@ func (c *conversation) load(call *openCall, rollback bool) (*state.Bucket, error
 
 func (c *conversation) send(reply *pb.StateReply) error { return send(c.stream.Send(reply)) }
 
-// nonce returns a random number except 0, which represents the empty state.
+// nonce returns a random number that is not 0. A nonce of 0 belongs to the empty state.
 func nonce() uint64 {
 	for {
 		if n := rand.Uint64(); n != 0 {

@@ -36,7 +36,7 @@ const (
 
 type processStream = grpc.BidiStreamingServer[pb.ProcessRequest, pb.ProcessReply]
 
-// Host hosts one application.
+// Host answers the calls of the runtime for one application.
 type Host struct {
 	pb.UnimplementedWorkerServer
 	application   *declaration.Application
@@ -46,7 +46,7 @@ type Host struct {
 	cache         *state.Cache
 	checksPersist bool
 	maxStateBytes int
-	users         sync.RWMutex // held for reading while messages are processed, and exclusively by a call that runs alone
+	users         sync.RWMutex // read-locked while messages are processed, write-locked by a call that runs alone
 	work          *work
 }
 
@@ -78,10 +78,10 @@ func New(application *declaration.Application, own topology.Worker, endpoint str
 	return &Server{server, w.work}
 }
 
-// stopTime is the time in which calls can react to the end of their context.
+// stopTime is how long calls may take to end after their context has ended.
 const stopTime = 500 * time.Millisecond
 
-// End refuses new calls, waits up to grace for the calls in flight, and ends the server.
+// End refuses new calls, waits up to grace for running calls, and stops the server.
 func (s *Server) End(grace time.Duration) {
 	s.work.end()
 	finished := make(chan struct{})
@@ -93,7 +93,7 @@ func (s *Server) End(grace time.Duration) {
 	case <-finished:
 	case <-time.After(grace):
 		stopped := make(chan struct{})
-		go func() { // does not return if user code does not return
+		go func() { // Stop does not return if user code does not return
 			s.Stop()
 			close(stopped)
 		}()
@@ -104,7 +104,7 @@ func (s *Server) End(grace time.Duration) {
 	}
 }
 
-// Init responds to the handshake.
+// Init answers the handshake of the runtime.
 func (w *Host) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply, error) {
 	own := w.own
 	reply := &pb.InitReply{
@@ -131,7 +131,7 @@ func (w *Host) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply, 
 	return reply, nil
 }
 
-// SplitFrames cuts bytes into messages for a source whose framing only the decoder knows.
+// SplitFrames cuts bytes into messages for a source with a framing that only the decoder knows.
 func (w *Host) SplitFrames(_ context.Context, request *pb.SplitRequest) (*pb.SplitReply, error) {
 	source, ok := w.sources[request.GetPath()]
 	if !ok || source.Framed == nil {
@@ -186,7 +186,7 @@ func (w *Host) showState(request *pb.ShowStateRequest, reply *pb.ShowStateReply)
 	return err
 }
 
-// Process runs a stage without state.
+// Process runs a stage without state steps.
 func (w *Host) Process(stream processStream) error {
 	return end(w.process(stream), func(failure *pb.Failure) error {
 		return stream.Send(&pb.ProcessReply{Kind: &pb.ProcessReply_Failure{Failure: failure}})
@@ -219,7 +219,7 @@ func (w *Host) process(stream processStream) (err error) {
 	}
 }
 
-// call processes one data request and sends its results.
+// call processes one request with data and sends the results.
 func (w *Host) call(stream processStream, x *stage.Executor, record *flight.Region, data *pb.Data) error {
 	fault.BeforeCompute.Reach()
 	turn := w.turn(stream.Context(), record, data.GetAlone())
@@ -269,14 +269,14 @@ func (w *Host) open(ctx context.Context, opening *pb.Opening) (*stage.Executor, 
 	return x, record, nil
 }
 
-// closing closes the record of a stream. It is called by defer.
+// closing closes the in-flight record of a stream. Call it with defer.
 func closing(record *flight.Region, err *error) {
 	if failed := record.Close(); *err == nil {
 		*err = failed
 	}
 }
 
-// errBroken means that the client is gone and cannot be notified.
+// errBroken means that the client cannot be notified of a failure, because it is gone.
 type errBroken struct{ cause error }
 
 func (e errBroken) Error() string { return e.cause.Error() }
@@ -308,14 +308,14 @@ func unknown(stageID, path string) diagnostic.Diagnostic {
 		"reason", fmt.Sprintf("%q names %q, which this worker does not host", stageID, path))
 }
 
-// guard converts a panic of the SDK itself into a failure. Panics of user code are handled where it is called.
+// guard is deferred to convert a panic of the SDK itself into a failure. Panics of user code are handled earlier.
 func guard(err *error) {
 	if r := recover(); r != nil {
 		*err = &stage.Failure{Code: "I901", Reason: fmt.Sprintf("panic: %v", r), Traceback: string(debug.Stack())}
 	}
 }
 
-// end reports the reason for the end of a stream to the client, unless the client has ended the stream.
+// end sends the reason for the end of a stream to the client with tell, unless the client has ended the stream.
 func end(err error, tell func(*pb.Failure) error) error {
 	if gone := (errBroken{}); err == nil || errors.As(err, &gone) {
 		return err
@@ -326,7 +326,7 @@ func end(err error, tell func(*pb.Failure) error) error {
 func failure(err error) *pb.Failure {
 	failed := &stage.Failure{Code: "I901", Reason: err.Error()}
 	errors.As(err, &failed)
-	// Only a bug of our own may disappear in a retry.
+	// Only a bug of the SDK (I901) may disappear in a retry.
 	return &pb.Failure{Code: failed.Code, Message: failed.Reason, Traceback: failed.Traceback, Retriable: failed.Code == "I901"}
 }
 

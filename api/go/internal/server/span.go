@@ -13,8 +13,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// traced returns an interceptor that gives each stream of the worker a span, if the client sends a trace and this
-// program has package otel. The span lasts as long as the stream.
+// traced returns an interceptor that traces each stream with a span, if the client sends a trace context and the
+// program imports package otel. The span lasts as long as the stream.
 func traced(application string) grpc.StreamServerInterceptor {
 	return func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		header := ""
@@ -43,7 +43,7 @@ type tracedStream struct {
 
 type withinKey struct{}
 
-// Context returns a context that contains the context for user functions, which must not end with the stream.
+// Context returns the context of the stream, with the context for user functions as a value, which outlives the stream.
 func (s *tracedStream) Context() context.Context {
 	return context.WithValue(s.ServerStream.Context(), withinKey{}, s.within)
 }

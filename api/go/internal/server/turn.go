@@ -7,7 +7,7 @@ import (
 	"wallarooapi/internal/flight"
 )
 
-// turn is a call's right to process messages. Several calls share the right, or one call has it alone.
+// turn is a call's right to process messages. A call has this right alone, or together with other calls.
 type turn struct {
 	stream context.Context // of the call
 	lock   sync.Locker
@@ -21,8 +21,8 @@ func (w *Host) turn(stream context.Context, record *flight.Region, alone bool) t
 	return turn{stream, w.users.RLocker(), record}
 }
 
-// run processes messages when it is the call's turn. If the client has given up the stream, run processes nothing,
-// because the record in the in-flight file is no longer read.
+// run calls messages when it is the call's turn. If the client has given up the stream, run does nothing, because
+// nobody would read the in-flight record.
 func (t turn) run(messages func() error) error {
 	t.lock.Lock()
 	defer t.lock.Unlock()
@@ -32,7 +32,7 @@ func (t turn) run(messages func() error) error {
 	return messages()
 }
 
-// pause is called within run. It waits for the client and lets other calls have their turn during this time.
+// pause is called by a function within run. Other calls may have their turn while pause waits for the client.
 func (t turn) pause(wait func() error) error {
 	at := t.record.Rest()
 	t.lock.Unlock()

@@ -8,21 +8,20 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errEnding is returned for calls that arrive after the worker was asked to end. The client repeats them with another
-// process.
+// errEnding refuses a call while the worker is ending. The client repeats the call with another process.
 var errEnding = errBroken{status.Error(codes.Unavailable, "the worker ends")}
 
-// work counts the calls in flight. After the request to end, these calls are finished and no new call begins.
+// work counts the running calls. After end, no new call begins, and the running calls are finished.
 type work struct {
 	mutex sync.Mutex
 	calls int
 	ends  bool
-	idle  chan struct{} // closed when no call is in flight after the request to end
+	idle  chan struct{} // closed when the worker is ending and no call is running
 }
 
 func newWork() *work { return &work{idle: make(chan struct{})} }
 
-// do runs a call, unless the worker is ending.
+// do runs a call, or returns errEnding if the worker is ending.
 func (w *work) do(call func() error) error {
 	if !w.add(1) {
 		return errEnding
@@ -31,7 +30,7 @@ func (w *work) do(call func() error) error {
 	return call()
 }
 
-// add changes the number of calls in flight. It refuses a new call if the worker is ending.
+// add changes the number of running calls. It returns false for a new call if the worker is ending.
 func (w *work) add(change int) bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -58,8 +57,8 @@ func (w *work) end() {
 	}
 }
 
-// stream runs the handler of a stream. A handler mostly waits for its client. If the worker is ending and no call is
-// in flight, the stream ends without waiting for the client.
+// stream runs the handler of a stream. Handlers mostly wait for their clients. When the worker is ending and no call is
+// running, stream does not wait any longer.
 func (w *work) stream(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	finished := make(chan error, 1)
 	go func() { finished <- handler(service, stream) }()
