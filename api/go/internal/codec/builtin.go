@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Plain is the encoding of values in a built-in codec, as it is in the header of a frame.
+// Plain is the encoding of values in built-in codecs, as stored in the header of a frame.
 const Plain = 0
 
 // oneNaN holds the bits that all languages write for NaN.
@@ -47,7 +47,7 @@ func BuiltinOf(name string) (Builtin, bool) {
 	return Builtin{}, false
 }
 
-// Expected returns a description of the valid names and a remedy, for a name that no codec has.
+// Expected describes the valid names of codecs, and the remedy for a name that no codec has.
 func Expected(name string) (expected, fix string) {
 	if message, named := strings.CutPrefix(name, messagePrefix); named && protoreflect.FullName(message).IsValid() {
 		return "a message whose generated package is imported", "import what protoc generated for " + message
@@ -69,7 +69,7 @@ func (Builtin) Encoding() byte { return Plain }
 // Reset does nothing, because values of built-in codecs are independent of each other.
 func (Builtin) Reset() {}
 
-// Decode reads a value.
+// Decode reads a value in this codec.
 func (b Builtin) Decode(encoding byte, data []byte) (any, error) {
 	if encoding != Plain {
 		return nil, fmt.Errorf("the value has encoding %d; those of a codec have %d", encoding, Plain)
@@ -77,14 +77,14 @@ func (b Builtin) Decode(encoding byte, data []byte) (any, error) {
 	return b.decode(data)
 }
 
-// Holds reports whether values of a type can be written and read back. It returns true for nil, which means no
-// particular type.
+// Holds reports whether values of a type can be written and read back. For nil, which stands for an unknown type, it
+// returns true.
 func (b Builtin) Holds(t reflect.Type) bool {
 	return t == nil || t.Kind() == reflect.Interface || b.holds(t)
 }
 
-// As returns the codec with Decode results converted to a type that the codec supports. For nil, results are not
-// converted.
+// As returns a copy of the codec whose Decode converts its results to t, a type that the codec supports. With nil,
+// Decode does not convert results.
 func (b Builtin) As(t reflect.Type) Builtin {
 	if t == nil || t.Kind() == reflect.Interface {
 		return b

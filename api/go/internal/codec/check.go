@@ -15,16 +15,15 @@ var (
 	checked sync.Map // reflect.Type → error or nil
 	closed  sync.Map // reflect.Type → bool
 
-	// These are the interfaces that gob and fmt look for in a value, in the order in which gob prefers them.
+	// The interfaces that gob and fmt look for in a value, in the order in which gob prefers them.
 	writingTypes = []reflect.Type{reflect.TypeFor[gob.GobEncoder](), reflect.TypeFor[encoding.BinaryMarshaler]()}
 	readingTypes = []reflect.Type{reflect.TypeFor[gob.GobDecoder](), reflect.TypeFor[encoding.BinaryUnmarshaler]()}
 	codingTypes  = slices.Concat(writingTypes, readingTypes)
 	showingTypes = []reflect.Type{reflect.TypeFor[fmt.Formatter](), reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[error]()}
 )
 
-// CheckType returns an error if values of a type cannot be serialized without wa.Serialize. encoding/gob silently
-// leaves out fields that are not exported. CheckType reports such a field, because a state would be read back without
-// it.
+// CheckType returns an error if values of a type cannot be serialized without wa.Serialize. This includes a type with
+// unexported fields, which encoding/gob silently leaves out, because a state would be read back without them.
 func CheckType(t reflect.Type) error {
 	if form, ok := known.FormOf(pointedTo(t)); ok || t != nil && t.Implements(messageType) {
 		return form.Unreadable
@@ -41,7 +40,7 @@ func CheckType(t reflect.Type) error {
 	return err
 }
 
-// CheckGob returns an error for a part of a type that encoding/gob silently leaves out.
+// CheckGob returns nil, and an error for a part of a type that encoding/gob silently leaves out.
 func CheckGob(t reflect.Type) (unreadable, incomplete error) {
 	return nil, checkType(t, part{root: pointedTo(t)}, map[reflect.Type]bool{})
 }
@@ -62,7 +61,7 @@ func pointedTo(t reflect.Type) reflect.Type {
 	return t
 }
 
-// part is a place in a type: `Items[].Done` is the field Done of the items of the field Items.
+// part is a place within a type, e.g. `Items[].Done` for the field Done of the items of the field Items.
 type part struct {
 	root reflect.Type
 	path string
@@ -113,8 +112,7 @@ func checkType(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 	return nil
 }
 
-// checkMethods returns an error if a type has its own method for writing without the matching method for reading, or
-// the reverse.
+// checkMethods returns an error if a type has only one of two matching methods, for writing or for reading.
 func checkMethods(t reflect.Type) error {
 	writes, reads := methodOf(t, writingTypes), methodOf(t, readingTypes)
 	names := [][]string{{"GobEncode", "GobDecode"}, {"MarshalBinary", "UnmarshalBinary"}}
@@ -127,8 +125,7 @@ func checkMethods(t reflect.Type) error {
 	return fmt.Errorf("%s has %s and no %s, so it is not written as it is read", t, names[reads][1], names[reads][0])
 }
 
-// methodOf returns the index of the first interface in forms that a type implements, or len(forms) if it implements
-// none.
+// methodOf returns the index of the first of forms that a type implements, or len(forms) if it implements none of them.
 func methodOf(t reflect.Type, forms []reflect.Type) int {
 	at := slices.IndexFunc(forms, func(form reflect.Type) bool {
 		return t.Implements(form) || reflect.PointerTo(t).Implements(form)
@@ -157,12 +154,12 @@ func checkFields(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 	return nil
 }
 
-// NeedsNoCode reports whether values of a type are serialized and shown without methods of the program.
+// NeedsNoCode reports whether values of a type can be serialized and shown without a call of the program's methods.
 func NeedsNoCode(t reflect.Type) bool {
 	return ReadsWithoutCode(t) && (t == nil || t.Implements(messageType) || needsNoCode(t, showingTypes, map[reflect.Type]bool{}))
 }
 
-// ReadsWithoutCode reports whether values of a type are serialized without methods of the program.
+// ReadsWithoutCode reports whether values of a type can be serialized without a call of the program's methods.
 func ReadsWithoutCode(t reflect.Type) bool {
 	return t == nil || t.Implements(messageType) || needsNoCode(t, codingTypes, map[reflect.Type]bool{})
 }
@@ -198,8 +195,8 @@ func needsNoCode(t reflect.Type, asked []reflect.Type, seen map[reflect.Type]boo
 	return true
 }
 
-// isClosed reports whether gob describes all types of a value with the first value, because the type contains no
-// interface.
+// isClosed reports whether gob describes all types within a value when it describes the value's type. It does if the
+// type contains no interface.
 func isClosed(t reflect.Type) bool {
 	if before, ok := closed.Load(t); ok {
 		return before.(bool)
@@ -231,9 +228,8 @@ func leadsToInterface(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// FillMaps replaces nil maps in a decoded state by empty maps, where a new state has a map. Gob does not always
-// preserve the difference between an empty map and a nil map, and a state computation must be able to write to a map
-// that its builder made.
+// FillMaps replaces a nil map in a decoded state by an empty map if the prototype, a new state, has a map there. Gob
+// may decode an empty map as nil, but a state computation must be able to write to a map that its builder made.
 func FillMaps(value, prototype any) {
 	into, from := reflect.ValueOf(value), reflect.ValueOf(prototype)
 	if into.IsValid() && from.IsValid() && into.Type() == from.Type() {

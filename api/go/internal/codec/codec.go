@@ -14,18 +14,18 @@ import (
 	"wallarooapi/internal/trace"
 )
 
-// These are the encodings of values that this worker writes, as they are in the header of a frame.
+// The encodings of values that this worker writes, as stored in the header of a frame.
 const (
 	Custom = 16 // the result of Serialize
 	Native = 17 // a tag byte and the value
-	Timed  = 18 // for states only: the time of the key, and a value in another encoding; see package timing
+	Timed  = 18 // only for states: the time of the key, then a value in another encoding; see package timing
 )
 
 // Fix is the remedy for a type that cannot be serialized.
 const Fix = "export its fields and leave out what has no bytes (chan, func, mutex), or give the type MarshalBinary and UnmarshalBinary, " +
 	"or set wa.Serialize and wa.Deserialize to functions that cover it"
 
-// TypedFix is the remedy for a typed program.
+// TypedFix is the remedy for such a type in a program of package stream.
 const TypedFix = "export its fields and leave out what has no bytes (chan, func, mutex), or give the type a Codec with stream.Register"
 
 const (
@@ -33,7 +33,7 @@ const (
 	ownTypedFix = "correct the Codec of the type: Decode must read what Encode returns"
 )
 
-// IsTyped is set in a program of package stream, for which errors have other remedies.
+// IsTyped is set in a program of package stream. Errors then have TypedFix as the remedy.
 var IsTyped atomic.Bool
 
 // Remedy returns the remedy for a value that could not be serialized.
@@ -72,7 +72,7 @@ type Encoder struct {
 	gob       gobEncoder
 }
 
-// NewEncoder makes an encoder for the format that the program has chosen.
+// NewEncoder makes an encoder that uses wa.Serialize if the program has set it.
 func NewEncoder() *Encoder { return &Encoder{serialize: wa.Serialize} }
 
 // Encoding returns the encoding of the bytes that Append writes.
@@ -83,7 +83,7 @@ func (e *Encoder) Encoding() byte {
 	return Native
 }
 
-// Reset begins a new frame. Bytes of the new frame can be read without earlier frames.
+// Reset begins a new frame, which can be read without earlier frames.
 func (e *Encoder) Reset() { e.gob.reset() }
 
 // Described returns the number of bytes of type descriptions written since its last call.
@@ -110,8 +110,8 @@ func (e *Encoder) Append(out []byte, value any) (result []byte, err error) {
 	return append(out, serialized...), nil
 }
 
-// AppendState appends the serialized state. If the program has its own format for the state, AppendState also reads
-// the bytes back. So an error is reported for the current message, not in the next run.
+// AppendState appends the serialized state. If the program itself serializes the state, AppendState also reads the
+// bytes back, so that an error is reported for the current message and not at a restart.
 func (e *Encoder) AppendState(out []byte, value any) ([]byte, error) {
 	result, err := e.Append(out, value)
 	if err != nil {
@@ -144,7 +144,7 @@ type Decoder struct {
 	gob         gobDecoder
 }
 
-// NewDecoder makes a decoder.
+// NewDecoder makes a decoder that uses wa.Deserialize if the program has set it.
 func NewDecoder() *Decoder { return &Decoder{deserialize: wa.Deserialize} }
 
 // Reset begins a new frame.
@@ -156,7 +156,7 @@ func (d *Decoder) Described() (size int) {
 	return size
 }
 
-// Types are the types of values that a frame has described so far.
+// Types are the types that a frame has described so far.
 type Types struct{ streams []*decodeStream }
 
 // Exchange swaps *types with the types of the decoder's current frame, so that one decoder can switch between
@@ -165,7 +165,7 @@ func (d *Decoder) Exchange(types *Types) {
 	d.gob.streams, types.streams = types.streams, d.gob.streams
 }
 
-// Decode reads a value in an encoding.
+// Decode reads a value in this encoding.
 func (d *Decoder) Decode(encoding byte, data []byte) (value any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -188,9 +188,9 @@ func (d *Decoder) Decode(encoding byte, data []byte) (value any, err error) {
 	return value, nil
 }
 
-// Pass skips a native value that is not to be processed. It must be called at the value's place in the frame, because
-// later values need its type description. It returns the value for display, or nil if methods of the program would
-// have to read the value. It calls such methods only if the value may describe further types.
+// Pass reads over a native value that must not be processed. Call it at the value's place in the frame, because later
+// values may need the type description in it. It returns the value for display, or nil if only methods of the program
+// could read it. It calls such methods only if the value may describe further types.
 func (d *Decoder) Pass(data []byte) any {
 	if len(data) == 0 || data[0] == tagForm || data[0] == tagFormPointer {
 		return nil

@@ -10,12 +10,12 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// maxDescriptions limits the number of type descriptions kept after a frame.
+// maxDescriptions is the number of types beyond which streams are not kept for the next frame.
 const maxDescriptions = 256
 
-// gobEncoder writes values of any type with encoding/gob. Gob describes a type before its first value. In each frame,
-// the first value of a type has the description. A gob stream continues in the next frame, unless values of its type
-// may describe further types.
+// gobEncoder writes values of any type with encoding/gob, which describes a type before its first value. Here, the
+// first value of a type in each frame has the description. A gob stream continues in the next frame, unless values of
+// its type may describe further types.
 type gobEncoder struct {
 	streams map[reflect.Type]*encodeStream // streams that can continue
 	inFrame map[reflect.Type]uint64        // number of each type described in this frame
@@ -85,7 +85,7 @@ func (g *gobEncoder) append(out []byte, value any) ([]byte, error) {
 	return append(out, written...), nil
 }
 
-// stream returns the stream of a type. It returns an error if values of the type cannot be read back.
+// stream returns the gob stream of a type, or an error if values of the type cannot be read back.
 func (g *gobEncoder) stream(t reflect.Type, value any) (*encodeStream, error) {
 	if stream := g.streams[t]; stream != nil {
 		return stream, nil
@@ -106,7 +106,7 @@ func (g *gobEncoder) stream(t reflect.Type, value any) (*encodeStream, error) {
 	return stream, nil
 }
 
-// splitLast splits gob's messages, which are prefixed with their lengths, before the last message.
+// splitLast splits a sequence of gob messages before the last message.
 func splitLast(written []byte) (before, last []byte) {
 	at, rest := 0, written
 	for len(rest) > 0 {
@@ -131,7 +131,7 @@ func gobMessage(data []byte) int {
 
 // gobDecoder reads bytes that gobEncoder wrote.
 type gobDecoder struct {
-	streams []*decodeStream          // of the types described in this frame
+	streams []*decodeStream          // streams of the types described in this frame
 	known   map[string]*decodeStream // streams that continue over frames, by name and description
 	passes  bool                     // skips values of closed types that the program's methods would read, without a call of these methods
 
@@ -182,7 +182,7 @@ func (g *gobDecoder) read(stream *decodeStream, data []byte, isPointer bool) (an
 	return stream.decode(data, isPointer)
 }
 
-// whole reads a value with its type description. Only a new description is evaluated.
+// whole reads a value with its type description. It evaluates a description only if it is not known yet.
 func (g *gobDecoder) whole(data []byte, isPointer bool) (any, error) {
 	name, rest, err := cutName(data)
 	if err != nil {

@@ -76,8 +76,7 @@ func appendOther(out []byte, value any) ([]byte, error) {
 	return appendTree(out, tree)
 }
 
-// fieldOf returns the path of the first field of type wanted that encoding/json writes, or the empty string if there
-// is no such field.
+// fieldOf returns the path of the first field of type wanted that encoding/json writes, or "" if there is none.
 func fieldOf(t, wanted reflect.Type, path string, seen map[reflect.Type]bool) string {
 	switch {
 	case t == wanted:
@@ -255,7 +254,7 @@ func number(text string) (any, error) {
 	return nil, fmt.Errorf("%q is not a number of JSON", text)
 }
 
-// decodeJSONInto reads a value of a type with encoding/json. It returns nil for null.
+// decodeJSONInto reads a value of type t with encoding/json. For null it returns nil.
 func decodeJSONInto(data []byte, t reflect.Type) (any, error) {
 	switch {
 	case !utf8.Valid(data):
@@ -293,7 +292,7 @@ func UnmarshalJSON(data []byte, into any) error {
 // toFloats replaces each json.Number in an interface by a float64, if float64 can represent the number.
 func toFloats(v reflect.Value) {
 	if v.Kind() != reflect.Interface && v.IsValid() && v.Type().PkgPath() != "" && methodOf(v.Type(), jsonReadingTypes) < len(jsonReadingTypes) {
-		return // its own method has read it
+		return // the value's own method has read it
 	}
 	switch v.Kind() {
 	case reflect.Interface:

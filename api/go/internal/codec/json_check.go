@@ -16,7 +16,7 @@ var (
 	jsonTypes        = slices.Concat(jsonWritingTypes, jsonReadingTypes)
 	jsonMethods      = [][]string{{"MarshalJSON", "UnmarshalJSON"}, {"MarshalText", "UnmarshalText"}}
 
-	// These types have no content to serialize.
+	// Values of these types contain no data to serialize.
 	emptyTypes = []reflect.Type{reflect.TypeFor[sync.Mutex](), reflect.TypeFor[sync.RWMutex](), reflect.TypeFor[sync.Once]()}
 )
 

@@ -15,8 +15,8 @@ const maxShape = 1000
 // standard lists packages whose types have the same serialized form in all releases of Go.
 var standard = map[string]bool{"time": true, "math/big": true, "net/netip": true, "net/url": true}
 
-// Shape returns the types of a state's fields by their paths, as far as they decide whether and how old bytes can be
-// read. Section 1 of the specification defines this form. Shape returns nil if the program serializes the type itself.
+// Shape maps the paths of a state's fields to types, as far as they decide how old bytes can be read. Section 1 of the
+// specification defines the form. The result is nil if the program serializes the type itself.
 func Shape(t reflect.Type) map[string]string {
 	if t == nil || wa.Serialize != nil {
 		return nil
@@ -68,7 +68,8 @@ type shaper struct {
 	within map[reflect.Type]bool // types that contain the current type
 }
 
-// text describes a type and adds the fields of structs below path. A pointer is described as its target.
+// text returns the description of a type, and adds the fields of structs below path. A pointer is described as its
+// target.
 func (s *shaper) text(t reflect.Type, path string) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -95,7 +96,7 @@ func (s *shaper) text(t reflect.Type, path string) string {
 	return t.Kind().String()
 }
 
-// parts describes a type that contains other types.
+// parts returns the description of a type that contains other types.
 func (s *shaper) parts(t reflect.Type, path string) string {
 	text := ""
 	switch t.Kind() {

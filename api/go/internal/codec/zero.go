@@ -54,8 +54,8 @@ func isOpaque(t reflect.Type) bool {
 	return t.Kind() != reflect.Interface && methodOf(t, codingTypes) < len(codingTypes)
 }
 
-// appendZeros writes the numbers of the pointers that gob would leave out. It writes nothing if there are none. A
-// value with a cycle is an error, because gob would never finish.
+// appendZeros writes the numbers of pointers to zero values, if there are any. It returns an error for a value with a
+// cycle, because gob would never finish.
 func appendZeros(out []byte, value any) ([]byte, error) {
 	root := reflect.Indirect(reflect.ValueOf(value))
 	if !root.IsValid() || !leadsToPointer(root.Type()) {
@@ -81,7 +81,7 @@ func appendZeros(out []byte, value any) ([]byte, error) {
 	return out, nil
 }
 
-// isEmpty reports whether gob leaves out a value.
+// isEmpty reports whether v is a zero value, which gob leaves out.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -96,7 +96,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// decodeZeros reads a value after the numbers that appendZeros wrote.
+// decodeZeros reads the numbers that appendZeros wrote and the value after them.
 func (d *Decoder) decodeZeros(data []byte) (any, error) {
 	count, rest, err := uvarint(data)
 	numbers := map[uint64]bool{}
@@ -136,8 +136,8 @@ func addressable(v reflect.Value) reflect.Value {
 	return into
 }
 
-// walk visits the pointers in a value until it finds a cycle. The order does not depend on the targets of the
-// pointers.
+// walk visits the pointers in a value, and ends early if it finds a cycle. The order of the visits does not depend on
+// the targets of the pointers.
 type walk struct {
 	fills bool // whether meet may set pointers
 	meet  func(number uint64, pointer reflect.Value)
@@ -171,7 +171,7 @@ func (w *walk) value(v reflect.Value) {
 	}
 }
 
-// enter records the target of a value. It returns a function that removes the record.
+// enter records that the walk is inside the target of a value. The returned function removes the record.
 func (w *walk) enter(v reflect.Value) func() {
 	if v.Kind() == reflect.Interface && !v.IsNil() {
 		v = v.Elem()

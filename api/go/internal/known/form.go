@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Form describes how a program serializes values of a type, and of a pointer to the type.
+// Form is the codec that a program has registered for a type and for pointers to it.
 type Form struct {
 	Encode func(value any) ([]byte, error)
 	Decode func(data []byte, behindPointer bool) (any, error)
@@ -15,7 +15,7 @@ type Form struct {
 	Incomplete error // which part Encode silently leaves out
 }
 
-// forms is replaced as a whole, so that readers need no lock. It is nil if the program has no forms.
+// forms holds all registered forms, or nil. Each change replaces the whole map, so that readers need no lock.
 var forms atomic.Pointer[map[reflect.Type]Form]
 
 // RegisterForm sets the form of a type.

@@ -1,5 +1,5 @@
-// Package known maps the names of types to types. So a process of a program can read bytes of a type that it has not
-// used yet, if another process of the program wrote them.
+// Package known finds types by their names, so that a process can read values of a type that it has not used yet,
+// written by another process of the program.
 package known
 
 import (
@@ -31,8 +31,8 @@ func Register(t reflect.Type) {
 
 var registersMain atomic.Bool
 
-// RegisterMain enables the registration of types of package main at their first use. `wallaroo build` adds a file to a
-// program that registers them, but a test of the program does not have this file.
+// RegisterMain makes Has register types of package main. It is for tests, which lack the file with which `wallaroo
+// build` registers the types of a program.
 func RegisterMain() { registersMain.Store(true) }
 
 // Has reports whether a type is registered under its name.
@@ -57,7 +57,7 @@ func Lookup(name string) (reflect.Type, bool) {
 	return found.(reflect.Type), true
 }
 
-// Name returns the name for the registration of a type. It is the same in all processes of a program.
+// Name returns the name of a type, which is the same in all processes of a program.
 func Name(t reflect.Type) string {
 	if path := t.PkgPath(); path != "" && t.Name() != "" {
 		return strings.Join([]string{path, t.Name()}, ".")

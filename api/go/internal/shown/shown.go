@@ -1,4 +1,4 @@
-// Package shown formats any value as JSON for people. Values that JSON cannot represent become texts.
+// Package shown formats any value as JSON for display. Values that JSON cannot represent become texts.
 package shown
 
 import (
@@ -22,9 +22,9 @@ const (
 	cut        = "..."
 )
 
-// JSON returns a value as JSON in UTF-8. A type with its own JSON or text form has this form. Structs have all their
-// fields, maps are sorted by key, bytes are a text or hexadecimal digits, and functions and channels are shown as
-// their type.
+// JSON returns a value as JSON for display. A type with its own JSON or text form is shown in this form. Structs are
+// shown with all fields, maps sorted by key, bytes as a text or in hexadecimal digits, functions and channels as their
+// type.
 func JSON(value any) []byte { return made(value, false) }
 
 // Plain is JSON, but does not call methods of the program. Only times are shown by their own methods.
@@ -39,7 +39,7 @@ func made(value any, isPlain bool) []byte {
 	return text
 }
 
-// walk limits the number of parts of a value, so that a value that refers to itself is cut.
+// walk is the conversion of one value. It limits the number of parts, so that a cyclic value is cut.
 type walk struct {
 	left    int
 	isPlain bool
@@ -95,8 +95,7 @@ func scalar(v reflect.Value) any {
 	return v.Type().String()
 }
 
-// ownForm returns the JSON or text form that a value makes of itself. It is not available for fields that are not
-// exported.
+// ownForm returns a value in the JSON or text form that its type defines. Unexported fields have no such form.
 func ownForm(v reflect.Value) (form any, ok bool) {
 	if !v.CanInterface() || (v.Kind() == reflect.Pointer && v.IsNil()) {
 		return nil, false
