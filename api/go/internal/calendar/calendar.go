@@ -1,4 +1,4 @@
-// Package calendar determines which keys of a step in one bucket the next ticks concern.
+// Package calendar finds the keys of a step that the next tick concerns, within one bucket.
 package calendar
 
 import (
@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// FirstMs and LastMs limit the times of messages for windows and timed steps. They are the start of year 1 and the end
-// of year 9999.
+// FirstMs and LastMs are the earliest and latest time of a message for windows and timed steps: the start of year 1 and
+// the end of year 9999.
 const FirstMs, LastMs = -62_135_596_800_000, 253_402_300_799_999
 
-// Never is the due time of a key that no tick concerns before its next message.
+// Never is the due time of a key that needs no tick before its next message.
 const Never = math.MaxInt64
 
 // Item is a step's record of a key's time.
@@ -60,7 +60,7 @@ func New[I Item](rules Rules[I]) *Calendar[I] {
 	return &Calendar[I]{rules: rules, fresh: map[I]bool{}, last: math.MinInt64}
 }
 
-// Enroll adds or moves an item, so that the next tick that concerns the item finds it.
+// Enroll adds an item, or moves it to its present due time.
 func (c *Calendar[I]) Enroll(item I) {
 	at, known := c.rules.Due(item)
 	slot := item.Place()
@@ -96,9 +96,9 @@ func (c *Calendar[I]) Fill(items iter.Seq[I]) {
 	}
 }
 
-// Silence notifies the keys with a message since the last tick that a tick has come. It calls changed for each of
-// them. If a key fell silent at a later time than this tick, the clock was set back. Then the key's time of silence is
-// set to this tick.
+// Silence records a tick for the keys with a message since the last tick, which are silent now, and calls changed for
+// each of them. If the clock was set back, keys that fell silent after this tick's time are treated as silent since
+// this tick.
 func (c *Calendar[I]) Silence(time int64, all iter.Seq[I], changed func(I)) {
 	if c.rules.Waits && time < c.last {
 		for item := range all {

@@ -52,7 +52,7 @@ type Diagnostic struct {
 	Traceback string `json:"traceback,omitempty"`
 }
 
-// These are kinds of errors on which programs base decisions. The catalogue contains the kind of each code.
+// These are the kinds of errors that programs distinguish. The catalogue contains the kind of each code.
 const (
 	InUse   = "in_use"
 	NoVisit = "no_visit"
@@ -97,7 +97,7 @@ func (d Diagnostic) With(traceback string) Diagnostic {
 	return d
 }
 
-// String returns the diagnostic in the form for people.
+// String formats the diagnostic for display.
 func (d Diagnostic) String() string {
 	var text strings.Builder
 	text.WriteString(d.Code + " " + d.Message)

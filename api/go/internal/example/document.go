@@ -8,8 +8,8 @@ import (
 
 type object = map[string]any
 
-// Show prints what an application or library declares. part is "sources", "steps", "sinks" or "components". For each
-// such part it prints the given members, with inner members in the form "state.key", and "-" for a missing member. If
+// Show prints the declared parts of an application or library. part is "sources", "steps", "sinks" or "components". For
+// each part it prints the given members, in the form "state.key" for an inner member, and "-" for a missing member. If
 // the declaration has mistakes, it prints the findings.
 func Show(document, part string, members ...string) {
 	var content struct {

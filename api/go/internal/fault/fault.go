@@ -1,4 +1,4 @@
-// Package fault contains the points in production code at which a test can kill the worker.
+// Package fault contains the points at which a test can make the worker kill itself.
 package fault
 
 import (
@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Point is a named place in the code. SPECIFICATION.md states what has been done when a point is reached.
+// Point is a named place in the code. SPECIFICATION.md states what has happened before a point is reached.
 type Point struct {
 	name   string
 	counts map[uint64]bool
@@ -28,7 +28,7 @@ func point(name string) *Point {
 	return &Point{name: name, counts: counts(os.Getenv("WALLAROO_FAULT"), name)}
 }
 
-// counts returns the set of visits at which the process dies at a point.
+// counts returns the numbers of the visits of a point at which the process dies. text lists entries POINT:NUMBER.
 func counts(text, name string) map[uint64]bool {
 	var found map[uint64]bool
 	for _, part := range strings.Split(text, ",") {
@@ -56,8 +56,8 @@ func (p *Point) Reach() {
 	}
 }
 
-// isFirst reports whether no process has died for an entry yet. Without a directory to record this, every process
-// dies.
+// isFirst reports whether no process has died for this entry before. If there is no directory to record deaths, it
+// returns true.
 func isFirst(entry string) bool {
 	directory := os.Getenv("WALLAROO_FAULT_DIR")
 	if directory == "" {

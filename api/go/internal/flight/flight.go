@@ -1,4 +1,4 @@
-// Package flight records which message is in flight in a file that the runtime can read after this process has ended.
+// Package flight records the message in flight in a file. The runtime can read the file after this process has ended.
 package flight
 
 import (
@@ -15,16 +15,16 @@ const Bytes = 32
 // NoteBytes is the size of the text after the words. A file may lack the text.
 const NoteBytes = 224
 
-// outside replaces the ordinal of a message while states are read or written.
+// outside takes the place of the ordinal while states are read or written.
 const outside = 1 << 62
 
-// Region is the memory that records the message in flight. It is not safe for concurrent use.
+// Region is the memory that contains the record. It is not safe for concurrent use.
 type Region struct {
 	memory []byte
 	words  *[Bytes / 8]uint64
 }
 
-// Open maps the file that a stream's opening names. Without a path the record stays in this process.
+// Open maps the file at path into memory. If path is empty, the record is only in this process.
 func Open(path string) (*Region, error) {
 	if path == "" {
 		return &Region{words: &[Bytes / 8]uint64{}}, nil
@@ -55,11 +55,11 @@ func Open(path string) (*Region, error) {
 	return r, nil
 }
 
-// Begin records the call to which the next messages belong.
+// Begin records the index of the call that begins.
 func (r *Region) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
 
-// At records the message of the call that enters user code. A plain store is enough: the runtime does not read it in
-// step with this process, and the following call of user code prevents the compiler from moving or removing the store.
+// At records the ordinal of the message that enters user code. A plain store is enough: the runtime does not read it
+// concurrently, and the compiler cannot move or remove it because of the following call of user code.
 func (r *Region) At(ordinal uint64) { r.words[1] = ordinal + 1 }
 
 // Advance records that the current message, a visit, has reached its next key.

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Builder collects the messages of one frame. Set the exported fields, add messages and call Frame. Reset prepares the
-// builder for the next frame and keeps the buffers. Either all messages have keys or none has.
+// Builder makes frames. Set the exported fields, add messages and call Frame. Reset prepares the builder for the next
+// frame and keeps the buffers. Either all messages have keys, or none of them.
 type Builder struct {
 	Port        uint16
 	Encoding    byte
@@ -37,7 +37,7 @@ func (b *Builder) BodyBytes() int {
 		8*(len(b.sequences)+len(b.timestamps)) + len(b.headers) + 4*len(b.headEnds) + len(b.absent)
 }
 
-// AddKey adds a distinct key and returns its position for UseKey.
+// AddKey adds a key to the frame and returns its position for UseKey. The keys of a frame must be distinct.
 func (b *Builder) AddKey(key []byte) uint32 {
 	b.keyLengths = append(b.keyLengths, uint32(len(key)))
 	b.topKeyLength = max(b.topKeyLength, uint32(len(key)))
@@ -70,10 +70,10 @@ func (b *Builder) UseHeader(name string, value []byte) {
 	b.headEnds = append(b.headEnds, len(b.headers))
 }
 
-// Buffer returns the bytes of all values so far. To add a value, append it to the buffer and call Extend.
+// Buffer returns the values of the messages so far. To add a message, append its value to the buffer and call Extend.
 func (b *Builder) Buffer() []byte { return b.values }
 
-// Extend adds a message. Its value consists of the bytes in buffer after the previous values.
+// Extend adds a message. Its value is the part of buffer after the previous values.
 func (b *Builder) Extend(buffer []byte) {
 	length := uint32(len(buffer) - len(b.values))
 	b.lengths = append(b.lengths, length)
@@ -137,8 +137,8 @@ func (b *Builder) Frame() ([]byte, error) {
 	return out, nil
 }
 
-// appendSequences writes the differences to the smallest sequence number, and returns this number. It replaces the
-// sequence numbers by the differences, so it can run only once per frame.
+// appendSequences writes the column of sequence numbers and returns the smallest number. It replaces the numbers by
+// their differences to the smallest, so it can run only once per frame.
 func (b *Builder) appendSequences(out []byte) ([]byte, uint64) {
 	least, top := b.sequences[0], b.sequences[0]
 	for _, sequence := range b.sequences {
@@ -150,7 +150,7 @@ func (b *Builder) appendSequences(out []byte) ([]byte, uint64) {
 	return appendColumn(out, b.sequences, top-least), least
 }
 
-// appendTimestamps writes the differences to the earliest time, and returns this time.
+// appendTimestamps writes the column of times, as differences to the earliest time, and returns the earliest time.
 func (b *Builder) appendTimestamps(out []byte) ([]byte, int64) {
 	least, top := slices.Min(b.timestamps), slices.Max(b.timestamps)
 	differences := make([]uint64, len(b.timestamps))
@@ -178,7 +178,7 @@ func (b *Builder) appendAbsent(out []byte) []byte {
 	return out
 }
 
-// WriteFramed writes a frame of messages in the form in which they arrive on the wire, each with its header and
+// WriteFramed writes a frame of messages as they arrive over the network, each with the header of its framing and its
 // payload.
 func WriteFramed(port uint16, sequence uint64, timestampMs int64, count int, values []byte) ([]byte, error) {
 	if len(values) > MaxBodyBytes {

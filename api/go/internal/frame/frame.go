@@ -1,4 +1,4 @@
-// Package frame reads and writes frames. A frame contains many messages as one value. SPECIFICATION.md, section 2,
+// Package frame reads and writes frames. A frame is many messages in one byte string. SPECIFICATION.md, section 2,
 // describes the layout.
 package frame
 
@@ -44,7 +44,7 @@ const VisitPort = 65533
 // MaxPorts is the maximum number of ports of an application. Greater port numbers are for control frames.
 const MaxPorts = VisitPort
 
-// IsControl reports whether frames of a port contain no messages and go to all buckets of a stage.
+// IsControl reports whether frames of a port are ticks or visits, which go to all buckets of a stage.
 func IsControl(port uint16) bool { return port == TickPort || port == VisitPort }
 
 const magic = "WFR1"
@@ -68,7 +68,7 @@ type Header struct {
 	TimestampMs int64
 }
 
-// Frame is a frame whose columns have been located. Its slices refer to the bytes that were read.
+// Frame is a frame that has been read. Its slices refer to the bytes that were read.
 type Frame struct {
 	Header
 	Keys       [][]byte // the distinct keys
@@ -89,7 +89,7 @@ func (f *Frame) SequenceOf(i int) uint64 {
 	return f.Sequence + f.sequences.At(i)
 }
 
-// TimestampOf returns when a message arrived, in milliseconds since 1970 UTC.
+// TimestampOf returns the time of a message in milliseconds since 1970 UTC.
 func (f *Frame) TimestampOf(i int) int64 {
 	if f.timestamps.width == 0 {
 		return f.TimestampMs
@@ -135,8 +135,8 @@ func readHeader(data []byte) (h Header, err error) {
 	return h, nil
 }
 
-// Read verifies the frame at the start of data, locates its columns, and returns the bytes after the frame. It reuses
-// the slices of f. After an error, f must not be used.
+// Read reads and verifies the frame at the start of data, and returns the bytes after the frame. It reuses the slices
+// of f. After an error, f must not be used.
 func (f *Frame) Read(data []byte) (rest []byte, err error) {
 	header, err := readHeader(data)
 	if err != nil {
@@ -219,7 +219,7 @@ func (f *Frame) readValues(body *body) (err error) {
 	return nil
 }
 
-// body returns the sections of a frame's body in order, and an error beyond its end.
+// body reads the sections of a frame's body one after the other. Reading beyond the end is an error.
 type body struct{ data []byte }
 
 func (b *body) take(size uint64) ([]byte, error) {

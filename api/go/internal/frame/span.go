@@ -1,6 +1,6 @@
 package frame
 
-// Span describes the sequence numbers of a frame's messages, and thus the order among frames.
+// Span is the range of a frame's sequence numbers. Spans determine the order among frames.
 type Span struct {
 	Port        uint16
 	Count       int

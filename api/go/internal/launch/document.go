@@ -13,8 +13,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Text ends the declaration of an application or library. It returns the document, or an object with the diagnostics,
-// and stores the result under this text.
+// Text ends the declaration of an application or library. It returns the document, or an object with the findings.
+// Under this text the result can be looked up later.
 func Text(declared *declaration.Application) string {
 	result := resultOf(declared)
 	declaration.File(result)
@@ -64,7 +64,7 @@ func Document(application *declaration.Application) (*topology.Document, error) 
 	return document, err
 }
 
-// worker returns the worker entry of an application or library.
+// worker returns the entry of this program among the workers, including hashes.
 func worker(declared *declaration.Application) (own topology.Worker, err error) {
 	if declared.Offers == nil {
 		document, err := Document(declared)
@@ -81,8 +81,8 @@ func worker(declared *declaration.Application) (own topology.Worker, err error) 
 	return library.Worker, err
 }
 
-// codeHash returns the hash of this program's binary. It is computed only once, because the binary of a running
-// program does not change.
+// codeHash returns the hash of this program's binary. It computes the hash only once, because a running binary does not
+// change.
 var codeHash = sync.OnceValues(func() (string, error) {
 	path, err := os.Executable()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"wallarooapi/internal/stage"
 )
 
-// Hosted is an application whose worker is this process. The process may do other work, too. `wallaroo run --attach`
-// connects to its endpoint.
+// Hosted is an application whose calls this process answers while it does other work. `wallaroo run --attach` connects
+// to Endpoint.
 type Hosted struct {
 	// Topology is the topology document.
 	Topology string

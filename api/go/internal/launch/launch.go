@@ -61,7 +61,7 @@ func fail(err error) int {
 	return exitBad
 }
 
-// declare runs the user's setup. A panic of the setup becomes a finding.
+// declare calls the program's setup. A panic of the setup becomes a finding.
 func declare(function string, setup Setup) (result declaration.SetupResult) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -96,7 +96,7 @@ func checkArguments(text string) []diagnostic.Diagnostic {
 		"fix", `set it to e.g. ["--in", "127.0.0.1:7010"]`)}
 }
 
-// emit writes the result of the setup for mode emit.
+// emit writes the result of the setup to a file, for mode emit.
 func emit(result declaration.SetupResult, path string) int {
 	if path == "" {
 		return fail(errors.New("WALLAROO_EMIT_FILE is not set"))

@@ -22,7 +22,7 @@ import (
 
 const (
 	socketName        = "worker.sock"
-	defaultCacheBytes = 512 << 20 // as in SPECIFICATION.md
+	defaultCacheBytes = 512 << 20 // default in SPECIFICATION.md
 	// besideCacheBytes is the memory for the program itself and for messages in flight.
 	besideCacheBytes = 192 << 20
 	// gracePeriod is the time for calls in flight. The whole shutdown may take 5 s.
@@ -77,14 +77,14 @@ func serve(application *declaration.Application, directory string) error {
 	}
 }
 
-// flush sends the ended spans within a limited time.
+// flush sends the spans that have ended, within a limited time.
 func flush() {
 	some, done := context.WithTimeout(context.Background(), flushPeriod)
 	defer done()
 	span.Flush(some)
 }
 
-// listen binds the socket under a temporary name. It gets its final name when the worker serves.
+// listen binds the socket under a temporary name. appear gives it the final name when the worker is ready.
 func listen(path string) (net.Listener, error) {
 	temporary := path + ".part"
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -98,7 +98,7 @@ func listen(path string) (net.Listener, error) {
 	return listener, os.Chmod(temporary, 0o600)
 }
 
-// appear gives the socket its final name.
+// appear gives the socket its final name, under which the runtime looks for it.
 func appear(path string) error {
 	if err := os.Rename(path+".part", path); err != nil {
 		return fmt.Errorf("the socket %s: %w", path, err)
@@ -106,7 +106,7 @@ func appear(path string) error {
 	return nil
 }
 
-// sizeOf reads a number of bytes from an environment variable. If the variable is not set, it returns otherwise.
+// sizeOf returns the number of bytes in an environment variable, or otherwise if the variable is not set.
 func sizeOf(variable string, otherwise int64) (int64, error) {
 	text := os.Getenv(variable)
 	if text == "" {
@@ -119,9 +119,9 @@ func sizeOf(variable string, otherwise int64) (int64, error) {
 	return size, nil
 }
 
-// tune trades memory for time. The live heap is small compared with the data that passes through, and with Go's
-// default the garbage collector takes a third of the time. It becomes aggressive again near the memory limit, which is
-// 1.25 times the cache plus besideCacheBytes. Settings of the user in the environment have precedence.
+// tune makes the garbage collector run less often. The live heap is small compared with the data that passes through,
+// so that with Go's default the collector takes a third of the time. The memory limit is 1.25 times the cache plus
+// besideCacheBytes. Near it the collector runs often again. Settings in the user's environment have precedence.
 func tune(cacheBytes int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

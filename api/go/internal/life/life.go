@@ -5,8 +5,8 @@ import "context"
 
 var running, stop = context.WithCancel(context.Background())
 
-// Context returns the context of the worker. It lasts as long as results of user code are used.
+// Context returns the context of the worker. It ends when results of user code are no longer used.
 func Context() context.Context { return running }
 
-// End ends the context when the worker stops and gives up calls in flight.
+// End ends the context. The worker calls it when it stops and gives up running calls.
 func End() { stop() }

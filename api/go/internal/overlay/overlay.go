@@ -24,8 +24,7 @@ const (
 	module        = "wallarooapi" // import path of the SDK in programs
 )
 
-// starters are the functions with which a program that has its own main serves as a worker, by the name of their
-// package.
+// starters are the functions that start the worker in a program with its own main function, each with its package.
 var starters = []struct{ name, function string }{{"worker", "Main"}, {"goka", "Serve"}}
 
 // Build describes how to build a program.
@@ -51,7 +50,7 @@ type sourceFile struct {
 	syntax  *ast.File
 }
 
-// Prepare analyses the program in directory and writes the replacements of its files to another directory.
+// Prepare analyses the program in a directory and writes changed copies of its files into another directory.
 func Prepare(directory, into string) (*Build, error) {
 	directory, err := filepath.Abs(directory)
 	if err != nil {
@@ -75,7 +74,7 @@ func (p *program) report(d diagnostic.Diagnostic, at token.Pos) {
 	p.found = append(p.found, d.At("", position.Filename, position.Line))
 }
 
-// parse reads the files that belong to the package on this platform with cgo enabled.
+// parse parses the files of the package that Go would compile on this platform with cgo.
 func parse(directory string) (*program, error) {
 	p := &program{directory: directory, set: token.NewFileSet()}
 	context := build.Default
@@ -123,7 +122,7 @@ func (p *program) reportSyntax(wrong scanner.ErrorList) {
 	p.found = append(p.found, diagnostic.Of("W407").At("", first.Filename, first.Line).With(wrong.Error()))
 }
 
-// check determines the style of the program and reports its faults.
+// check finds out in which style the program is written, and reports its faults.
 func (p *program) check() {
 	callsWorker := false
 	for _, file := range p.files {
@@ -156,8 +155,8 @@ func (p *program) isMain() bool {
 	return len(p.files) == 0 || p.files[0].syntax.Name.Name == "main"
 }
 
-// reportNoSetup reports the missing parts of a program. The text depends on the package that the program uses for its
-// declaration.
+// reportNoSetup reports that a program lacks parts. The text depends on the package that the program uses to declare
+// its application.
 func (p *program) reportNoSetup(where, first string) {
 	lacks, fix := "call of worker.Main", "call `worker.Main(setup)` in main, with the function that returns the application"
 	switch declares := func(name string) bool {
@@ -216,9 +215,9 @@ func (p *program) checkSetup() {
 	}
 }
 
-// arguments returns the arguments for the setup in the generated main function, or the empty string if the setup
-// cannot be called. Wallaroo called the setup from C, which ignored parameters: its celsius example declares a bool
-// parameter.
+// arguments returns the arguments for the call of the setup in the generated main function. The result is "" if the
+// setup cannot be called. A bool parameter is allowed, as in Wallaroo's celsius example: Wallaroo called the setup from
+// C, which ignored parameters.
 func (p *program) arguments() string {
 	parameters := p.setup.Type.Params
 	switch parameters.NumFields() {
@@ -232,8 +231,8 @@ func (p *program) arguments() string {
 	return ""
 }
 
-// resultForm returns the expression for the setup's text in the generated main function, or the empty string if the
-// type is wrong.
+// resultForm returns the expression for the text of the setup in the generated main function, or "" if the setup has a
+// wrong result type.
 func (p *program) resultForm() string {
 	switch result := p.setup.Type.Results.List[0].Type.(type) {
 	case *ast.Ident:
@@ -253,7 +252,7 @@ func isIdent(expression ast.Expr, name string) bool {
 	return ok && ident.Name == name
 }
 
-// selections returns the names that a file selects from a package (X in name.X) with their places.
+// selections returns the names X that a file uses as name.X, with the places of their uses.
 func selections(file *ast.File, name string) map[string][]*ast.Ident {
 	found := map[string][]*ast.Ident{}
 	ast.Inspect(file, func(node ast.Node) bool {

@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// standIn maps names of C to their names in package cstring. Both have the same length, so that columns stay the same.
+// standIn maps names in package C to names in package cstring. The lengths are the same, so columns do not change.
 var standIn = map[string]string{"char": "Char", "CString": "CString", "GoString": "GoString"}
 
-// edit replaces bytes of a file.
+// edit is the replacement of some bytes of a file.
 type edit struct {
 	start, end int
 	text       string
 }
 
-// write writes the replacements of the user's files and the generated file.
+// write writes changed copies of the user's files and the generated file into a directory.
 func (p *program) write(into string) (*Build, error) {
 	result := &Build{Replace: map[string]string{}, Cgo: p.foreignNames()}
 	for i, file := range p.files {
@@ -49,7 +49,7 @@ func (p *program) write(into string) (*Build, error) {
 	return result, nil
 }
 
-// foreignNames lists the names of C that package cstring does not have.
+// foreignNames lists the names of package C in the program that package cstring does not have.
 func (p *program) foreignNames() []string {
 	names := map[string]bool{}
 	for _, file := range p.files {

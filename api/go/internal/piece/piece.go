@@ -1,5 +1,5 @@
-// Package piece splits large states in state logs into pieces, and joins them again. SPECIFICATION.md, section 4,
-// describes the layout. The header "piece" of a value contains the number of the piece and the count of pieces.
+// Package piece splits large states in state logs into pieces and joins them again. The header "piece" of a value
+// contains the number of the piece and the count of pieces. SPECIFICATION.md, section 4, describes the layout.
 package piece
 
 import (
@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/frame"
 )
 
-// Bytes is the size of a piece. A state that is not larger is not split.
+// Bytes is the maximum size of a piece, and of a state that is not split.
 const Bytes = 4 << 20
 
 const (

@@ -4,7 +4,7 @@ package span
 
 import "context"
 
-// Header is the name of the metadata that carries the parent of a call's span, as traceparent of W3C's Trace Context.
+// Header is the name of the metadata with the parent span of a call, in the form of W3C Trace Context's traceparent.
 const Header = "traceparent"
 
 // Tracer makes the spans of calls to a worker. Its methods may be called concurrently.
@@ -12,7 +12,7 @@ type Tracer interface {
 	// Begin starts the span of a call to an application's worker. Its parent is given in header. The returned context
 	// is derived from around and contains the span. The Call is nil if no receiver of spans is configured.
 	Begin(around context.Context, application, method, header string) (context.Context, Call)
-	// Flush sends the ended spans. It stops when the context ends.
+	// Flush sends the spans that have ended. It stops when the context ends.
 	Flush(context.Context)
 }
 
@@ -31,8 +31,8 @@ func Register(made Tracer) { tracer = made }
 
 type key struct{}
 
-// Begin starts the span of a call whose client has sent a header. The Call is nil if header is empty or no receiver of
-// spans is configured.
+// Begin starts the span of a call. header is the trace context that the client has sent. The Call is nil if header is
+// empty or no receiver of spans is configured.
 func Begin(around context.Context, application, method, header string) (context.Context, Call) {
 	if tracer == nil || header == "" {
 		return around, nil
@@ -47,7 +47,7 @@ func Begin(around context.Context, application, method, header string) (context.
 // IsIn reports whether a context contains the span of a call.
 func IsIn(ctx context.Context) bool { return ctx.Value(key{}) != nil }
 
-// Flush sends the ended spans. It stops when the context ends.
+// Flush sends the spans that have ended. It stops when the context ends.
 func Flush(ctx context.Context) {
 	if tracer != nil {
 		tracer.Flush(ctx)

@@ -1,4 +1,4 @@
-// Package trace describes a panic of user code by one line of text and the stack without frames of the SDK.
+// Package trace describes a panic of user code: the reason as one line, and the stack without frames of the SDK.
 package trace
 
 import (
@@ -28,7 +28,7 @@ func describe(recovered any) string {
 	return diagnostic.Cut(text, maxCharacters)
 }
 
-// userStack lists the innermost frames first and leaves out the frames of Go's runtime and the SDK.
+// userStack returns the current stack, innermost frame first, without frames of Go's runtime and the SDK.
 func userStack() string {
 	var counters [maxFrames]uintptr
 	frames := runtime.CallersFrames(counters[:runtime.Callers(4, counters[:])])
