@@ -6,9 +6,9 @@ type StateComputation interface {
 	Name() string
 	// Compute returns the resulting message (nil for no message) and whether to persist the state, which it may change
 	// in place. If it changes the state and returns false, the change is not written now, but when Compute next returns
-	// true for the key. The change may be lost before (after a restart or failure, or if the cache is full). `wallaroo
-	// run --debug` finds such changes (C510). Messages with the same key are processed one after the other in arrival
-	// order. Different keys run in parallel.
+	// true for the key. The change may be lost before (after a restart or failure, or if the cache is full). The
+	// command `wallaroo run --debug` finds such changes (C510). Messages with the same key are processed one after the
+	// other in arrival order. Different keys run in parallel.
 	Compute(data interface{}, state interface{}) (interface{}, bool)
 }
 

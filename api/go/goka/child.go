@@ -34,7 +34,7 @@ type child struct {
 	mutex sync.Mutex
 	rest  []byte   // incomplete last line
 	lines []string // last keptLines lines
-	quiet bool     // the last output was that the checkpoint is in use, for which the caller has its own message
+	quiet bool     // the output has reported that the checkpoint is in use, for which the caller has its own message
 }
 
 // run starts the runtime and waits until it ends. It returns nil if ctx ended first, and otherwise an error.

@@ -250,7 +250,7 @@ func (c *call) String() string {
 	return fmt.Sprintf("key %s from %s/%d, offset %d", c.Key(), c.topic, c.Partition(), c.Offset())
 }
 
-// wait waits until every function that DeferCommit returned has been called. It returns the errors passed to them.
+// wait waits until every function that DeferCommit returned has been called, and returns the errors that they got.
 func (c *call) wait() error {
 	var all *multierror.Error
 	for number := 0; ; number++ {

@@ -74,7 +74,7 @@ func (g *group) assign() {
 	g.options.rebalanceCallback(all)
 }
 
-// errNone is the result of a successful callback, which has already emitted its output. It is not a failure.
+// errNone is the result of a processed record, whose output has already been emitted. It is not a failure.
 var errNone = stream.ErrSkip
 
 // stateless processes a record in a group without table and joins.

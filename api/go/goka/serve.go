@@ -14,10 +14,10 @@ import (
 // brokersVariable names the variable with brokers, HOST:PORT,..., that replace the brokers of the program.
 const brokersVariable = "WALLAROO_BROKERS"
 
-// Serve does the work that the runtime requests and exits, if the runtime started the program: it prints the topology
-// of groups or runs their callbacks. In all other cases it returns at once. Call it first in main. Then `wallaroo run
-// DIR`, `wallaroo pack DIR` and clusters accept the program like any other, and Run is only for development. Set the
-// options of processors with [GroupGraph.WithOptions].
+// Serve exits after the work that the runtime requests, if the runtime started the program: it writes the topology of
+// groups or runs their callbacks. In all other cases it returns at once. Call it first in main. Then the runtime's
+// commands `wallaroo run DIR` and `wallaroo pack DIR` and clusters accept the program like any other, and Run is only
+// for development. Set the options of processors with [GroupGraph.WithOptions].
 //
 // Faults in a graph are reported as a panic of the setup (T217). Before the worker serves, it reads the tables of
 // Lookup edges, which may take a minute.

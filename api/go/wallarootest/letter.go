@@ -53,9 +53,9 @@ func (a *App) DeadLetters() []DeadLetter {
 	return shown
 }
 
-// Failure returns the error (R611) that stopped the application, or nil if the application runs. An application stops
-// if a step with the policy "fail" (see OnError) fails on a message. Nothing of the message's micro-batch is published.
-// A test whose application stops must call Failure, and cannot send more messages.
+// Failure returns the error (R611) that stopped the application, or nil if the application runs. A failure of a source,
+// step or sink with the policy "fail" (see OnError) stops the application. Nothing of that micro-batch is published. A
+// test whose application stops must call Failure, and cannot send more messages.
 func (a *App) Failure() error {
 	a.t.Helper()
 	a.flush()

@@ -25,7 +25,7 @@ type Application interface {
 	ToJson() string
 }
 
-// Main calls setup and does what the runtime requests: it prints the topology or hosts the computations. It does not
+// Main calls setup and does what the runtime requests: it writes the topology or hosts the computations. It does not
 // return. setup runs once per process and gets the arguments of the application, without a program name. For the same
 // arguments it must declare the same application. A panic of setup (T217) and a nil application (T201) are reported as
 // findings.

@@ -31,8 +31,8 @@ func Register(t reflect.Type) {
 
 var registersMain atomic.Bool
 
-// RegisterMain makes Has register types of package main. It is for tests, which lack the file with which `wallaroo
-// build` registers the types of a program.
+// RegisterMain makes Has register types of package main. It is for tests, which lack the file with which
+// `wallaroo build` registers the types of a program.
 func RegisterMain() { registersMain.Store(true) }
 
 // Has reports whether a type is registered under its name.

@@ -161,7 +161,7 @@ func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int
 	return nil
 }
 
-// fire runs the function of a timer. It does nothing if the step does not have this timer any more.
+// fire runs the function of a timer. It does nothing if the step no longer has this timer.
 func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer *timing.SetTimer) error {
 	at := slices.IndexFunc(t.steps, func(n *node) bool { return n.path == timer.Path() && slices.Contains(n.stateful.timers, timer.Name()) })
 	if at < 0 {
