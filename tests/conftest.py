@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from support.standalone import Cluster, Deployment
 
 HERE = Path(__file__).resolve().parent
-# How many long tests are drawn for the commit; 0 runs all. CI has no time for all, and what is drawn must run.
+# How many units of long tests are drawn for the commit; 0 runs all. CI has no time for all, and what is drawn must run.
 DRAWN = int(os.environ.get("WALLAROO_LONG_TESTS", "0"))
 REMARKS = pytest.StashKey[list[str]]()  # what the summary reports of how tests were run
 
@@ -129,13 +129,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if lost := sorted(sharing - ON_ONE_SPARK):
         raise pytest.UsageError(f"ON_ONE_SPARK in tests/conftest.py has not {', '.join(lost)}")  # noqa: EM102
     long = [item for item in items if item not in short]
-    if 0 < DRAWN < len(long):
+    units = {unit(item.nodeid) for item in long}
+    if 0 < DRAWN < len(units):
         commit = head()
-        drawn = sorted(long, key=lambda item: zlib.crc32(f"{commit} {item.nodeid}".encode()))[:DRAWN]
-        config.hook.pytest_deselected(items=[item for item in long if item not in drawn])
-        items[:] = [item for item in items if item in short or item in drawn]
-        remark = f"{DRAWN} of {len(long)} long tests, drawn for commit {commit[:8]}; `make test-long` runs all"
-        config.stash[REMARKS].append(remark)
+        drawn = sorted(units, key=lambda name: zlib.crc32(f"{commit} {name}".encode()))[:DRAWN]
+        config.hook.pytest_deselected(items=[item for item in long if unit(item.nodeid) not in drawn])
+        items[:] = [item for item in items if item in short or unit(item.nodeid) in drawn]
+        number = f"{DRAWN} of {len(units)} units, {len(items) - len(short)} of {len(long)} long tests"
+        config.stash[REMARKS].append(f"{number}, drawn for commit {commit[:8]}; `make test-long` runs all")
     ranks: dict[str, int] = {}
     for item in items:
         names = {marker.name for marker in item.iter_markers()}

@@ -139,6 +139,8 @@ def test_dead_letters_are_those_of_the_list(words: Words, capsys: pytest.Capture
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_the_status_fits_a_terminal(words: Words, columns: int, capsys: pytest.CaptureFixture[str]) -> None:
+    words.send()
+    words.check()
     assert main(["status", str(words.checkpoint)]) == 0
     table = [line for line in capsys.readouterr().out.splitlines() if line.startswith((" ", "end to end"))]
     assert len(table) == 6

@@ -216,7 +216,7 @@ def test_real_time_results_that_left_services_elsewhere(tmp_path: Path, sinks: l
         waiting = deployed.check(0)  # a driver in another place may still deliver
         assert waiting.accepted == range(0)
         deliver(peers.egress.service, deployed_port(deployed), 1)
-        with pytest.raises(RunError, match="R790 .* positions 0 to 1 have left"):
+        with pytest.raises(RunError, match="R790 .* those of the messages at positions 0 to 1"):
             waiting.check_left(remote, is_attached=True)
         assert read_manifest(deployed.path) == former, "the next start sees a changed program again"
         for deployed.change in (code, moved):
