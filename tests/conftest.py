@@ -47,6 +47,7 @@ APART = {
             "kafka_letters",
             "memory_cases",
             "mixed_language",
+            "model",
             "poison_run",
         ),
         *(
