@@ -18,7 +18,7 @@ GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 # tests/conftest.py says which tests stay together.
 PROCESSES = 4
 test-long test-cluster test-kafka: PROCESSES = 2
-test-long: export WALLAROO_LONG_TESTS = $(or $(DRAWN),0)
+test-long: export WALLAROO_LONG_UNITS = $(or $(DRAWN),0)
 SIDE_BY_SIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 # What fails beside other tests runs once more, alone: on a slow machine deadlines pass. The first that fails again ends it.
 define tests

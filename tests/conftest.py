@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 # How many units of long tests are drawn for the commit; 0 runs all. CI has no time for all, and what is drawn must run.
-DRAWN = int(os.environ.get("WALLAROO_LONG_TESTS", "0"))
+DRAWN = int(os.environ.get("WALLAROO_LONG_UNITS", "0"))
 REMARKS = pytest.StashKey[list[str]]()  # what the summary reports of how tests were run
 
 
@@ -125,18 +125,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Raises:
         UsageError: A file uses the one Spark session, and may get another.
     """
-    short = [item for item in items if item.get_closest_marker("long") is None]
-    sharing = {item.nodeid.split("::")[0] for item in short if "spark" in getattr(item, "fixturenames", ())}
+    long = {item: unit(item.nodeid) for item in items if item.get_closest_marker("long") is not None}
+    of_spark = (item for item in items if item not in long and "spark" in getattr(item, "fixturenames", ()))
+    sharing = {item.nodeid.split("::")[0] for item in of_spark}
     if lost := sorted(sharing - ON_ONE_SPARK):
         raise pytest.UsageError(f"ON_ONE_SPARK in tests/conftest.py has not {', '.join(lost)}")  # noqa: EM102
-    long = [item for item in items if item not in short]
-    units = {unit(item.nodeid) for item in long}
+    units = {*long.values()}
     if 0 < DRAWN < len(units):
         commit = head()
         drawn = sorted(units, key=lambda name: zlib.crc32(f"{commit} {name}".encode()))[:DRAWN]
-        config.hook.pytest_deselected(items=[item for item in long if unit(item.nodeid) not in drawn])
-        items[:] = [item for item in items if item in short or unit(item.nodeid) in drawn]
-        number = f"{DRAWN} of {len(units)} units, {len(items) - len(short)} of {len(long)} long tests"
+        rest = {item for item, name in long.items() if name not in drawn}
+        config.hook.pytest_deselected(items=[*rest])
+        items[:] = [item for item in items if item not in rest]
+        number = f"{DRAWN} of {len(units)} units, {len(long) - len(rest)} of {len(long)} long tests"
         config.stash[REMARKS].append(f"{number}, drawn for commit {commit[:8]}; `make test-long` runs all")
     ranks: dict[str, int] = {}
     for item in items:

@@ -125,8 +125,8 @@ def passed(proofs: Sequence[Proof], root: Path) -> bool:
     path = os.pathsep.join(
         str(root / part) for part in ("api/python/src", "api/connectors/src", "runtime/src", "tests")
     )
-    # WALLAROO_LONG_TESTS: proofs are not drawn, and the copy of the tree has no commit.
-    given = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "WALLAROO_LONG_TESTS": "0"}
+    # WALLAROO_LONG_UNITS: proofs are not drawn, and the copy of the tree has no commit.
+    given = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "WALLAROO_LONG_UNITS": "0"}
     is_good = True
     for command in commands(proofs, root):
         done = subprocess.run(command, cwd=root, env=given, capture_output=True, text=True, timeout=TEST_S, check=False)
