@@ -14,7 +14,7 @@ import (
 func (w *writer) timeMs(payload []byte) int64 {
 	var row map[string]any
 	edge, ok := w.source.Edge.(*topology.Spark)
-	if ok && edge.Value == "*" {
+	if ok && edge.Value == "*" && edge.Timestamp != "" {
 		_ = json.Unmarshal(payload, &row) // the decoder reports invalid JSON
 	}
 	for name, value := range row {

@@ -1,6 +1,7 @@
 """Finds the times of rows that a test sends to a Spark source, from the column that the source declares."""
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,16 +15,20 @@ ROW = "*"  # in the place of the SQL expression of a message
 
 def with_row_time(source: Source, message: Message) -> Message:
     """Return a message with the time from its row. It is unchanged if it has a time, or if only Spark can find it."""
-    if not isinstance(source, SparkSource) or source.value != ROW or message.time_ms is not None:
+    if (
+        not isinstance(source, SparkSource)
+        or source.value != ROW
+        or not source.timestamp
+        or message.time_ms is not None
+    ):
         return message
     name, row = source.timestamp.strip("`").lower(), message.value
-    try:
+    with suppress(ValueError):  # the decoder will report the fault of the row
         row = json.loads(bytes(row)) if isinstance(row, bytes | bytearray | memoryview) else row
-        columns = row if isinstance(row, dict) else {each: getattr(row, each) for each in dir(row)}
-        times = [time for column, time in columns.items() if column.lower() == name]
-        return replace(message, time_ms=_ms(times[0])) if times else message
-    except ValueError:  # the decoder will report the fault of the row
-        return message
+        for column in row if isinstance(row, dict) else dir(row):
+            if column.lower() == name:
+                return replace(message, time_ms=_ms(row[column] if isinstance(row, dict) else getattr(row, column)))
+    return message
 
 
 def _ms(time: Any) -> int:
