@@ -46,17 +46,16 @@ func (p *Pipeline) nameApart() {
 		if topic, isTopic := sink.Edge.(*topology.Kafka); isTopic && same > 1 && sink.Name == p.Name {
 			sink.Name = topic.Topic
 		}
-		taken[sink.Name] = true
+		taken[sink.Name] = sink.Name != p.Name
 	}
-	isFirst := true
 	for _, sink := range p.Sinks {
 		if sink.Name != p.Name {
 			continue
 		}
-		for number := 2; !isFirst && taken[sink.Name]; number++ {
+		for number := 2; taken[sink.Name]; number++ {
 			sink.Name = fmt.Sprintf("%s-%d", p.Name, number)
 		}
-		taken[sink.Name], isFirst = true, false
+		taken[sink.Name] = true
 	}
 }
 
