@@ -4,7 +4,6 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
@@ -30,8 +29,7 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
     private static final long serialVersionUID = 1L;
 
     private final Settings settings;
-    private transient Map<Integer, String> outputs;
-    private transient Map<Integer, String> states;
+    private transient Applied applied;
 
     OutputRows(Settings settings) {
         this.settings = settings;
@@ -39,23 +37,20 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
 
     @Override
     public Iterator<Row> call(byte[] frame) {
+        applied = applied == null ? Applied.of(settings) : applied;
         Columns columns = Columns.read(frame);
         List<Row> found = new ArrayList<>(columns.count());
         if (columns.port() == Frames.DEAD_LETTER_PORT) {
             JournalRow.Item item = new JournalRow.Item(columns.port(), -1, -1, frame);
             LetterFrame.Letter last = settings.errorPolicy().firstThatStops(List.of(item));
             if (last != null) {
-                throw OperatorFailure.ended(parsed(last.value()), Applied.of(settings).way_out());
+                throw OperatorFailure.ended(parsed(last.value()), applied.way_out());
             }
             columns.values().forEach(letter -> found.add(row(parsed(letter))));
             return found.iterator();
         }
-        if (outputs == null) {
-            outputs = Applied.of(settings).outputs();
-            states = Applied.of(settings).states();
-        }
-        String output = outputs.get(columns.port());
-        String state = states.get(columns.port());
+        String output = applied.outputs().get(columns.port());
+        String state = applied.states().get(columns.port());
         for (int i = 0; i < columns.count(); i++) {
             byte[] key = columns.key(i);
             byte[] value = columns.absent().get(i) ? null : columns.values().get(i);
