@@ -53,14 +53,16 @@ def kill(run: Run) -> None:
 @pytest.mark.parametrize("seed", [7])
 def test_a_changed_program_repeats_nothing_that_has_left(seed: int, tmp_path: Path) -> None:
     source, orders, checkpoint = random.Random(seed), list[str](), tmp_path / "c"
-    app, changed, other = (tmp_path / f"{name}.py" for name in ("ranks", "changed", "other"))
+    # All have one name: a state's class is of its module, and a program with another name could not read the states.
+    app, changed, other = (tmp_path / name / "ranks.py" for name in ("first", "changed", "other"))
+    for program in (app, changed, other):
+        shutil.copytree(Case("mixed_language").folder / "book", program.parent / "book")
     second = Receiver()  # a receiver takes one connection at a time
     with_second = WITH_SECOND.replace("PORT", second.address.rpartition(":")[2])
     app.write_text(RANKS, encoding="utf-8")
     changed.write_text(with_second, encoding="utf-8")
     coded = with_second.replace("held.orders += 1", "held.orders = held.orders + 1") + VISITOR
     other.write_text(coded, encoding="utf-8")
-    shutil.copytree(Case("mixed_language").folder / "book", tmp_path / "book")
 
     def more(run: Run) -> None:
         new = source.choices(ORDERS, k=source.randint(1, 400))
