@@ -84,9 +84,10 @@ def test_a_driver_killed_goes_on_from_hdfs(hadoop: Hadoop, site: Site) -> None:
         # Spark has stored the state of a micro-batch that is not yet done with.
         fault = {"WALLAROO_FAULT": "driver.before_publish:2"}
         with site.run(app, receiver, checkpoint=place, **fault) as first:
-            first.send(payload(PARTS[0]))
-            receiver.wait_for_lines(len(counted(PARTS[0])), first)
-            first.send(payload(PARTS[1]))
+            begin = PARTS[0][:1]  # one micro-batch, whatever the pace of the gateway
+            first.send(payload(begin))
+            receiver.wait_for_lines(len(counted(begin)), first)
+            first.send(payload(PARTS[0][1:] + PARTS[1]))
             assert ended(first) == -signal.SIGKILL
         with site.run(app, receiver, checkpoint=place) as second:
             assert f"continuing from {place}" in "".join(second.output)
@@ -343,6 +344,12 @@ def _check(run: Run) -> None:
     assert run.process.poll() is None, run.said()
 
 
+def test_steps_in_a_job_of_somebody_s_own(hadoop: Hadoop, tmp_path: Path) -> None:
+    """`spark-submit` alone: no service of ours, and no checkpoint of ours."""
+    job = Job(tmp_path, "go", *on_yarn()[1:], **hadoop.environment())
+    job.finish(job.start())
+
+
 def test_a_resource_manager_that_is_away_is_told(hadoop: Hadoop, site: Site, archives: Callable[[str], Path]) -> None:
     """The last one: it leaves no YARN."""
     hadoop.resource_manager.kill()
@@ -354,9 +361,3 @@ def test_a_resource_manager_that_is_away_is_told(hadoop: Hadoop, site: Site, arc
         )
         assert done.returncode == 1
         assert done.stderr.startswith("R659 Spark master yarn cannot be reached; 127.0.0.1:")
-
-
-def test_steps_in_a_job_of_somebody_s_own(hadoop: Hadoop, tmp_path: Path) -> None:
-    """`spark-submit` alone: no service of ours, and no checkpoint of ours."""
-    job = Job(tmp_path, "go", *on_yarn()[1:], **hadoop.environment())
-    job.finish(job.start())

@@ -77,8 +77,11 @@ def listeners_of(pids: list[int]) -> list[Listener]:
 def _own(pid: int) -> Iterator[tuple[int, Listener]]:
     process = Path(f"/proc/{pid}")
     command = process.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-    links = [os.readlink(link) for link in process.joinpath("fd").iterdir()]
-    own = {int(link[len("socket:[") : -1]) for link in links if link.startswith("socket:[")}
+    own = set[int]()
+    for link in process.joinpath("fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile, as files of a busy process are
+            if (target := os.readlink(link)).startswith("socket:["):
+                own.add(int(target[len("socket:[") : -1]))
     return ((inode, Listener(pid, command, address)) for inode, address in _listening(process / "net") if inode in own)
 
 
