@@ -2,8 +2,8 @@ package wallarooapi
 
 // KafkaEncoder makes the records that a Kafka sink writes, in the form of Wallaroo 0.5.
 type KafkaEncoder interface {
-	// Encode returns the value, the key (nil for no key) and the partition number of a record. Partition -1 lets Kafka
-	// choose by the key. If the value is nil, nothing is written.
+	// Encode returns the value, the key (nil for no key) and the partition number of a record. With partition -1, Kafka
+	// chooses the partition by the key. If the value is nil, nothing is written.
 	Encode(d interface{}) (value []byte, key []byte, partition int32)
 }
 

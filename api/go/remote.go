@@ -13,8 +13,8 @@ type Program struct {
 //	scorer := wa.OtherProgram("scorer", "scorer.py")
 //	pipeline.To(scorer.Computation("score", "json", "float64"))
 //
-// Faults are reported where the application uses a component of the program: a wrong name or target (T207, T210), an
-// unknown codec (T207), or a type that its codec cannot write (T262).
+// Faults are reported when the application uses a component of the program: a wrong name or target (T207, T210), an
+// unknown codec (T207), or a type that the codec cannot write (T262).
 func OtherProgram(worker, target string) *Program { return &Program{worker, target} }
 
 // Computation describes a computation with at most one result per message. name is the name under which the program
@@ -29,13 +29,13 @@ func (p *Program) ComputationMulti(name, input, output string) *RemoteComponent 
 	return &RemoteComponent{Program: *p, Kind: "computation_multi", Name: name, Input: input, Output: output}
 }
 
-// StateComputation describes a state computation. It uses the key that the message carries.
+// StateComputation describes a state computation. The computation gets the state of the key that a message carries.
 func (p *Program) StateComputation(name, input, output string) *RemoteComponent {
 	return &RemoteComponent{Program: *p, Kind: "state_computation", Name: name, Input: input, Output: output}
 }
 
-// StateComputationMulti describes a state computation with any number of results. It uses the key that the message
-// carries.
+// StateComputationMulti describes a state computation with any number of results. Otherwise it is like
+// StateComputation.
 func (p *Program) StateComputationMulti(name, input, output string) *RemoteComponent {
 	return &RemoteComponent{Program: *p, Kind: "state_computation_multi", Name: name, Input: input, Output: output}
 }

@@ -4,11 +4,11 @@ package wallarooapi
 type StateComputation interface {
 	// Name returns the name of the step, as Computation.Name does.
 	Name() string
-	// Compute returns the resulting message (nil for no message) and whether to persist the state, which it may change
-	// in place. If it changes the state and returns false, the change is not written now, but when Compute next returns
-	// true for the key. The change may be lost before (after a restart or failure, or if the cache is full). The
-	// command `wallaroo run --debug` finds such changes (C510). Messages with the same key are processed one after the
-	// other in arrival order. Different keys run in parallel.
+	// Compute returns the resulting message (nil for no message) and whether to persist the state. It may change the
+	// state in place. If it changes the state and returns false, the change is written when Compute next returns true
+	// for the key. Until then, a restart, a failure or a full cache may lose the change. The command
+	// `wallaroo run --debug` finds such changes (C510). Messages with the same key are processed one after the other in
+	// arrival order. Different keys run in parallel.
 	Compute(data interface{}, state interface{}) (interface{}, bool)
 }
 
@@ -16,7 +16,7 @@ type StateComputation interface {
 type StateComputationMulti interface {
 	// Name returns the name of the step, as Computation.Name does.
 	Name() string
-	// Compute is StateComputation.Compute with a list of messages. Nil items are left out.
+	// Compute is like StateComputation.Compute, but returns a list of messages. Nil items are left out.
 	Compute(data interface{}, state interface{}) ([]interface{}, bool)
 }
 
@@ -31,13 +31,13 @@ type StateBuilder interface {
 
 // PartitionFunction returns the key of a message as bytes, in the form of Wallaroo 0.5.
 type PartitionFunction interface {
-	// Partition returns the key. It runs once per message, and again after a failure. The key must depend on the
-	// message alone. If Partition panics, the message becomes a dead letter (C501).
+	// Partition returns the key of a message. It runs once per message, and again after a failure. The key must depend
+	// on the message alone. If Partition panics, the message becomes a dead letter (C501).
 	Partition(data interface{}) []byte
 }
 
 // PartitionFunctionU64 returns the key of a message as a number, in the form of Wallaroo 0.4.
 type PartitionFunctionU64 interface {
-	// Partition is PartitionFunction.Partition for numbers.
+	// Partition is like PartitionFunction.Partition, but returns the key as a number.
 	Partition(data interface{}) uint64
 }

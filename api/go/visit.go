@@ -34,6 +34,6 @@ type StateVisitor interface {
 // StateVisitorMulti is a StateComputationMulti that accepts visits.
 type StateVisitorMulti interface {
 	WithVisits
-	// Visit is StateVisitor.Visit with a list of messages. Nil items are left out.
+	// Visit is like StateVisitor.Visit, but returns a list of messages. Nil items are left out.
 	Visit(visit *Visit, state interface{}) ([]interface{}, bool)
 }

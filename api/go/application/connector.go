@@ -22,9 +22,9 @@ type SourceConnectorConfig struct {
 }
 
 // MakeSourceConnectorConfig describes a source that listens at host and port for the connector called name. The
-// decoder gets the payload of a message, without its length and time. Wallaroo had no connectors for Go programs.
-// Connectors of Wallaroo's Python API are started with a Python module that declares a connector of this name and
-// port. Wrong addresses are reported as for MakeTCPSourceConfig.
+// decoder gets the payload of a message, without its length and time. Wallaroo had no connectors for Go programs. To
+// start a connector that uses Wallaroo's Python API, write a Python module that declares a connector with the same name
+// and port. Wrong addresses are reported as for MakeTCPSourceConfig.
 func MakeSourceConnectorConfig(name string, host string, port string, decoder wa.Decoder) *SourceConnectorConfig {
 	return &SourceConnectorConfig{name: name, host: host, port: port, decoder: decoder}
 }
@@ -36,7 +36,7 @@ func (c *SourceConnectorConfig) Cookie(word string) *SourceConnectorConfig {
 	return c
 }
 
-// OnError sets the policy for a failing decoder, as for a TCPSourceConfig. It returns the config.
+// OnError sets the policy for a failing decoder, as TCPSourceConfig.OnError does. It returns the config.
 func (c *SourceConnectorConfig) OnError(policy string) *SourceConnectorConfig {
 	c.onError = policy
 	return c
@@ -80,7 +80,7 @@ func (c *SinkConnectorConfig) Cookie(word string) *SinkConnectorConfig {
 	return c
 }
 
-// OnError sets the policy for a failing encoder, as for a TCPSinkConfig. It returns the config.
+// OnError sets the policy for a failing encoder, as TCPSinkConfig.OnError does. It returns the config.
 func (c *SinkConnectorConfig) OnError(policy string) *SinkConnectorConfig {
 	c.onError = policy
 	return c

@@ -146,7 +146,8 @@ func (c *KafkaSinkConfig) sink() *declaration.Sink {
 	return &sink
 }
 
-// kafkaEdge checks topic, brokers and log level in the form of Wallaroo 0.4, and returns their edge in the topology.
+// kafkaEdge checks topic, brokers and log level, given as in Wallaroo 0.4. It returns the topology's description of the
+// topic.
 func kafkaEdge(method, topic string, brokers, level any) (*topology.Kafka, []diagnostic.Diagnostic) {
 	edge := &topology.Kafka{Topic: topic}
 	addresses, isList := brokers.([]*KafkaHostPort)

@@ -27,9 +27,9 @@ func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
 	return p
 }
 
-// To adds a computation or a component of another program, e.g. the result of
+// To adds a computation, or a component of another program, e.g. the result of
 // wallarooapi.OtherProgram(...).Computation. The builder of a computation must build a wallarooapi.Computation (T223).
-// A component with state uses the key that each message carries, so its messages must have keys.
+// A component with state gets the state of the key that a message carries, so its messages must have keys.
 func (p *PipelineBuilder) To(builder wa.ComputationBuilder) *PipelineBuilder {
 	return p.addComputation("To", declaration.Computation, builder)
 }
@@ -45,9 +45,10 @@ func (p *PipelineBuilder) ToMulti(builder wa.ComputationMultiBuilder) *PipelineB
 // processed in arrival order. Different keys run in parallel. Pipelines that use the same state name share the state,
 // and must agree on its builder and its keys (T205).
 //
-// Without keys, every new key gets new state (as in Wallaroo 0.5). A list of keys is closed (as in Wallaroo 0.4): a
-// message with another key becomes a dead letter (C502). Other findings are a key that is listed twice (T203), a
-// partition function that returns another type (T208, T223), and a state that is not serializable (C504).
+// Without the argument keys, every new key gets new state (as in Wallaroo 0.5). With it, only the listed keys are
+// allowed (as in Wallaroo 0.4): a message with another key becomes a dead letter (C502). These are reported: a key that
+// is listed twice (T203), a partition function that returns another type (T208, T223), and a state that is not
+// serializable (C504).
 func (p *PipelineBuilder) ToStatePartition(sc wa.StateComputation, sb wa.StateBuilder, name string, pf interface{}, keys ...[]uint64) *PipelineBuilder {
 	return p.addState("ToStatePartition", sc, nil, integerKeys(name, sb, keys), pf)
 }
@@ -163,7 +164,7 @@ func (p *PipelineBuilder) wrongParameter(method, path string, place declaration.
 		"expected", "a sink", "fix", "pass what e.g. MakeTCPSinkConfig returns for an encoder"), declaration.Pointer(path), place)
 }
 
-// follow reports a method that is called after the end of the pipeline.
+// follow reports the call of a method if the pipeline has already ended.
 func (p *PipelineBuilder) follow(method string, place declaration.Place) {
 	if p.node.Ended {
 		p.application.Report(diagnostic.Of("T212", "method", method, "previous", "the end of pipeline \""+p.pipeline.Name+"\"",

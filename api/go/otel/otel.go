@@ -19,7 +19,7 @@ const scope = "wallaroo"
 
 func init() { span.Register(&tracer{}) }
 
-// tracer starts the provider at the first call that has a parent span.
+// tracer makes spans for calls. It starts the tracer provider at the first call that has a parent span.
 type tracer struct {
 	start sync.Once
 	made  *sdk.TracerProvider // nil if no receiver is configured

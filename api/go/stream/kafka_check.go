@@ -38,7 +38,7 @@ var fieldsOfSources = map[string]string{"subscribe": "Topic", "assign": "Partiti
 
 var startPattern = regexp.MustCompile(`^(start|end|-[1-9][0-9]*|0|[1-9][0-9]*)$`)
 
-// topicCheck collects findings about the topic that a method of the program was called with.
+// topicCheck collects findings about the topic that the program passed to a function of this package.
 type topicCheck struct {
 	method string
 	topic  Kafka

@@ -16,7 +16,7 @@ import (
 const mostShown = 200 // bytes
 
 // KafkaRecord is a whole Kafka record, the message type of KafkaRecordSource and the output type of KafkaRecordSink.
-// Between processes and in states it is the protobuf message Record of record.proto.
+// Between processes and in states it is written as the protobuf message Record of record.proto.
 type KafkaRecord struct {
 	// Topic is the topic from which the record was read. Sinks ignore it.
 	Topic string

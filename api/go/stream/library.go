@@ -37,30 +37,30 @@ func NewLibrary() *Library {
 // with the key "diagnostics" instead.
 func (l *Library) ToJson() string { return launch.Text(l.declared) }
 
-// OfferMap offers a function, as for Map, to other programs under a name. input and output are the codecs of its input
-// and output messages.
+// OfferMap offers to other programs, under a name, a function of the kind that Map takes. input and output are the
+// codecs of its input and output messages.
 func OfferMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) (Out, error), input, output string, outputs ...Outputs) {
 	made := &computation[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
 	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.Computation, Build: func() (wa.Computation, wa.ComputationMulti) { return made, nil }}
 	offer[In, Out](l, "OfferMap", name, step, function, input, output)
 }
 
-// OfferFlatMap is OfferMap for a function with any number of results, as for FlatMap.
+// OfferFlatMap is OfferMap for a function of the kind that FlatMap takes, with any number of results.
 func OfferFlatMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) ([]Out, error), input, output string, outputs ...Outputs) {
 	made := &multi[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
 	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.ComputationMulti, Build: func() (wa.Computation, wa.ComputationMulti) { return nil, made }}
 	offer[In, Out](l, "OfferFlatMap", name, step, function, input, output)
 }
 
-// OfferMapState offers a function with state, as for MapState, to other programs under a name. The state is that of the
-// key of the message.
+// OfferMapState offers to other programs, under a name, a function of the kind that MapState takes. The function gets
+// the state of the key that the message carries.
 func OfferMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) (Out, error), input, output string, outputs ...Outputs) {
 	made := &stateful[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), nil, nil}
 	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.StateComputation, Compute: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
 	offer[In, Out](l, "OfferMapState", name, step, function, input, output)
 }
 
-// OfferFlatMapState is OfferMapState for a function with any number of results, as for FlatMapState.
+// OfferFlatMapState is OfferMapState for a function of the kind that FlatMapState takes, with any number of results.
 func OfferFlatMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) ([]Out, error), input, output string, outputs ...Outputs) {
 	made := &statefulMulti[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), nil, nil}
 	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.StateComputationMulti, Multi: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
@@ -86,8 +86,8 @@ func offer[In, Out any](l *Library, method, name string, step *declaration.Step,
 //
 //	scores := stream.Through[float64](orders, wallarooapi.OtherProgram("scorer", "scorer.py").Computation("score", "json", "float64"))
 //
-// A component with state uses the key that each message carries. Put KeyBy or Collect before it, unless the source
-// gives keys (T229).
+// A component with state gets the state of the key that a message carries. Put KeyBy or Collect before Through, unless
+// the source gives keys (T229).
 func Through[Out, In any](s Stream[In], component *wa.RemoteComponent) Stream[Out] {
 	if component == nil {
 		component = &wa.RemoteComponent{}

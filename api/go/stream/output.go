@@ -8,8 +8,8 @@ import (
 	"wallarooapi/internal/emission"
 )
 
-// Output is a named output of a step, for messages of one type. A step declares the output and emits to it. FromOutput
-// continues from it:
+// Output is a named output of a step, for messages of one type. The step declares the output, and its function emits
+// messages to the output. FromOutput returns the stream of these messages:
 //
 //	var alerts = stream.NewOutput[Alert]("alerts")
 //
@@ -43,7 +43,7 @@ func (o Output[T]) Emit(ctx context.Context, message T) {
 	emission.Emit(ctx, o.name, resultsOf[T]().message(message))
 }
 
-// As returns a copy of the output with the codec in which its messages go to other programs. It is for a Library.
+// As returns a copy of the output with a codec, in which a Library's messages for this output go to other programs.
 func (o Output[T]) As(codec string) Output[T] { return Output[T]{o.name, codec} }
 
 func (o Output[T]) named() declaration.NamedOutput {

@@ -35,7 +35,7 @@ func LineSink[T any](address string, encode func(message T) ([]byte, error)) Sin
 }
 
 // PlainConnectorSink sends messages to a connector that listens at address, HOST:PORT, and does not use the connector
-// protocol. encode returns the payload of one message without framing; otherwise it is as for TCPSink.
+// protocol. encode returns the payload of one message, without framing. With nil or the error ErrSkip, nothing is sent.
 func PlainConnectorSink[T any](address string, encode func(message T) ([]byte, error)) Sink[T] {
 	sink := TCPSink(address, encode)
 	if encode != nil {
@@ -93,9 +93,9 @@ func (s Sink[T]) OnError(policy string) Sink[T] {
 	return s
 }
 
-// Named sets the name of the sink in the log messages and figures of a run. The default is the application's name. If
-// several sinks have no name of their own, the default for a Kafka sink is its topic, and the others have a number from
-// the second on. Named returns the sink.
+// Named sets the name of the sink in the log messages and figures of a run. The default is the application's name. But
+// if several sinks are not named, a Kafka sink has the name of its topic, and each other sink except for the first has
+// the application's name with a number. Named returns the sink.
 func (s Sink[T]) Named(name string) Sink[T] {
 	s.declared.Name = name
 	return s

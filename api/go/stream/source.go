@@ -43,7 +43,7 @@ const maxCredits = 100_000
 // ErrEnd is the error of a generator that has no more messages. It is not a failure.
 var ErrEnd = errors.New("no more messages")
 
-// Record is a message with its properties. It is a Kafka record, a message of a connector, or a row of Spark.
+// Record is a message with its properties: a Kafka record, a message of a connector, or a row of Spark.
 type Record struct {
 	// Value is the content of the message. It is nil for a tombstone of Kafka.
 	Value []byte
@@ -53,7 +53,7 @@ type Record struct {
 	Time time.Time
 	// Headers are the headers of a Kafka record. Sinks do not write them.
 	Headers []Header
-	// Partition is the partition for a record of a Kafka sink. With nil, Kafka chooses by the key.
+	// Partition is the partition to which a Kafka sink writes the record. With nil, Kafka chooses it by the key.
 	Partition *int32
 }
 
@@ -63,8 +63,8 @@ type Header struct {
 	Value []byte
 }
 
-// Kafka describes a topic. Some fields are only for sources, others only for sinks. A field without use is reported
-// (T207).
+// Kafka describes a topic. Some fields are only for sources, others only for sinks. A field that has no effect is
+// reported (T207).
 type Kafka struct {
 	Topic string
 	// Brokers are addresses of the form HOST:PORT.
@@ -140,8 +140,8 @@ func TCPSource[T any](address string, framing Framing, decode func(payload []byt
 }
 
 // PlainConnectorSource listens at address, HOST:PORT, for a connector that does not use the connector protocol and
-// therefore gets no acknowledgements. Its frames consist of a length of 4 bytes, a time of 8 bytes, which is ignored,
-// and the payload.
+// therefore gets no acknowledgements. The connector sends frames of a length (4 bytes), a time (8 bytes, which are
+// ignored) and the payload.
 func PlainConnectorSource[T any](address string, decode func(payload []byte) (T, error)) Source[T] {
 	if decode == nil {
 		return TCPSource[T](address, U32LE, nil)
@@ -198,9 +198,9 @@ func SparkSource[T any](format Spark, decode func(record Record) (T, error)) Sou
 	return recordSource("SparkSource", edge, decode, checkFormat("SparkSource", format))
 }
 
-// GeneratorSource generates messages: first, and then the result of next for the previous message, until next returns
-// the error ErrEnd. The result must depend on the previous message alone, because a restart continues from an earlier
-// message.
+// GeneratorSource generates messages. The argument first is the first message. Each later message is the result of next
+// for the previous message, until next returns the error ErrEnd. The result must depend on the previous message alone,
+// because a restart continues from an earlier message.
 //
 // Source: Wallaroo 0.5.4, GenSource of Python.
 func GeneratorSource[T any](first T, next func(ctx context.Context, previous T) (T, error)) Source[T] {
@@ -212,7 +212,7 @@ func GeneratorSource[T any](first T, next func(ctx context.Context, previous T) 
 	return Source[T]{declaration.Source{Edge: &topology.Generator{}, Given: made}}
 }
 
-// Value turns a decoder of values into a decoder of records.
+// Value turns a decoder of values into a decoder of records, which decodes only the value of a record.
 func Value[T any](decode func(value []byte) (T, error)) func(Record) (T, error) {
 	return func(record Record) (T, error) { return decode(record.Value) }
 }
@@ -299,7 +299,7 @@ func (d *decoder[T]) DecodeRecord(value []byte, record declaration.Record) any {
 	}))
 }
 
-// headers decodes the headers of a message from a frame: for each header a length, the name, a length and the value.
+// headers decodes the headers of a message in a frame. A header is a length, the name, a length and the value.
 func headers(encoded []byte) (all []Header) {
 	for len(encoded) >= 6 {
 		size := int(binary.LittleEndian.Uint16(encoded))

@@ -120,7 +120,7 @@ func (c *stateful[In, S, Out]) Compute(data, state any) (any, bool) {
 	return c.ComputeAt(nil, data, state)
 }
 
-// ComputeAt is Compute with at, the time and timer changes of the call. at is nil without timers and TTL.
+// ComputeAt does the work of Compute. at has the time and the timer changes of the call (nil without timers and TTL).
 func (c *stateful[In, S, Out]) ComputeAt(at *timing.Changes, data, state any) (any, bool) {
 	ctx, call := c.begin()
 	return call.With(c.results.settle(c.function(at.Within(ctx), data.(In), state.(*S)))), true
@@ -144,7 +144,7 @@ func (c *statefulMulti[In, S, Out]) Compute(data, state any) ([]any, bool) {
 	return c.ComputeAt(nil, data, state)
 }
 
-// ComputeAt is Compute with at, the time and timer changes of the call. at is nil without timers and TTL.
+// ComputeAt does the work of Compute. at has the time and the timer changes of the call (nil without timers and TTL).
 func (c *statefulMulti[In, S, Out]) ComputeAt(at *timing.Changes, data, state any) ([]any, bool) {
 	ctx, call := c.begin()
 	return call.All(c.results.all(c.function(at.Within(ctx), data.(In), state.(*S)))), true

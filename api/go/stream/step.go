@@ -10,7 +10,7 @@ import (
 )
 
 // Map sends each message through a function with one result. With a nil pointer or the error ErrSkip, there is no
-// result. Messages that the function emitted to outputs continue (see Output).
+// result, but messages that the function emitted to named outputs continue (see Output).
 func Map[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) (Out, error), outputs ...Outputs) Stream[Out] {
 	made := &computation[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
 	return add[In, Out](s, &declaration.Step{Name: name, Kind: declaration.Computation, Build: func() (wa.Computation, wa.ComputationMulti) {
@@ -19,8 +19,8 @@ func Map[In, Out any](s Stream[In], name string, function func(ctx context.Conte
 }
 
 // FlatMap sends each message through a function with any number of results. The results continue in order, without nil
-// pointers. With the error ErrSkip, there are no results. Messages that the function emitted to outputs continue (see
-// Output).
+// pointers. With the error ErrSkip, there are no results, but messages that the function emitted to named outputs
+// continue (see Output).
 func FlatMap[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) ([]Out, error), outputs ...Outputs) Stream[Out] {
 	made := &multi[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
 	return add[In, Out](s, &declaration.Step{Name: name, Kind: declaration.ComputationMulti, Build: func() (wa.Computation, wa.ComputationMulti) {
@@ -92,7 +92,7 @@ func nameOf(name string, outputs []Outputs) named { return named{name: name, emi
 
 func (n named) Name() string { return n.name }
 
-// begin returns the context for a call of the function and the list of the call's emissions, nil without named outputs.
+// begin returns the context for a call of the function, and the collector of emissions (nil without named outputs).
 func (n named) begin() (context.Context, *emission.Context) {
 	around := n.around
 	if around == nil {

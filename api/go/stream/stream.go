@@ -16,7 +16,7 @@ import (
 	"wallarooapi/internal/life"
 )
 
-// ErrSkip is the error of a function that has no result for a message. It is not a failure.
+// ErrSkip is the error that a function returns if it has no result for a message. It is not a failure.
 var ErrSkip = errors.New("nothing goes on")
 
 // Stream is a place in an application through which messages of one type flow. If a stream is used twice, each message
@@ -190,7 +190,7 @@ func (r results[Out]) settle(out Out, err error) any {
 	return r.message(out)
 }
 
-// message returns the message, or nil for a nil pointer.
+// message returns a function's result as the worker's message: out, or nil if out is a nil pointer.
 func (r results[Out]) message(out Out) any {
 	var none Out
 	if r.isPointer && any(out) == any(none) {

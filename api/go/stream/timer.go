@@ -89,13 +89,13 @@ func (c *stateful[In, S, Out]) Handlers() timers[S, Out] { return c.timers }
 // Handlers returns the functions of the step's timers.
 func (c *statefulMulti[In, S, Out]) Handlers() timers[S, []Out] { return c.timers }
 
-// Fire runs the function of a timer.
+// Fire runs the function of a timer that is due.
 func (c *stateful[In, S, Out]) Fire(at *timing.Changes, timer *Timer, state any) (any, bool) {
 	ctx, call := c.begin()
 	return call.With(c.results.settle(c.timers[timer.Name](at.Within(ctx), timer, state.(*S)))), true
 }
 
-// Fire runs the function of a timer.
+// Fire runs the function of a timer that is due.
 func (c *statefulMulti[In, S, Out]) Fire(at *timing.Changes, timer *Timer, state any) ([]any, bool) {
 	ctx, call := c.begin()
 	return call.All(c.results.all(c.timers[timer.Name](at.Within(ctx), timer, state.(*S)))), true

@@ -19,8 +19,8 @@ type Aggregation[In, Acc, Out any] struct {
 	Initial func() Acc
 	// Update adds a message to an accumulator and returns the accumulator. It may change the accumulator in place.
 	Update func(in In, accumulator Acc) Acc
-	// Combine joins the accumulators of earlier and later messages into a new one. Initial() must be neutral: joined
-	// with an accumulator, it returns an equal one.
+	// Combine joins the accumulators of earlier and later messages into a new one. Initial() must be neutral: if it is
+	// joined with an accumulator, the result equals this accumulator.
 	Combine func(earlier, later Acc) Acc
 	// Output returns the result of a window. The error ErrSkip means that the window has no result.
 	Output func(key string, accumulator Acc) (Out, error)
@@ -46,8 +46,8 @@ func WindowBounds(ctx context.Context) (start, end time.Time) {
 // Late is the policy for a message that is older than all open windows.
 type Late string
 
-// The policies for late messages. Drop discards a message (the run counts it). FirePerMessage emits a window of only
-// this message, with equal bounds. PlaceInOldestWindow adds the message to the oldest open window.
+// The policies for late messages. Drop discards and counts the message. FirePerMessage emits a window that has only
+// this message, and whose start equals its end. PlaceInOldestWindow adds the message to the oldest open window.
 const (
 	Drop                Late = "drop"
 	FirePerMessage      Late = "fire_per_message"
@@ -186,8 +186,8 @@ func addWindow[In, Acc, Out any](s Stream[In], window topology.Window, a Aggrega
 	return next, step
 }
 
-// accumulators returns the initial accumulator as a state of the step. From it, the declaration learns the type of the
-// state and whether the state is serializable.
+// accumulators builds initial accumulators as states of a window step. From such a state, the declaration learns the
+// type of the state and whether it is serializable.
 type accumulators[Acc any] struct{ initial func() Acc }
 
 func (a accumulators[Acc]) Build() any { return a.initial() }

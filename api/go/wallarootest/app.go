@@ -135,7 +135,7 @@ func start(t T, declared *declaration.Application, options []Option) *App {
 	return a
 }
 
-// take processes frames. With Vary, it may leave some frames for a later call.
+// take processes frames of input. With Vary, it may leave some frames for a later micro-batch.
 func (a *App) take(frames ...[]byte) {
 	a.t.Helper()
 	a.pending = append(a.pending, frames...)
@@ -158,7 +158,7 @@ func (a *App) flush() {
 	}
 }
 
-// run processes one micro-batch. It publishes the output unless a dead letter of the micro-batch stops the application.
+// run processes one micro-batch, and publishes its output unless one of its dead letters stops the application.
 func (a *App) run(batch [][]byte) {
 	a.t.Helper()
 	left, err := a.engine.Run(batch)

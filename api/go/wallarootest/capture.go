@@ -9,7 +9,7 @@ import (
 
 const numberBytes = 8
 
-// captured keeps the messages that encoders got. The encoded bytes of each message end with the message's number.
+// captured keeps the messages that encoders got. Each message has a number, which follows its encoded bytes.
 type captured struct {
 	values map[uint64]any
 	last   uint64

@@ -7,9 +7,9 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Advance moves time forward by d. If the application has windows, timers or a TTL, it gets ticks as from a gateway: at
-// the old time, at most 1000 on the way, and at the new time. The last tick is repeated as long as timers fire. Each
-// tick is a micro-batch.
+// Advance moves time forward by d. If the application has windows, timers or a TTL, it gets ticks: at the old time, at
+// most 1000 between as a gateway would send them, and at the new time. The last tick is repeated as long as timers
+// fire. Each tick is a micro-batch.
 func (a *App) Advance(d time.Duration) {
 	a.t.Helper()
 	a.goesOn("Advance")
@@ -45,7 +45,7 @@ func (a *App) Advance(d time.Duration) {
 	}
 }
 
-// tick processes a tick, which gives the application the time.
+// tick processes a tick in a micro-batch. The tick informs the application of the time.
 func (a *App) tick(at time.Time) {
 	a.t.Helper()
 	tick, err := a.journal.Tick(at.UnixMilli())
@@ -59,7 +59,7 @@ func (a *App) tick(at time.Time) {
 const (
 	leastTick = 100 * time.Millisecond
 	mostTick  = time.Second
-	mostTicks = 1000 // in one call of Advance
+	mostTicks = 1000 // largest number of ticks in one call of Advance
 	mostAgain = 1_000_000
 
 	timerSlide = 500 // accuracy of timers, in milliseconds

@@ -35,7 +35,7 @@ type letters struct {
 	all      []*pb.DeadLetter
 	seen     int   // number of dead letters that the test has requested
 	stopped  error // the error that stopped the application
-	isLooked bool  // whether the test has requested this error, or was ended by it
+	isLooked bool  // whether the test has requested the error, or has failed because of it
 }
 
 // DeadLetters returns the dead letters since the beginning of the test.
@@ -111,7 +111,7 @@ func (a *App) policyOf(path string) string {
 	return a.declared.OnError
 }
 
-// goesOn makes the test fail if the application has stopped.
+// goesOn makes the test fail if the application has stopped, so that the method cannot be called.
 func (a *App) goesOn(method string) {
 	a.t.Helper()
 	if a.letters.stopped != nil {

@@ -85,7 +85,7 @@ func (a *App) takeWritten(source string, written []byte, err error) {
 	a.take(written)
 }
 
-// writer makes frames from messages of one source. Payloads and decoded messages are in separate frames.
+// writer makes frames from messages of one source.
 type writer struct {
 	app      *App
 	source   *declaration.Source
@@ -144,7 +144,8 @@ func (w *writer) drawn() bool {
 	return true
 }
 
-// begin begins a new frame if the next message must not be in the current frame.
+// begin begins a new frame unless the next message may be in the current one. Payloads, for which pastDecoder is false,
+// and decoded messages are in separate frames.
 func (w *writer) begin(pastDecoder bool) {
 	w.app.t.Helper()
 	if pastDecoder == (w.encoder != nil) {

@@ -1,9 +1,9 @@
-// Command click_counts is the program of Goka's introduction, with other import paths: an emitter writes clicks of users, a
-// processor counts them in the table of its group, and a view serves the counts.
+// Command click_counts is the program of Goka's introduction, with other import paths. An emitter writes clicks of
+// users, a processor counts the clicks in the table of its group, and a view serves the counts.
 //
 //	click_counts emit       writes a click every 100 ms
-//	click_counts process    counts them
-//	click_counts view       serves http://127.0.0.1:9095/USER
+//	click_counts process    counts the clicks
+//	click_counts view       serves the count of a user at http://127.0.0.1:9095/USER
 //	click_counts            does all three
 package main
 
@@ -30,7 +30,7 @@ const (
 	place             = "127.0.0.1:9095"
 )
 
-// count is called for each click: the table of the group has a number for each user.
+// count is called for each click. It increments the user's number in the table of the group.
 func count(ctx goka.Context, _ any) {
 	var counter int64
 	if value := ctx.Value(); value != nil {
@@ -96,14 +96,15 @@ func view(ctx context.Context, brokers []string) error {
 	return counts.Run(ctx)
 }
 
-// topics makes topics with one copy: there is one broker.
+// topics makes topics with one copy of each partition, because there is only one broker.
 func topics() goka.TopicManagerBuilder {
 	config := goka.NewTopicManagerConfig()
 	config.Table.Replication, config.Stream.Replication = 1, 1
 	return goka.TopicManagerBuilderWithTopicManagerConfig(config)
 }
 
-// prepare creates the topic of clicks, which Goka leaves to its writers, and the table, since the view may start first.
+// prepare creates the topic of clicks, because Goka does not create input topics. It also creates the table, because
+// the view may start before the processor.
 func prepare(brokers []string) error {
 	manager, err := topics()(brokers)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Averages of sensors over ten seconds, by the time at which they measured.
+// Computes each sensor's average over windows of ten seconds. The time of a message is the time of the measurement.
 package main
 
 import (
@@ -27,7 +27,7 @@ func setup(args []string) *stream.Application {
 	app := stream.New("Averages")
 	source := stream.TCPSource("127.0.0.1:7010", stream.U32BE, decode).EventTime(measured)
 	readings := stream.KeyBy(stream.From(app, "readings", source), "sensor", sensor)
-	// Windows of ten seconds wait ten more for late messages.
+	// Windows of ten seconds, which wait ten more seconds for late messages.
 	ten := stream.Range{Length: 10 * time.Second, Delay: 10 * time.Second}
 	averages := stream.RangeWindow(readings, ten, stream.Aggregation[reading, sum, string]{
 		Name:    "average",
@@ -40,7 +40,7 @@ func setup(args []string) *stream.Application {
 	return app
 }
 
-// decode reads "TIME SENSOR DEGREES"; TIME is in milliseconds since 1970.
+// decode reads a message "TIME SENSOR DEGREES". TIME is in milliseconds since 1970.
 func decode(payload []byte) (reading, error) {
 	var at int64
 	var r reading
@@ -48,7 +48,7 @@ func decode(payload []byte) (reading, error) {
 	return r, err
 }
 
-// measured says when a message was made: windows go by it, not by the time of arrival.
+// measured returns the time of a measurement. Windows use this time instead of the time of arrival.
 func measured(payload []byte) time.Time {
 	text, _, _ := strings.Cut(string(payload), " ")
 	at, err := strconv.ParseInt(text, 10, 64)
@@ -60,7 +60,7 @@ func measured(payload []byte) time.Time {
 
 func sensor(r reading) string { return r.Sensor }
 
-// average makes the result of a window; ErrSkip where nothing was measured.
+// average returns the result of a window, or ErrSkip if the window has no measurements.
 func average(key string, s sum) (string, error) {
 	if s.Count == 0 {
 		return "", stream.ErrSkip

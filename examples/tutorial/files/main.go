@@ -1,4 +1,4 @@
-// Reads log files as they appear in a directory, and writes the number of errors of each service to another one.
+// Reads log files when they appear in a directory, and writes each service's number of errors to another directory.
 package main
 
 import (
@@ -16,13 +16,13 @@ type entry struct{ Service, Level string }
 // errors is the state of a service.
 type errors struct{ Count int }
 
-// result is what the sink gets: a service and its number of errors so far.
+// result is a message for the sink: a service and its number of errors so far.
 type result struct {
 	Service string
 	Count   int
 }
 
-// setup declares the application; source and sink are formats of Spark, by their names.
+// setup declares the application. Its source and its sink are formats of Spark.
 func setup(args []string) *stream.Application {
 	app := stream.New("Errors")
 	in := stream.Spark{Format: "text", Options: map[string]string{"path": "in"}, Value: "value"}
@@ -34,7 +34,7 @@ func setup(args []string) *stream.Application {
 	return app
 }
 
-// decode makes a message of a row, "SERVICE LEVEL TEXT".
+// decode makes a message from a row "SERVICE LEVEL TEXT".
 func decode(row []byte) (entry, error) {
 	parts := strings.SplitN(string(row), " ", 3)
 	if len(parts) < 3 {
@@ -43,7 +43,7 @@ func decode(row []byte) (entry, error) {
 	return entry{parts[0], parts[1]}, nil
 }
 
-// onlyErrors returns ErrSkip for what does not go on.
+// onlyErrors passes on errors. For other entries it returns ErrSkip, so that they are dropped.
 func onlyErrors(_ context.Context, e entry) (entry, error) {
 	if e.Level != "ERROR" {
 		return e, stream.ErrSkip
@@ -58,7 +58,7 @@ func count(_ context.Context, e entry, state *errors) (result, error) {
 	return result{e.Service, state.Count}, nil
 }
 
-// encode returns value and key of a row.
+// encode returns a result as a row, with the service as key.
 func encode(r result) (stream.Record, error) {
 	return stream.Record{Key: []byte(r.Service), Value: []byte(strconv.Itoa(r.Count))}, nil
 }

@@ -1,4 +1,4 @@
-// Books payments by card; what is far above a card's average goes to a second sink instead.
+// Books payments by card. A payment that is far above the card's average goes to a second sink instead.
 package main
 
 import (
@@ -9,9 +9,9 @@ import (
 	"wallarooapi/worker"
 )
 
-const factor, known = 5, 3 // times the average, once so many payments are known
+const factor, known = 5, 3 // after 3 payments, a payment above 5 times the average is refused
 
-// payment is a message. Fields of messages and states begin with a capital letter: they are written and read back.
+// payment is a message. Fields of messages and states must begin with a capital letter to be written and read back.
 type payment struct {
 	Card   string
 	Amount int
@@ -33,7 +33,7 @@ func setup(args []string) *stream.Application {
 	return app
 }
 
-// decode reads "CARD AMOUNT".
+// decode reads a message "CARD AMOUNT".
 func decode(payload []byte) (payment, error) {
 	var p payment
 	_, err := fmt.Sscanf(string(payload), "%s %d", &p.Card, &p.Amount)
@@ -42,7 +42,7 @@ func decode(payload []byte) (payment, error) {
 
 func card(p payment) string { return p.Card }
 
-// book books a payment, or emits it to the other output; ErrSkip says that the ordinary one gets nothing.
+// book books a payment, or emits it to alerts. In the second case it returns ErrSkip, because there is no result.
 func book(ctx context.Context, p payment, a *account) (string, error) {
 	if a.Count >= known && p.Amount*a.Count > factor*a.Total {
 		alerts.Emit(ctx, p)

@@ -1,4 +1,4 @@
-// Raises an alert for an order that is far above what its customer has spent so far.
+// Raises an alert for an order that is far above the customer's average so far.
 package main
 
 import (
@@ -31,7 +31,7 @@ type history struct {
 	Total  float64
 }
 
-// setup declares the application; source and sink are DataFrames of a PySpark job.
+// setup declares the application. Its source and its sink are DataFrames of a PySpark job.
 func setup(args []string) *stream.Application {
 	app := stream.New("alerts")
 	orders := stream.KeyBy(stream.From(app, "orders", stream.DataFrameSource[order]()), "customer", customer)
@@ -41,7 +41,7 @@ func setup(args []string) *stream.Application {
 
 func customer(o order) string { return o.Customer }
 
-// compare returns an alert for more than three times the average of at least three orders.
+// compare returns an alert if the order is above three times the average of the customer's earlier orders (at least 3).
 func compare(_ context.Context, o order, h *history) (alert, error) {
 	if o.Amount <= 0 {
 		return alert{}, fmt.Errorf("an order of %g", o.Amount)

@@ -1,4 +1,4 @@
-// Reads orders from a topic of Kafka, and writes each customer's total to another one, exactly once.
+// Reads orders from a Kafka topic, and writes each customer's total to another topic, exactly once.
 package main
 
 import (
@@ -17,14 +17,14 @@ type order struct {
 	Cents    int    `json:"cents"`
 }
 
-// total is the state of a customer, and what is written.
+// total is the state of a customer, and also a message for the sink.
 type total struct {
 	Customer string
 	Cents    int
 }
 
-// setup declares the application. Both topics are created where they do not exist; a state step after a topic has the keys of its
-// records.
+// setup declares the application. Topics that do not exist are created. The step "add" has a state for each key of the
+// records, because no other step sets keys.
 func setup(args []string) *stream.Application {
 	app := stream.New("Totals")
 	read := stream.Kafka{Topic: "orders", Brokers: brokers, Create: &stream.TopicCreation{Partitions: 2}}
@@ -34,21 +34,21 @@ func setup(args []string) *stream.Application {
 	return app
 }
 
-// decode returns the order of a record; a value that is no order is a dead letter.
+// decode returns the order in a record. A record whose value is not an order becomes a dead letter.
 func decode(record stream.Record) (order, error) {
 	var o order
 	err := json.Unmarshal(record.Value, &o)
 	return o, err
 }
 
-// add changes the total of the customer, and returns it.
+// add adds an order to the customer's total, and returns the total.
 func add(_ context.Context, o order, t *total) (total, error) {
 	t.Customer = o.Customer
 	t.Cents += o.Cents
 	return *t, nil
 }
 
-// encode returns value and key of a record.
+// encode returns a total as a record, with the customer as key.
 func encode(t total) (stream.Record, error) {
 	return stream.Record{Key: []byte(t.Customer), Value: []byte(strconv.Itoa(t.Cents))}, nil
 }

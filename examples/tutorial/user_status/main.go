@@ -1,8 +1,9 @@
-// Command user_status is the example of two applications of Goka's introduction: click-count counts what users click, and user-status
-// joins its table to say how much a user had clicked when a status came. Each may be a program of its own, or both are one:
+// Command user_status has the two groups of Goka's introduction. click-count counts the clicks of users. user-status
+// joins the table of click-count, and says how often a user had clicked when a status came. The groups run as two
+// programs or as one:
 //
-//	user_status clicks      counts; http://127.0.0.1:9096/USER has the count
-//	user_status status      joins; http://127.0.0.1:9097/USER has the status
+//	user_status clicks      counts clicks, and serves the counts at http://127.0.0.1:9096/USER
+//	user_status status      joins the counts, and serves the statuses at http://127.0.0.1:9097/USER
 //	wallaroo run DIR        runs both groups as one application
 package main
 
@@ -25,7 +26,7 @@ const (
 	statusTopic goka.Stream = "user-status-updates"
 	clickGroup  goka.Group  = "click-count"
 	statusGroup goka.Group  = "user-status"
-	reset                   = "reset" // the visitor that begins to count again
+	reset                   = "reset" // name of the visitor that deletes all counts
 )
 
 var clickTable = goka.GroupTable(clickGroup)
@@ -39,7 +40,7 @@ func number(value any) int64 {
 
 func count(ctx goka.Context, _ any) { ctx.SetValue(number(ctx.Value()) + 1) }
 
-// describe is called for each status of a user. "@FRIEND" in its place asks how much another user has clicked.
+// describe is called for each status of a user. A status "@FRIEND" asks how often another user has clicked.
 func describe(ctx goka.Context, message any) {
 	status := message.(string)
 	if friend, asked := strings.CutPrefix(status, "@"); asked {
@@ -62,7 +63,7 @@ var status = goka.DefineGroup(statusGroup,
 	goka.Persist(new(codec.String)),
 )
 
-// run runs the processor of one group, with a service that answers what its table has for a user.
+// run runs the processor of one group, and an HTTP server that returns a user's value in the group's table.
 func run(ctx context.Context, brokers []string, graph *goka.GroupGraph, place string) error {
 	config := goka.NewTopicManagerConfig()
 	config.Table.Replication, config.Stream.Replication = 1, 1 // there is one broker

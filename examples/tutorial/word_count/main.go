@@ -1,4 +1,4 @@
-// Counts words: lines come in over TCP, and each word's total goes to the receiver.
+// Counts words. Lines come in over TCP, and each word's total is sent to a receiver.
 package main
 
 import (
@@ -10,10 +10,10 @@ import (
 	"wallarooapi/worker"
 )
 
-// total is the state of a word; each word has one of its own.
+// total is the state of a word. Each word has its own total.
 type total struct{ Count int }
 
-// setup declares the application; `wallaroo run` calls it.
+// setup declares the application. `wallaroo run` calls it.
 func setup(args []string) *stream.Application {
 	app := stream.New("Word count")
 	lines := stream.From(app, "lines", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode))
@@ -22,15 +22,15 @@ func setup(args []string) *stream.Application {
 	return app
 }
 
-// split returns any number of messages for one.
+// split returns the words of a line as messages.
 func split(_ context.Context, line string) ([]string, error) {
 	return strings.Fields(strings.ToLower(line)), nil
 }
 
-// byWord returns the key: messages of one key meet the same state, in order.
+// byWord returns the word as key of its message. Messages with the same key share a state, and are processed in order.
 func byWord(word string) string { return word }
 
-// count changes the state of the word, and returns a message.
+// count adds 1 to the total of the word, and returns a line with the total.
 func count(_ context.Context, word string, t *total) (string, error) {
 	t.Count++
 	return fmt.Sprintf("%s %d\n", word, t.Count), nil

@@ -1,5 +1,5 @@
-// Command overlay rewrites a user's program for `wallaroo build`. It writes changed copies of source files for
-// `go build -overlay`, and prints its result as JSON on standard output.
+// Command overlay prepares a user's program for `wallaroo build`. It writes changed copies of source files for
+// `go build -overlay`, and prints on standard output, as JSON, how to build the program.
 package main
 
 import (

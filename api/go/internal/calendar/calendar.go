@@ -1,4 +1,4 @@
-// Package calendar finds the keys of a step that the next tick concerns, within one bucket.
+// Package calendar finds the keys on which a tick has an effect, for one step and one bucket.
 package calendar
 
 import (
@@ -15,7 +15,7 @@ const FirstMs, LastMs = -62_135_596_800_000, 253_402_300_799_999
 // Never is the due time of a key that needs no tick before its next message.
 const Never = math.MaxInt64
 
-// Item is a step's record of a key's time.
+// Item is the entry of one key in a calendar: a record of the key's time, which a step keeps.
 type Item interface {
 	comparable
 	// Place returns the item's slot. Only the calendar uses it.
@@ -52,7 +52,7 @@ type Calendar[I Item] struct {
 	rules Rules[I]
 	fresh map[I]bool // items with a message since the last tick; the next tick must check them
 	dues  dues[I]
-	last  int64 // time of the last tick, as far as keys depend on it
+	last  int64 // time of the last tick; after Fill, the latest tick that the loaded items know
 }
 
 // New makes the calendar of a step without keys.
@@ -96,9 +96,8 @@ func (c *Calendar[I]) Fill(items iter.Seq[I]) {
 	}
 }
 
-// Silence records a tick for the keys with a message since the last tick, which are silent now, and calls changed for
-// each of them. If the clock was set back, keys that fell silent after this tick's time are treated as silent since
-// this tick.
+// Silence records a tick. Keys that had a message since the last tick fall silent at the tick's time, and changed is
+// called for each of them. If the clock was set back, the same happens to keys that fell silent at a later time.
 func (c *Calendar[I]) Silence(time int64, all iter.Seq[I], changed func(I)) {
 	if c.rules.Waits && time < c.last {
 		for item := range all {
@@ -135,7 +134,7 @@ func (c *Calendar[I]) Due(time int64) (items []I) {
 	return items
 }
 
-// Next returns a time before which no tick concerns a key, or Never if no tick will.
+// Next returns a time before which no tick has an effect on a key, or Never if no tick will have an effect.
 func (c *Calendar[I]) Next() int64 {
 	switch {
 	case len(c.fresh) > 0:

@@ -47,7 +47,7 @@ func BuiltinOf(name string) (Builtin, bool) {
 	return Builtin{}, false
 }
 
-// Expected describes the valid names of codecs, and the remedy for a name that no codec has.
+// Expected describes the valid names of codecs, and how to correct a name that no codec has.
 func Expected(name string) (expected, fix string) {
 	if message, named := strings.CutPrefix(name, messagePrefix); named && protoreflect.FullName(message).IsValid() {
 		return "a message whose generated package is imported", "import what protoc generated for " + message
@@ -77,8 +77,8 @@ func (b Builtin) Decode(encoding byte, data []byte) (any, error) {
 	return b.decode(data)
 }
 
-// Holds reports whether values of a type can be written and read back. For nil, which stands for an unknown type, it
-// returns true.
+// Holds reports whether the codec can write and read back values of type t. If t is nil because the type is unknown,
+// the result is true.
 func (b Builtin) Holds(t reflect.Type) bool {
 	return t == nil || t.Kind() == reflect.Interface || b.holds(t)
 }

@@ -15,15 +15,15 @@ var (
 	checked sync.Map // reflect.Type → error or nil
 	closed  sync.Map // reflect.Type → bool
 
-	// The interfaces that gob and fmt look for in a value, in the order in which gob prefers them.
+	// These are the interfaces that gob and fmt look for in a value. The order is that in which gob prefers them.
 	writingTypes = []reflect.Type{reflect.TypeFor[gob.GobEncoder](), reflect.TypeFor[encoding.BinaryMarshaler]()}
 	readingTypes = []reflect.Type{reflect.TypeFor[gob.GobDecoder](), reflect.TypeFor[encoding.BinaryUnmarshaler]()}
 	codingTypes  = slices.Concat(writingTypes, readingTypes)
 	showingTypes = []reflect.Type{reflect.TypeFor[fmt.Formatter](), reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[error]()}
 )
 
-// CheckType returns an error if values of a type cannot be serialized without wa.Serialize. This includes a type with
-// unexported fields, which encoding/gob silently leaves out, because a state would be read back without them.
+// CheckType returns an error if values of a type cannot be serialized without wa.Serialize. It also refuses unexported
+// fields: encoding/gob leaves them out silently, so that a state would be read back without them.
 func CheckType(t reflect.Type) error {
 	if form, ok := known.FormOf(pointedTo(t)); ok || t != nil && t.Implements(messageType) {
 		return form.Unreadable
@@ -40,12 +40,13 @@ func CheckType(t reflect.Type) error {
 	return err
 }
 
-// CheckGob returns nil, and an error for a part of a type that encoding/gob silently leaves out.
+// CheckGob is the check of a type for the codec Gob. unreadable is always nil. incomplete names a part of the type that
+// encoding/gob silently leaves out.
 func CheckGob(t reflect.Type) (unreadable, incomplete error) {
 	return nil, checkType(t, part{root: pointedTo(t)}, map[reflect.Type]bool{})
 }
 
-// CheckState is CheckType for a state. It also reports a part that the state's codec silently leaves out.
+// CheckState is CheckType for a state. It also refuses a type of which a registered codec silently leaves out a part.
 func CheckState(t reflect.Type) error {
 	if form, ok := known.FormOf(pointedTo(t)); ok && form.Unreadable == nil {
 		return form.Incomplete
@@ -195,8 +196,8 @@ func needsNoCode(t reflect.Type, asked []reflect.Type, seen map[reflect.Type]boo
 	return true
 }
 
-// isClosed reports whether gob describes all types within a value when it describes the value's type. It does if the
-// type contains no interface.
+// isClosed reports whether gob's description of a type covers all types within its values. This is so if the type
+// contains no interface.
 func isClosed(t reflect.Type) bool {
 	if before, ok := closed.Load(t); ok {
 		return before.(bool)

@@ -25,7 +25,7 @@ const (
 const Fix = "export its fields and leave out what has no bytes (chan, func, mutex), or give the type MarshalBinary and UnmarshalBinary, " +
 	"or set wa.Serialize and wa.Deserialize to functions that cover it"
 
-// TypedFix is the remedy for such a type in a program of package stream.
+// TypedFix is the remedy in a program of package stream for a type that cannot be serialized.
 const TypedFix = "export its fields and leave out what has no bytes (chan, func, mutex), or give the type a Codec with stream.Register"
 
 const (
@@ -86,7 +86,7 @@ func (e *Encoder) Encoding() byte {
 // Reset begins a new frame, which can be read without earlier frames.
 func (e *Encoder) Reset() { e.gob.reset() }
 
-// Described returns the number of bytes of type descriptions written since its last call.
+// Described returns the number of bytes of type descriptions written since the last call of Described.
 func (e *Encoder) Described() (size int) {
 	size, e.gob.described = e.gob.described, 0
 	return size
@@ -138,7 +138,8 @@ func StackOf(err error) string {
 	return ""
 }
 
-// Decoder reads the values of a sequence of frames, all of them and in order. It is not safe for concurrent use.
+// Decoder reads the values of a sequence of frames. It must read all of them in order. It is not safe for concurrent
+// use.
 type Decoder struct {
 	deserialize func([]byte) any
 	gob         gobDecoder
@@ -150,7 +151,7 @@ func NewDecoder() *Decoder { return &Decoder{deserialize: wa.Deserialize} }
 // Reset begins a new frame.
 func (d *Decoder) Reset() { d.gob.reset() }
 
-// Described returns the number of bytes of type descriptions read since its last call.
+// Described returns the number of bytes of type descriptions read since the last call of Described.
 func (d *Decoder) Described() (size int) {
 	size, d.gob.described = d.gob.described, 0
 	return size
@@ -188,9 +189,9 @@ func (d *Decoder) Decode(encoding byte, data []byte) (value any, err error) {
 	return value, nil
 }
 
-// Pass reads over a native value that must not be processed. Call it at the value's place in the frame, because later
-// values may need the type description in it. It returns the value for display, or nil if only methods of the program
-// could read it. It calls such methods only if the value may describe further types.
+// Pass reads a native value that must not be processed, because later values in the frame may need its type
+// description. It returns the value for display, or nil if only methods of the program could read the value. It calls
+// such methods only if the value may describe further types.
 func (d *Decoder) Pass(data []byte) any {
 	if len(data) == 0 || data[0] == tagForm || data[0] == tagFormPointer {
 		return nil

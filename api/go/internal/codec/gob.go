@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// maxDescriptions is the number of types beyond which streams are not kept for the next frame.
+// maxDescriptions is the number of types above which no gob stream is kept for the next frame.
 const maxDescriptions = 256
 
 // gobEncoder writes values of any type with encoding/gob, which describes a type before its first value. Here, the
@@ -182,7 +182,7 @@ func (g *gobDecoder) read(stream *decodeStream, data []byte, isPointer bool) (an
 	return stream.decode(data, isPointer)
 }
 
-// whole reads a value with its type description. It evaluates a description only if it is not known yet.
+// whole reads a value with its type description. It evaluates only descriptions that are not known yet.
 func (g *gobDecoder) whole(data []byte, isPointer bool) (any, error) {
 	name, rest, err := cutName(data)
 	if err != nil {

@@ -56,7 +56,7 @@ func appendTree(out []byte, value any) ([]byte, error) {
 	return appendOther(out, value)
 }
 
-// appendOther writes a value of one of the program's types with encoding/json.
+// appendOther writes a value of a type of the program with encoding/json.
 func appendOther(out []byte, value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if wrong := (*json.UnsupportedTypeError)(nil); errors.As(err, &wrong) {
@@ -188,8 +188,8 @@ func decodeJSON(data []byte) (any, error) {
 
 var errLoneSurrogate = errors.New("a text has a lone surrogate")
 
-// HasLoneSurrogate reports whether an escape sequence represents half a character. encoding/json would replace it with
-// another character.
+// HasLoneSurrogate reports whether a JSON text has an escape sequence for half a character (a lone surrogate).
+// encoding/json would replace it with another character.
 func HasLoneSurrogate(data []byte) bool {
 	isHigh := false // whether the previous escape is a high surrogate
 	for {
@@ -220,7 +220,7 @@ func notJSON(err error) error {
 	return err
 }
 
-// withNumbers replaces the texts of numbers by numbers.
+// withNumbers replaces each json.Number in a decoded value by an int64, a *big.Int or a float64.
 func withNumbers(tree any) (_ any, err error) {
 	switch v := tree.(type) {
 	case json.Number:

@@ -22,8 +22,8 @@ var (
 
 const ownCodec = ", or register a Codec with Encode and Decode of your own"
 
-// CheckJSON returns two errors for a type: why encoding/json cannot read back what it writes, and which part it
-// silently leaves out.
+// CheckJSON checks a type for encoding/json. unreadable says why written values cannot be read back. incomplete names a
+// part that encoding/json silently leaves out.
 func CheckJSON(t reflect.Type) (unreadable, incomplete error) {
 	c := jsonCheck{seen: map[reflect.Type]bool{}}
 	c.visit(t, part{root: t})

@@ -80,7 +80,7 @@ func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
 	return result, nil
 }
 
-// integer returns the tag and the bits of an integer.
+// integer returns the tag and the bits of a value of any integer type. For other values, ok is false.
 func integer(value any) (tag byte, bits uint64, ok bool) {
 	switch v := value.(type) {
 	case int:

@@ -41,8 +41,8 @@ func checkPromoted(t reflect.Type, methods []string, tag string) error {
 	return fmt.Errorf("%s has %s of the field %s that it embeds, which %s; give that field a name of its own", t, methods[at], from, why)
 }
 
-// isPromoted reports whether a method comes from an embedded field. Then the compiler has generated it. For a method of
-// the type itself, the compiler generates only the form for pointers.
+// isPromoted reports whether a method comes from an embedded field, in which case the compiler has generated it. For a
+// method of the type itself, the compiler generates only the form for pointers.
 func isPromoted(t reflect.Type, name string) bool {
 	method, ok := t.MethodByName(name)
 	if !ok {

@@ -15,8 +15,8 @@ const maxShape = 1000
 // standard lists packages whose types have the same serialized form in all releases of Go.
 var standard = map[string]bool{"time": true, "math/big": true, "net/netip": true, "net/url": true}
 
-// Shape maps the paths of a state's fields to types, as far as they decide how old bytes can be read. Section 1 of the
-// specification defines the form. The result is nil if the program serializes the type itself.
+// Shape maps the paths of a state's fields to descriptions of their types, with all that decides how older bytes are
+// read. SPECIFICATION.md, section 1, defines the form. The result is nil if the program serializes the type itself.
 func Shape(t reflect.Type) map[string]string {
 	if t == nil || wa.Serialize != nil {
 		return nil

@@ -143,7 +143,7 @@ type walk struct {
 	meet  func(number uint64, pointer reflect.Value)
 	count uint64
 	depth int
-	outer map[place]bool // places that contain the current value, recorded beyond usualDepth
+	outer map[place]bool // places that contain the current value; recorded only at depths above usualDepth
 	cycle reflect.Type   // type of the value that contains itself; nil if no cycle was found
 }
 
@@ -171,7 +171,7 @@ func (w *walk) value(v reflect.Value) {
 	}
 }
 
-// enter records that the walk is inside the target of a value. The returned function removes the record.
+// enter records that the walk is inside the target of v, a pointer, map or slice. The returned function ends this.
 func (w *walk) enter(v reflect.Value) func() {
 	if v.Kind() == reflect.Interface && !v.IsNil() {
 		v = v.Elem()

@@ -33,8 +33,8 @@ func (a *Application) Check() []diagnostic.Diagnostic {
 	return checked.Found
 }
 
-// nameApart gives the sinks of a pipeline different names, if several have the pipeline's name. A Kafka sink gets the
-// name of its topic. The others, except for the first, get a number.
+// nameApart gives the sinks of a pipeline different names if several still have the pipeline's name. Of these, a Kafka
+// sink gets the name of its topic. The others, except for the first, get a number after the name.
 func (p *Pipeline) nameApart() {
 	same, taken := 0, map[string]bool{}
 	for _, sink := range p.Sinks {
@@ -159,7 +159,8 @@ func (a *Application) checkAddresses() {
 	}
 }
 
-// checkListener reports an unusable address of a source, and one that an earlier source in names has.
+// checkListener reports a source whose address is unusable, or belongs to an earlier source. names has the sources by
+// address.
 func (a *Application) checkListener(source *Source, names map[string]string) {
 	host, port, has := address(source.Edge, source.Found)
 	if !has {
@@ -179,7 +180,7 @@ func (a *Application) checkListener(source *Source, names map[string]string) {
 	}
 }
 
-// address returns the address of an edge. has is false if there is none, or if found already reports the address.
+// address returns the address of an edge. has is false if the edge has none, or if found already reports the address.
 func address(edge topology.Edge, found []diagnostic.Diagnostic) (host, port string, has bool) {
 	switch of := edge.(type) {
 	case *topology.TCP:

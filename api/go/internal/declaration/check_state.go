@@ -26,7 +26,8 @@ func (a *Application) checkStates() {
 	}
 }
 
-// checkKeys reports repeated keys in a list, and a list that differs from another list of the same state.
+// checkKeys reports keys that are repeated in a step's list, and a list that differs from that of another step with the
+// same state.
 func (a *Application) checkKeys(step *Step, lists map[string][]topology.DeclaredKey) {
 	state := step.State
 	pointer := Pointer(step.Path, "state", "key", "values")

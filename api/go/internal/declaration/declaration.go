@@ -51,7 +51,7 @@ type Pipeline struct {
 	Sources []*Source
 	Steps   []*Step
 	Sinks   []*Sink
-	Nodes   []*Node // sources and steps, to find open ends
+	Nodes   []*Node // places after sources and steps, to find open ends
 }
 
 // Sources yields the sources of all pipelines.
@@ -84,13 +84,13 @@ func each[T any](a *Application, of func(*Pipeline) []T) iter.Seq[T] {
 // Node is a place in a pipeline from which messages continue.
 type Node struct {
 	Path      string
-	What      string // its name in findings
+	What      string // name of the place in findings
 	Place     Place
 	Consumers int
 	Ended     bool // a sink or Done follows
 }
 
-// Pointer returns the JSON pointer of the part at a path, or of a member of this part. The pointer is empty if path is.
+// Pointer returns the JSON pointer of the part at a path, or of a member of this part. It is empty if path is empty.
 func Pointer(path string, members ...string) string {
 	if path == "" {
 		return ""
@@ -98,7 +98,7 @@ func Pointer(path string, members ...string) string {
 	return "/pipelines/" + strings.Join(append([]string{path}, members...), "/")
 }
 
-// Path returns the path of a source, step or sink.
+// Path returns the path of the source, step or sink with a number. collection is sources, steps or sinks.
 func (p *Pipeline) Path(collection string, number int) string {
 	return strconv.Itoa(p.Number) + "/" + collection + "/" + strconv.Itoa(number)
 }

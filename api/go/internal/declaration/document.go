@@ -30,7 +30,7 @@ func (a *Application) Document() (*topology.Document, error) {
 	return document, nil
 }
 
-// own returns the entry of this program among the workers in the topology.
+// own returns this program's entry for the workers in the topology.
 func own() (worker topology.Worker, err error) {
 	executable, err := os.Executable()
 	if err != nil {

@@ -90,7 +90,7 @@ func (a *Application) Library() (*topology.Library, error) {
 	return library, nil
 }
 
-// codecs returns the named outputs of a component with their codecs.
+// codecs returns the named outputs of a component's step with their codecs.
 func (s *Step) codecs() (outputs []topology.OfferedOutput) {
 	for _, output := range s.Outputs {
 		outputs = append(outputs, topology.OfferedOutput{Name: output.Name, Codec: output.Codec})

@@ -13,7 +13,7 @@ import (
 type NamedOutput struct {
 	Name  string
 	Type  reflect.Type // type of its messages; nil if the program does not state it
-	Codec string       // codec for other programs; otherwise empty
+	Codec string       // codec of the messages if they go to other programs; otherwise empty
 }
 
 // OutputsOf returns the named outputs that a computation of the program declares.
@@ -43,8 +43,8 @@ func (a *Application) AddOutputs(pipeline *Pipeline, step *Step) {
 	}
 }
 
-// OutputOf returns the place after a named output of the step at path from. A missing output is reported, and the
-// result is a placeholder.
+// OutputOf returns the place after a named output of the step at path from. If the step has no such output, this is
+// reported and the result is a placeholder.
 func (a *Application) OutputOf(pipeline *Pipeline, from, name string) *Node {
 	place, what, declared := Caller(), "this place", []string{}
 	node := &Node{Path: from, What: name, Place: place, Ended: true}

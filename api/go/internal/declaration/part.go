@@ -94,7 +94,7 @@ type Sink struct {
 	Found   []diagnostic.Diagnostic
 }
 
-// RecordEncoder makes the records of a sink. A nil value writes nothing. Partition -1 lets Kafka choose.
+// RecordEncoder makes the records of a sink. If the value is nil, nothing is written. With partition -1, Kafka chooses.
 type RecordEncoder func(data any) (value, key []byte, partition int32)
 
 // These are the kinds of steps, as they are in the document.
@@ -110,7 +110,7 @@ const (
 )
 
 // Step is a declared step. Its kind determines which of Build, Compute, Multi, Partition and Aggregation are set. Build
-// makes a computation of either stateless kind.
+// makes the computation of a step without state.
 type Step struct {
 	Path        string
 	Name        string
@@ -143,7 +143,7 @@ type State struct {
 	Builder wa.StateBuilder
 	Class   string            // type of the objects that Builder makes
 	Shape   map[string]string // shape of that type
-	ByKey   bool              // the key is that of the message
+	ByKey   bool              // a message has the state of the key that it carries
 	Keys    []topology.DeclaredKey
 	TTLMs   int                 // lifetime of a state after the last message of its key; 0 if it never ends
 	Closed  bool                // keys that are not in Keys make dead letters

@@ -19,7 +19,7 @@ var registry struct {
 	results map[string]SetupResult // by the text that ToJson returned
 }
 
-// File stores a result under the text that ToJson returns. An ApplicationSetup of the tutorials only returns this text.
+// File stores a result under the text that ToJson returns, because an ApplicationSetup returns nothing but this text.
 func File(result SetupResult) {
 	registry.Lock()
 	defer registry.Unlock()

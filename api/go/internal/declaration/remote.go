@@ -11,8 +11,8 @@ import (
 // IsStateful reports whether a kind of step has state.
 func IsStateful(kind string) bool { return strings.HasPrefix(kind, StateComputation) }
 
-// NewRemote completes a step that another program runs. state is the name of the state if the component has state. Such
-// a step uses the key of each message.
+// NewRemote completes a step that another program runs. If the component has state, state is the name of the state, and
+// a message gets the state of the key that it carries.
 func (a *Application) NewRemote(step *Step, method string, component *wa.RemoteComponent, state string) {
 	program, pointer := component.Program, Pointer(step.Path)
 	step.Kind, step.Name, step.Symbol, step.Codec = component.Kind, component.Name, "", component.Output
@@ -50,7 +50,8 @@ func (a *Application) Programs() map[string]string {
 	return programs
 }
 
-// declareCodecs sets the codec of each part that sends messages to another program: the input codec of the component.
+// declareCodecs sets the codec of each part that sends messages to a component of another program. This is the input
+// codec of the component.
 func (a *Application) declareCodecs() {
 	sources, steps := a.parts()
 	for step := range a.Steps() {

@@ -131,7 +131,7 @@ func (a *Application) LearnState(step *Step) {
 	}
 }
 
-// fixed returns the reason why a state cannot be changed in place, or the empty string if it can.
+// fixed returns the reason why a state cannot be changed in place, or "" if it can be changed.
 func fixed(state reflect.Value) string {
 	switch kind := state.Kind(); {
 	case kind == reflect.Pointer || kind == reflect.Map:

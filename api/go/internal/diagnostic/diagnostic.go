@@ -60,7 +60,7 @@ const (
 
 var codes = regexp.MustCompile(`\b[TPWCRI][0-9]{3}\b`)
 
-// Reports reports whether the output of a runtime command contains a finding of a kind.
+// Reports reports whether the output of a command of the runtime contains a finding whose code is of this kind.
 func Reports(output, kind string) bool {
 	return slices.ContainsFunc(codes.FindAllString(output, -1), func(code string) bool { return catalogue()[code].Kind == kind })
 }
@@ -85,13 +85,13 @@ func NoApplication(setup, reason string) Diagnostic {
 		"fix", "return the application of package stream, or `C.CString(app.ToJson())` for one of Wallaroo's own API")
 }
 
-// At returns a copy with a place in the document and in the program.
+// At returns a copy of the diagnostic with a place: pointer is in the document, file and line are in the program.
 func (d Diagnostic) At(pointer, file string, line int) Diagnostic {
 	d.Pointer, d.File, d.Line = pointer, file, line
 	return d
 }
 
-// With returns a copy with a stack trace or the output of a compiler.
+// With returns a copy of the diagnostic with a traceback: a stack trace, or the output of a compiler.
 func (d Diagnostic) With(traceback string) Diagnostic {
 	d.Traceback = traceback
 	return d

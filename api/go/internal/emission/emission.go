@@ -17,7 +17,7 @@ import (
 // List holds the emissions of one call in order: messages, and wallarooapi.Output for named outputs.
 type List []any
 
-// Undeclared is the panic of a computation that emits to an undeclared output. Its code is C527.
+// Undeclared is the value with which a computation panics if it emits to an undeclared output. Its code is C527.
 type Undeclared struct {
 	Name     string
 	Declared []string
@@ -44,7 +44,7 @@ type Context struct {
 	isOver bool // the function has returned, and list belongs to the caller
 }
 
-var lost atomic.Int64 // emissions after the end of their call
+var lost atomic.Int64 // number of messages that were emitted after the end of their call
 
 func isPowerOfTen(count int64) bool {
 	for count > 1 && count%10 == 0 {
@@ -58,7 +58,7 @@ type key struct{}
 // Begin returns the context for one call of a function that may emit.
 func Begin(around context.Context) *Context { return &Context{Context: around} }
 
-// Value makes Emit find this context, also in contexts derived from it.
+// Value returns c itself for the key that Emit asks for, so that Emit finds c in contexts derived from c, too.
 func (c *Context) Value(asked any) any {
 	if asked == (key{}) {
 		return c
@@ -96,7 +96,7 @@ func (c *Context) end() List {
 	return c.list
 }
 
-// With returns the emissions followed by a result. Without emissions or context it returns only the result.
+// With ends the call. It returns the emissions followed by a result, or only the result if nothing was emitted.
 func (c *Context) With(result any) any {
 	list := c.end()
 	switch {
@@ -108,7 +108,7 @@ func (c *Context) With(result any) any {
 	return append(list, result)
 }
 
-// All returns the emissions followed by the results.
+// All ends the call. It returns the emissions followed by the results.
 func (c *Context) All(results []any) []any {
 	list := c.end()
 	if len(list) == 0 {

@@ -28,7 +28,8 @@ func point(name string) *Point {
 	return &Point{name: name, counts: counts(os.Getenv("WALLAROO_FAULT"), name)}
 }
 
-// counts returns the numbers of the visits of a point at which the process dies. text lists entries POINT:NUMBER.
+// counts returns at which visits of the point called name the process dies: 1 is the first visit. text lists entries
+// POINT:NUMBER for all points.
 func counts(text, name string) map[uint64]bool {
 	var found map[uint64]bool
 	for _, part := range strings.Split(text, ",") {
@@ -56,8 +57,8 @@ func (p *Point) Reach() {
 	}
 }
 
-// isFirst reports whether no process has died for this entry before. If there is no directory to record deaths, it
-// returns true.
+// isFirst reports whether no process has died for an entry POINT:NUMBER before, and records the death in a directory.
+// Without a directory it returns true.
 func isFirst(entry string) bool {
 	directory := os.Getenv("WALLAROO_FAULT_DIR")
 	if directory == "" {

@@ -55,7 +55,7 @@ func Open(path string) (*Region, error) {
 	return r, nil
 }
 
-// Begin records the index of the call that begins.
+// Begin records that the call with this index begins.
 func (r *Region) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
 
 // At records the ordinal of the message that enters user code. A plain store is enough: the runtime does not read it
@@ -68,7 +68,7 @@ func (r *Region) Advance() { r.words[3]++ }
 // Outside records that user code runs without a message, to read or write states.
 func (r *Region) Outside() { r.words[1] = outside }
 
-// Note records a description of work without a message. It is more expensive than the other methods.
+// Note records a text about the work that follows, for which no message is in flight. It costs more than other methods.
 func (r *Region) Note(text string) {
 	if len(r.memory) > Bytes {
 		note := r.memory[Bytes:]

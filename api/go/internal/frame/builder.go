@@ -70,7 +70,7 @@ func (b *Builder) UseHeader(name string, value []byte) {
 	b.headEnds = append(b.headEnds, len(b.headers))
 }
 
-// Buffer returns the values of the messages so far. To add a message, append its value to the buffer and call Extend.
+// Buffer returns a buffer with the values of the messages so far. To add a message, append its value and call Extend.
 func (b *Builder) Buffer() []byte { return b.values }
 
 // Extend adds a message. Its value is the part of buffer after the previous values.
@@ -150,7 +150,7 @@ func (b *Builder) appendSequences(out []byte) ([]byte, uint64) {
 	return appendColumn(out, b.sequences, top-least), least
 }
 
-// appendTimestamps writes the column of times, as differences to the earliest time, and returns the earliest time.
+// appendTimestamps writes the column of times and returns the earliest one. The column has differences to this time.
 func (b *Builder) appendTimestamps(out []byte) ([]byte, int64) {
 	least, top := slices.Min(b.timestamps), slices.Max(b.timestamps)
 	differences := make([]uint64, len(b.timestamps))

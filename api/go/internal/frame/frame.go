@@ -32,7 +32,7 @@ const (
 	Framed = 1
 )
 
-// DeadLetterPort is the port of frames whose values are dead letters. As a port in a dead letter it means "not known".
+// DeadLetterPort is the port of frames whose values are dead letters. In a dead letter, it stands for an unknown port.
 const DeadLetterPort = 65535
 
 // TickPort is the port of ticks, which are frames without messages.
@@ -49,7 +49,7 @@ func IsControl(port uint16) bool { return port == TickPort || port == VisitPort 
 
 const magic = "WFR1"
 
-// Error describes the damage of a frame. Its code is W410.
+// Error describes how a frame is damaged. The code of such an error is W410.
 type Error string
 
 // Error returns the description.
@@ -105,7 +105,7 @@ func (f *Frame) IsAbsent(i int) bool {
 	return f.absent != nil && f.absent[i>>3]>>(i&7)&1 == 1
 }
 
-// readHeader reads the header at the start of data. It returns an error if data is shorter than the frame.
+// readHeader reads the header at the start of data. It returns an error if data is shorter than the whole frame.
 func readHeader(data []byte) (h Header, err error) {
 	if len(data) < HeaderBytes {
 		return h, damaged("%d bytes are left; a header has %d", len(data), HeaderBytes)

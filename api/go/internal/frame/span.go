@@ -4,7 +4,7 @@ package frame
 type Span struct {
 	Port        uint16
 	Count       int
-	First, Last uint64 // least and greatest sequence number; without messages, that of the frame
+	First, Last uint64 // least and greatest sequence number of a message; in a frame without messages, the frame's own
 	IsInOrder   bool   // whether the sequence numbers never decrease
 }
 

@@ -9,7 +9,7 @@ import (
 type Form struct {
 	Encode func(value any) ([]byte, error)
 	Decode func(data []byte, behindPointer bool) (any, error)
-	Shape  map[string]string // shape of the bytes if they have a well-known form, else nil
+	Shape  map[string]string // shape of the bytes (see codec.Shape); nil if the codec is the program's own
 
 	Unreadable error // why Decode cannot read what Encode writes
 	Incomplete error // which part Encode silently leaves out
@@ -32,7 +32,7 @@ func RegisterForm(t reflect.Type, form Form) {
 	forms.Store(&next)
 }
 
-// FormOf returns the form of a type, if the program has set one.
+// FormOf returns the form that the program has registered for a type. If there is none, ok is false.
 func FormOf(t reflect.Type) (form Form, ok bool) {
 	all := forms.Load()
 	if all == nil {

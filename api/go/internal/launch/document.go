@@ -14,7 +14,7 @@ import (
 )
 
 // Text ends the declaration of an application or library. It returns the document, or an object with the findings.
-// Under this text the result can be looked up later.
+// declaration.Lookup then finds the result by this text.
 func Text(declared *declaration.Application) string {
 	result := resultOf(declared)
 	declaration.File(result)
@@ -64,7 +64,7 @@ func Document(application *declaration.Application) (*topology.Document, error) 
 	return document, err
 }
 
-// worker returns the entry of this program among the workers, including hashes.
+// worker returns this program's entry for the workers in the topology, including hashes.
 func worker(declared *declaration.Application) (own topology.Worker, err error) {
 	if declared.Offers == nil {
 		document, err := Document(declared)

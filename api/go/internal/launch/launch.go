@@ -25,8 +25,8 @@ const (
 // Setup declares the application and returns the text of ToJson.
 type Setup func() string
 
-// Run does the work that the environment requests, and returns the exit status. Findings contain the name of the setup
-// function.
+// Run does the work that the environment variables request, and returns the exit status. function is the name of the
+// setup for findings.
 func Run(function string, setup Setup) int {
 	mode := os.Getenv("WALLAROO_MODE")
 	if mode == "" {
@@ -107,7 +107,7 @@ func emit(result declaration.SetupResult, path string) int {
 	return exitGood
 }
 
-// writeDeclared writes the document, and the programs whose components the application uses.
+// writeDeclared writes the document, and the targets of other programs whose components the application uses.
 func writeDeclared(content *bytes.Buffer, result declaration.SetupResult) error {
 	what := "topology"
 	if result.Application.Offers != nil {

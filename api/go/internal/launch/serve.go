@@ -25,7 +25,7 @@ const (
 	defaultCacheBytes = 512 << 20 // default in SPECIFICATION.md
 	// besideCacheBytes is the memory for the program itself and for messages in flight.
 	besideCacheBytes = 192 << 20
-	// gracePeriod is the time for calls in flight. The whole shutdown may take 5 s.
+	// gracePeriod is the time that calls in flight get to end. The whole shutdown may take 5 s.
 	gracePeriod = 3 * time.Second
 	flushPeriod = 1500 * time.Millisecond // limit for sending spans, because their receiver may be gone
 )
@@ -106,7 +106,7 @@ func appear(path string) error {
 	return nil
 }
 
-// sizeOf returns the number of bytes in an environment variable, or otherwise if the variable is not set.
+// sizeOf returns the number of bytes that an environment variable contains, or otherwise if the variable is not set.
 func sizeOf(variable string, otherwise int64) (int64, error) {
 	text := os.Getenv(variable)
 	if text == "" {
@@ -121,7 +121,7 @@ func sizeOf(variable string, otherwise int64) (int64, error) {
 
 // tune makes the garbage collector run less often. The live heap is small compared with the data that passes through,
 // so that with Go's default the collector takes a third of the time. The memory limit is 1.25 times the cache plus
-// besideCacheBytes. Near it the collector runs often again. Settings in the user's environment have precedence.
+// besideCacheBytes. Near this limit the collector runs often again. The variables GOGC and GOMEMLIMIT have precedence.
 func tune(cacheBytes int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

@@ -12,7 +12,7 @@ import (
 // mostEntries is the length beyond which a log is compacted.
 const mostEntries = 16
 
-// bucket is the state of one bucket's keys: its log, and its live copy if there is one.
+// bucket holds the states of one bucket's keys: as a log, and also as live objects if they are kept between calls.
 type bucket struct {
 	log  [][]byte
 	live *state.Bucket
@@ -116,7 +116,7 @@ func (e *Engine) Keys(name string) (keys []string, err error) {
 	return keys, nil
 }
 
-// table returns one bucket's states of a name, as read from the log. The application must have a state with this name.
+// table reads the states with a name in one bucket from the log. The application must have a state with this name.
 func (e *Engine) table(name string, number uint32) (*state.Table, error) {
 	level := e.levels[e.plan.States[name]]
 	kept := level.buckets[number]

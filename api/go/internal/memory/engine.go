@@ -123,8 +123,8 @@ func (e *Engine) Run(frames [][]byte) (left [][]byte, err error) {
 	return left, nil
 }
 
-// runSources runs level 0 on chunks of the input frames. It sends ticks and visits to every bucket of the levels that
-// accept them, before messages of the same sequence number.
+// runSources runs level 0 on chunks of the input frames. It also passes on ticks and visits, for every bucket of the
+// levels that accept them, before messages with the same sequence number.
 func (e *Engine) runSources(frames [][]byte) (rows []row, err error) {
 	first := e.levels[0]
 	var mine [][]byte
@@ -214,7 +214,7 @@ func (e *Engine) runBucket(level *level, number uint32, rows []row) ([]stage.Out
 	return outputs, err
 }
 
-// Fired reports whether timers have fired since its last call.
+// Fired reports whether timers have fired since the last call of Fired.
 func (e *Engine) Fired() bool {
 	fired := e.fired
 	e.fired = 0

@@ -104,8 +104,8 @@ func Messages(frames [][]byte) (messages []Message, err error) {
 	return messages, nil
 }
 
-// Batch returns how many of the frames can be in the next micro-batch. Consecutive ticks have the same sequence number.
-// In one micro-batch, windows of a later level would get results of the first tick only after the last tick.
+// Batch returns how many of the frames can be in the next micro-batch. Consecutive ticks are not in one micro-batch:
+// they have the same sequence number, so windows of a later level would get results of the first one after the last.
 func Batch(frames [][]byte) int {
 	for i := 1; i < len(frames); i++ {
 		if isTick(frames[i-1]) && isTick(frames[i]) {

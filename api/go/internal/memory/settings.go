@@ -9,12 +9,12 @@ import (
 // defaultFrameBytes is the size at which a frame is closed, unless another size is drawn.
 const defaultFrameBytes = 1 << 20
 
-// Settings control a run. They affect the output of an application only in the order among keys.
+// Settings control a run. They may change the order of an application's output among keys, but nothing else.
 type Settings struct {
 	Buckets       uint32
 	FrameBytes    uint32
-	ChecksPersist bool       // CheckPersist of the executor
-	Draw          *rand.Rand // random choices; with nil, each call reads back the states, and buckets run in order
+	ChecksPersist bool       // whether the executor checks that changed states are persisted (CheckPersist)
+	Draw          *rand.Rand // makes random choices; with nil, each call reads back the states, and buckets run in order
 }
 
 // Plain returns settings without random choices. With one bucket, messages keep their arrival order.
@@ -22,7 +22,7 @@ func Plain() Settings {
 	return Settings{Buckets: 1, FrameBytes: defaultFrameBytes, ChecksPersist: true}
 }
 
-// Drawn returns settings with choices from draw.
+// Drawn returns settings that draw chooses at random. A run with them makes more random choices.
 func Drawn(draw *rand.Rand) Settings {
 	sizes := []uint32{1, 100, defaultFrameBytes}
 	return Settings{Buckets: 1 + draw.Uint32N(9), FrameBytes: sizes[draw.IntN(3)], ChecksPersist: draw.IntN(2) == 0, Draw: draw}

@@ -215,9 +215,9 @@ func (p *program) checkSetup() {
 	}
 }
 
-// arguments returns the arguments for the call of the setup in the generated main function. The result is "" if the
-// setup cannot be called. A bool parameter is allowed, as in Wallaroo's celsius example: Wallaroo called the setup from
-// C, which ignored parameters.
+// arguments returns the arguments with which the generated main function calls the setup, or "" if the setup cannot be
+// called. A bool parameter is allowed, as in Wallaroo's celsius example: Wallaroo called the setup from C, which
+// ignored parameters.
 func (p *program) arguments() string {
 	parameters := p.setup.Type.Params
 	switch parameters.NumFields() {
@@ -231,8 +231,8 @@ func (p *program) arguments() string {
 	return ""
 }
 
-// resultForm returns the expression for the text of the setup in the generated main function, or "" if the setup has a
-// wrong result type.
+// resultForm returns the expression with which the generated main function gets the setup's result as a string, or ""
+// if the setup has a wrong result type.
 func (p *program) resultForm() string {
 	switch result := p.setup.Type.Results.List[0].Type.(type) {
 	case *ast.Ident:

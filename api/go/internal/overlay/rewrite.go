@@ -49,7 +49,7 @@ func (p *program) write(into string) (*Build, error) {
 	return result, nil
 }
 
-// foreignNames lists the names of package C in the program that package cstring does not have.
+// foreignNames lists the names of package C that the program uses and that package cstring does not have.
 func (p *program) foreignNames() []string {
 	names := map[string]bool{}
 	for _, file := range p.files {

@@ -42,7 +42,7 @@ func Write(port uint16, encoding byte, key, value []byte, size int) (entries [][
 type Joiner struct {
 	data  []byte
 	next  uint32
-	first [3]string // port, encoding, key and count, which all pieces of a state share
+	first [3]string // port and encoding, key, and count of pieces: the same for all pieces of a state
 }
 
 // Is reports whether a frame is a piece of a state.
@@ -67,7 +67,7 @@ func (j *Joiner) Take(f *frame.Frame) (state []byte, err error) {
 	return state, nil
 }
 
-// End must be called when no piece follows. It returns an error if pieces of a state are missing.
+// End must be called after the last piece. It returns an error if pieces of a state are missing.
 func (j *Joiner) End() error {
 	if j.next > 0 {
 		return fmt.Errorf("a state of %s pieces ends after %d", j.first[2], j.next)

@@ -35,7 +35,7 @@ type part struct {
 	remote *topology.Remote
 }
 
-// draft is the plan while it is made, step by step.
+// draft is a plan that Compile has not completed yet.
 type draft struct {
 	parts  []*part // parts of the topology, each after its inputs
 	byPath map[string]*part
@@ -235,7 +235,7 @@ func (d *draft) entryAt(level int, p *part) *pb.Node {
 	return nil
 }
 
-// inputsAt returns the inputs of a part that pass on messages at a level.
+// inputsAt returns those inputs of a part that pass on messages at a level.
 func (d *draft) inputsAt(level int, p *part) (inputs []string) {
 	for _, input := range p.inputs {
 		for _, each := range d.levels[input] {

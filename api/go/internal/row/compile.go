@@ -16,7 +16,7 @@ var (
 	timeType   = reflect.TypeFor[time.Time]()
 	numberType = reflect.TypeFor[json.Number]()
 
-	// ownForms are the methods of types that define their own JSON. Such a type corresponds to no type of Spark.
+	// ownForms are interfaces of types that define their own JSON form. Such a type has no equivalent in Spark.
 	ownForms = []reflect.Type{
 		reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](),
 		reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
@@ -52,7 +52,7 @@ var times = map[string]form{
 	"DATE":          {sql: "DATE", read: readDate, write: writeDate},
 }
 
-// compiler makes forms of types and collects their faults.
+// compiler makes forms for types, and collects the reasons why types cannot be columns.
 type compiler struct {
 	faults []Fault
 	within map[reflect.Type]bool // structs that contain the current type
@@ -102,7 +102,7 @@ func (c *compiler) wrongTag(at, tag, expected string) *form {
 	return c.wrong(at, fmt.Sprintf("tagged `spark:%q`", tag), expected, "correct the tag, or leave it out")
 }
 
-// decimal returns the numbers in DECIMAL(digits, scale), and whether sql is a valid type of this form.
+// decimal parses the SQL type DECIMAL(digits, scale). The last result is false for any other text.
 func decimal(sql string) (digits, scale int, is bool) {
 	found := decimalPattern.FindStringSubmatch(sql)
 	if found == nil {
@@ -124,7 +124,7 @@ func (c *compiler) pointer(t reflect.Type, tag, at string) *form {
 	return &form{sql: item.sql, goType: t, nullable: true, item: item, read: readPointer, write: writePointer}
 }
 
-// hasOwnForm reports whether a type defines its own JSON. If so, it records a fault.
+// hasOwnForm reports whether a type defines its own JSON form, and records this as a fault.
 func (c *compiler) hasOwnForm(t reflect.Type, at string) bool {
 	for _, of := range ownForms {
 		if t.Kind() == reflect.Interface || !t.Implements(of) && !reflect.PointerTo(t).Implements(of) {

@@ -77,8 +77,8 @@ func (c *compiler) candidates(t reflect.Type, at string, index []int) (all []can
 	return all
 }
 
-// chosen returns the fields that become columns. As in encoding/json, of several fields with one name the least nested
-// field is chosen, then the field with a tag. If two fields are equal in this, it records a fault.
+// chosen returns the fields that become columns. As in encoding/json, the least nested of several fields with one name
+// is chosen, and among equally nested fields the one with a tag. If this leaves several, chosen records a fault.
 func (c *compiler) chosen(all []candidate) (columns []candidate) {
 	byName := map[string][]candidate{}
 	for _, each := range all {

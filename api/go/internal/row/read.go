@@ -42,7 +42,7 @@ func (r *reader) space() {
 	}
 }
 
-// peek returns the next byte, or 0 at the end.
+// peek returns the next byte without reading it, or 0 at the end.
 func (r *reader) peek() byte {
 	if r.at < len(r.data) {
 		return r.data[r.at]
@@ -61,7 +61,7 @@ func (r *reader) takes(c byte) bool {
 	return true
 }
 
-// word reports whether the next bytes are the word. If so, it skips them.
+// word reports whether the next bytes are a word such as null. If so, it skips the word.
 func (r *reader) word(word string) bool {
 	if !bytes.HasPrefix(r.data[r.at:], []byte(word)) {
 		return false
@@ -70,7 +70,7 @@ func (r *reader) word(word string) bool {
 	return true
 }
 
-// wants returns an error: the next value does not fit the form.
+// wants returns the error for a next value that does not fit the form. The error shows this value.
 func (r *reader) wants(f *form) error {
 	if r.peek() == 'n' && r.word("null") {
 		return &Error{"", "is null; only the type *" + f.goType.String() + " takes null"}
@@ -182,7 +182,7 @@ func (r *reader) skip() ([]byte, error) {
 	return value, nil
 }
 
-// inside adds a part before the path in an error.
+// inside adds a part, such as a field or an index, in front of the column's path in an error.
 func inside(part string, err error) error {
 	if wrong := (*Error)(nil); errors.As(err, &wrong) {
 		return wrong.in(part)

@@ -63,7 +63,7 @@ func (f *form) find(name string) int {
 	return -1
 }
 
-// of returns the column's field in a struct.
+// of returns the field of a struct value that belongs to the column.
 func (c *column) of(value reflect.Value) reflect.Value {
 	for _, i := range c.index {
 		value = value.Field(i)

@@ -20,7 +20,7 @@ type Fault struct {
 	Fix      string
 }
 
-// form is how values of a Go type are read and written.
+// form describes how values of a Go type are read from JSON and written.
 type form struct {
 	sql      string // Spark's type
 	goType   reflect.Type
@@ -84,7 +84,7 @@ func ddl(columns []column, between string) string {
 	return strings.Join(texts, ", ")
 }
 
-// Error is why a column of a row cannot be read or written.
+// Error is the reason why a column of a row cannot be read or written.
 type Error struct {
 	Column string // such as user, items[0].price or prices["a"]; empty for the row itself
 	Reason string
@@ -98,7 +98,7 @@ func (e *Error) Error() string {
 	return "column " + e.Column + " " + e.Reason
 }
 
-// in returns the error with a part added before the path of the column.
+// in returns a copy of the error with a part added in front of the column's path.
 func (e *Error) in(part string) *Error {
 	if e.Column != "" && e.Column[0] != '[' {
 		part += "."

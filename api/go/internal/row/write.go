@@ -90,7 +90,7 @@ func writeInt(_ *form, out []byte, value reflect.Value) ([]byte, error) {
 	return strconv.AppendInt(out, value.Int(), 10), nil
 }
 
-// writeFloat writes the shortest number that is read back as the same float, also for -0.0.
+// writeFloat writes the shortest number that is read back as the same float. This includes -0.0.
 func writeFloat(f *form, out []byte, value reflect.Value) ([]byte, error) {
 	switch number := value.Float(); {
 	case math.IsNaN(number):

@@ -89,7 +89,7 @@ func (c *conversation) nextBucket() (*pb.Bucket, error) {
 	return request.GetBucket(), nil
 }
 
-// nextLog returns the next request with a state log. It keeps requests for bucket calls that arrive before it.
+// nextLog returns the next request with a state log. Requests for bucket calls that arrive earlier are kept in waiting.
 func (c *conversation) nextLog() (*pb.StateLog, error) {
 	for {
 		request, err := c.stream.Recv()
@@ -106,8 +106,8 @@ func (c *conversation) nextLog() (*pb.StateLog, error) {
 	}
 }
 
-// part processes a part of a bucket call, which ends with the release of outputs or with the call. first is the first
-// request of the part.
+// part processes a part of a bucket call: requests up to a release of outputs, or up to the end of the call. first is
+// the first request of the part.
 func (c *conversation) part(first *pb.Bucket) (err error) {
 	fault.BeforeCompute.Reach()
 	call := c.open
@@ -195,7 +195,7 @@ func (c *conversation) release(call *openCall) error {
 	return nil
 }
 
-// compute calls give, which returns outputs, when it is the call's turn. Then it sends the outputs.
+// compute waits for the call's turn, calls give, and sends the outputs that give returns.
 func (c *conversation) compute(call *openCall, give func() ([]stage.OutputFrame, error)) error {
 	var outputs []stage.OutputFrame
 	err := call.turn.run(func() (err error) {
@@ -250,7 +250,7 @@ func (c *conversation) finish(call *openCall) error {
 	return nil
 }
 
-// load requests the log of a bucket and builds the bucket. It reads states only when it is the call's turn.
+// load requests the log of a bucket from the client and builds the bucket. It waits for the call's turn to read states.
 func (c *conversation) load(call *openCall, rollback bool) (*state.Bucket, error) {
 	index, loader := call.index, c.x.NewLoader()
 	if call.version == (state.Version{}) {

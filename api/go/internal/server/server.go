@@ -244,8 +244,8 @@ func (w *Host) call(stream processStream, x *stage.Executor, record *flight.Regi
 	return nil
 }
 
-// open compiles the stage of an opening and maps its in-flight file. ctx is the context of the stage's functions. The
-// caller must close the record.
+// open prepares a stream by its first request, the opening: it compiles the stage and maps the in-flight file. ctx is
+// the context of the stage's functions. The caller must close the record.
 func (w *Host) open(ctx context.Context, opening *pb.Opening) (*stage.Executor, *flight.Region, error) {
 	if opening.GetStage() == nil {
 		return nil, nil, protocol("the stream does not begin with an opening")
@@ -315,7 +315,7 @@ func guard(err *error) {
 	}
 }
 
-// end sends the reason for the end of a stream to the client with tell, unless the client has ended the stream.
+// end calls tell to send the client the failure with which a stream ends, unless the client has ended the stream.
 func end(err error, tell func(*pb.Failure) error) error {
 	if gone := (errBroken{}); err == nil || errors.As(err, &gone) {
 		return err

@@ -43,7 +43,7 @@ type tracedStream struct {
 
 type withinKey struct{}
 
-// Context returns the context of the stream, with the context for user functions as a value, which outlives the stream.
+// Context returns the context of the stream. It contains the context for user functions, which outlives the stream.
 func (s *tracedStream) Context() context.Context {
 	return context.WithValue(s.ServerStream.Context(), withinKey{}, s.within)
 }

@@ -7,7 +7,7 @@ import (
 	"wallarooapi/internal/flight"
 )
 
-// turn is a call's right to process messages. A call has this right alone, or together with other calls.
+// turn gives a call the right to process messages: alone, or together with other calls.
 type turn struct {
 	stream context.Context // of the call
 	lock   sync.Locker
@@ -32,7 +32,7 @@ func (t turn) run(messages func() error) error {
 	return messages()
 }
 
-// pause is called by a function within run. Other calls may have their turn while pause waits for the client.
+// pause gives up the turn while wait runs, so that other calls may have it. Only the function that run calls may pause.
 func (t turn) pause(wait func() error) error {
 	at := t.record.Rest()
 	t.lock.Unlock()

@@ -57,8 +57,8 @@ func (w *work) end() {
 	}
 }
 
-// stream runs the handler of a stream. Handlers mostly wait for their clients. When the worker is ending and no call is
-// running, stream does not wait any longer.
+// stream runs the handler of a stream. A handler mostly waits for requests of its client. So, when the worker is ending
+// and no call is running, stream returns before the handler.
 func (w *work) stream(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	finished := make(chan error, 1)
 	go func() { finished <- handler(service, stream) }()

@@ -95,7 +95,8 @@ func scalar(v reflect.Value) any {
 	return v.Type().String()
 }
 
-// ownForm returns a value in the JSON or text form that its type defines. Unexported fields have no such form.
+// ownForm returns a value in the JSON or text form that its type defines. ok is false without such a form, and always
+// for a value from an unexported field.
 func ownForm(v reflect.Value) (form any, ok bool) {
 	if !v.CanInterface() || (v.Kind() == reflect.Pointer && v.IsNil()) {
 		return nil, false

@@ -9,7 +9,7 @@ const Header = "traceparent"
 
 // Tracer makes the spans of calls to a worker. Its methods may be called concurrently.
 type Tracer interface {
-	// Begin starts the span of a call to an application's worker. Its parent is given in header. The returned context
+	// Begin starts the span of a call to an application's worker. header names the parent span. The returned context
 	// is derived from around and contains the span. The Call is nil if no receiver of spans is configured.
 	Begin(around context.Context, application, method, header string) (context.Context, Call)
 	// Flush sends the spans that have ended. It stops when the context ends.

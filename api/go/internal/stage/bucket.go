@@ -31,8 +31,8 @@ type BucketCall struct {
 	account  account    // counts of the call up to the last release
 }
 
-// NewCall begins a call on a bucket with the committed state. rebuild returns another copy of this bucket. It is called
-// at most once, after a state computation or the serialization of a state has failed.
+// NewCall begins a call on a bucket with the committed state. rebuild returns another copy of this bucket. The call
+// uses it at most once, after a state computation or the serialization of a state has failed.
 func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, error)) *BucketCall {
 	c := &BucketCall{x: x, bucket: bucket, rebuild: rebuild}
 	x.keyed.careful, x.keyed.ordered = x.keyed.checks || x.keyed.notes, false
@@ -40,9 +40,9 @@ func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, 
 	return c
 }
 
-// Careful sets whether later calls serialize each state after each message, so that a message that makes its state
-// unserializable is in flight when this fails. Careful calls also record which state they read or write while no
-// message is in flight.
+// Careful sets whether later calls are careful. A careful call serializes each state after each message, so that a
+// message that makes its state unserializable is still in flight when this fails. A careful call also records which
+// state it reads or writes while no message is in flight.
 func (x *Executor) Careful(is bool) {
 	x.keyed.notes = is
 	if is {
@@ -53,7 +53,7 @@ func (x *Executor) Careful(is bool) {
 // CheckPersist makes a dead letter (C510) of each message that changes a state without persisting it. This is slow.
 func (x *Executor) CheckPersist() { x.keyed.checks = true }
 
-// RunPart is Run for a call with Release: messages leave each exit in the order of their sequence numbers.
+// RunPart is Run for a call that also uses Release. Messages then leave each exit in the order of sequence numbers.
 func (c *BucketCall) RunPart(pieces ...[]byte) error {
 	c.x.keyed.ordered = true
 	return c.Run(pieces...)
@@ -83,8 +83,8 @@ func (c *BucketCall) Release() ([]OutputFrame, error) {
 	return outputs, nil
 }
 
-// again calls end, which ends a part. If end fails because of an unknown message, again calls replay and then end
-// again.
+// again calls end, which ends a part. If end fails because of one message, and it is not known which one, again
+// replays the part and calls end once more.
 func (c *BucketCall) again(end func() error) error {
 	err := end()
 	if !runsAgain(err) || c.x.keyed.careful {
@@ -198,7 +198,7 @@ func (x *Executor) changes(table *state.Table, whole bool) ([][]byte, error) {
 	return w.entries, err
 }
 
-// stepOf returns the first step that uses the state with a port, or nil if the stage does not use this state.
+// stepOf returns the first step that uses the state with a port, or nil if no step of the stage uses it.
 func (x *Executor) stepOf(port uint16) *node {
 	for _, n := range x.nodes {
 		if n.stateful != nil && n.stateful.port == port {

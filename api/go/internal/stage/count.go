@@ -18,7 +18,7 @@ type count struct {
 	more          map[string]uint64
 }
 
-// add increments a counter of the node. The runtime declares the counters (plan/counter.py).
+// add increments a counter of the node by its name. The runtime declares the names (plan/counter.py).
 func (n *node) add(name string) {
 	if n.more == nil {
 		n.more = map[string]uint64{}
@@ -52,9 +52,9 @@ func (x *Executor) Reset() {
 	x.Visited()
 }
 
-// Counts returns the messages received, emitted and failed per step since the last call. A message that crosses a
-// shuffle is counted by the step that receives it, and a message to another stage in the same task by the step that
-// emits it. The nodes between them count only dead letters.
+// Counts returns for each step the messages received, emitted and failed since the last call of Counts. The receiving
+// step counts a message that crosses a shuffle. The emitting step counts a message to another stage in the same task.
+// The nodes between these steps count only dead letters.
 func (x *Executor) Counts() []*pb.StepCount {
 	counts := make([]*pb.StepCount, 0, len(x.nodes))
 	for _, n := range x.nodes {

@@ -54,7 +54,7 @@ type received struct {
 	groups      []group
 }
 
-// group is a list of successors of an entry that get messages of the same type.
+// group holds the successors of an entry that get messages of one type.
 type group struct {
 	form  reading
 	nodes []*node
@@ -71,8 +71,8 @@ func newReceived(d *pb.Node, parts parts) *received {
 	return r
 }
 
-// divide groups the successors of an entry by the type of their messages. This is the output type of the sender. If
-// this program does not know it, it is the input type of the successor's function.
+// divide groups the successors of an entry by the type of their messages. This type is the output type of the sender,
+// or, if this program does not know the output type, the input type of the successor's function.
 func (n *node) divide() error {
 	last := reflect.Type(nil)
 	for i, next := range n.next {
@@ -150,7 +150,7 @@ func (n *node) buryUnwritten(form writing, value any, err error) {
 	n.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Remedy(err)), codec.StackOf(err))
 }
 
-// leadTo adds a successor. A SEND node takes the name of this node, which may be a component of a library.
+// leadTo adds a successor to the node. If the successor is a SEND node, it gets the name of this node.
 func (n *node) leadTo(next *node, d *pb.Node) {
 	switch next.kind {
 	case pb.NodeKind_NODE_KIND_OUTPUT:

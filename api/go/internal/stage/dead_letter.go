@@ -149,8 +149,8 @@ type writer struct {
 	x          *Executor
 	bucket     int32
 	frameBytes int
-	frames     uint32 // frames emitted so far; key positions are valid only within one frame
-	timestamps bool   // each message has a timestamp
+	frames     uint32 // number of frames emitted so far; key positions are valid only within one frame
+	timestamps bool   // whether each message gets a timestamp
 	builder    frame.Builder
 	encoder    writing // nil if values are already bytes
 }

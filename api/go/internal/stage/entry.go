@@ -103,7 +103,7 @@ func (x *Executor) readBack(value []byte, _ int) any {
 	return message
 }
 
-// begin records which message of the frame is in flight.
+// begin makes message i of the frame the current message: it sets port, sequence number, time and key.
 func (x *Executor) begin(i int) {
 	x.fromPort, x.sequence, x.timestamp, x.key = x.frame.Port, x.frame.SequenceOf(i), x.frame.TimestampOf(i), nil
 }
@@ -159,8 +159,8 @@ func (x *Executor) runLines(n *node) error {
 	return nil
 }
 
-// length returns the payload length for a header, from the framing in the topology or else from the decoder. With
-// compare it also asks the decoder if the framing is known, and fault describes a difference.
+// length returns the payload length for a header. It uses the framing in the topology if this is known, and otherwise
+// asks the decoder. With compare it always asks the decoder, and fault describes how the answer differs.
 func (e *entry) length(header []byte, compare bool) (length uint64, fault string, err error) {
 	if !compare && e.framing.Kind != topology.WorkerFraming {
 		return e.framing.Length(header), "", nil

@@ -46,12 +46,12 @@ type keyExit struct {
 // knownKey is a cache entry: the bucket of a key, and the key's position in the current frame of this bucket.
 type knownKey struct {
 	writer   *writer
-	frames   uint32 // frames of the writer when position was assigned
+	frames   uint32 // number of frames of the writer when position was assigned
 	position uint32
 }
 
-// newKeyExit makes the exit to a state step. If another program hosts the step, it uses the key of each message, or the
-// empty key for a message without one.
+// newKeyExit makes the exit to a state step. If another program hosts the step, the exit uses the key that a message
+// carries, or the empty key if it carries none.
 func newKeyExit(n *node, d *pb.Node, description *pb.Stage) (*keyExit, error) {
 	k := &keyExit{node: n, known: map[string]*knownKey{}}
 	switch {

@@ -48,7 +48,8 @@ func generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb
 	}
 }
 
-// first returns the function that generates the first message of a reply.
+// first returns the function that generates the first message of a reply: the generator's first message, or the message
+// after that in the request.
 func first(source *declaration.Source, request *pb.GenerateRequest) (func() any, error) {
 	if request.GetBegins() {
 		return source.Generator.InitialValue, nil

@@ -21,7 +21,7 @@ func (x *Executor) InTest() {
 }
 
 // attended runs user code, and then records that no message is in flight. If user code calls runtime.Goexit, attended
-// ends the process, so that the runtime finds the message in flight.
+// ends the process instead, so that the runtime finds this message as in flight.
 func (x *Executor) attended(run func() error) (err error) {
 	hasReturned := false
 	defer func() {

@@ -2,7 +2,8 @@ package stage
 
 import "wallarooapi/internal/trace"
 
-// rekey changes the key of a message for everything downstream: to that of a key_by, or to the empty key of a collect.
+// rekey gives a message a new key and passes it on: the key from the function of a key_by, or the empty key of a
+// collect.
 func (n *node) rekey(value any) {
 	var key []byte
 	if n.keyOf != nil {

@@ -32,11 +32,11 @@ func (n *node) rollBack() error {
 type keyed struct {
 	bucket               *state.Bucket
 	careful              bool // each state is serialized after each message
-	ordered              bool // window steps are processed in order with others
-	checks               bool // a change of state without persistence is a failure
+	ordered              bool // messages of window steps and of other steps are processed in one order
+	checks               bool // a message that changes a state without persisting it fails
 	maxBytes, pieceBytes int  // maximum size of a state, and size of a piece
 
-	notes   bool                    // record work on states outside of messages, because it has ended a process before
+	notes   bool                    // record which state is read or written outside of messages (see Careful)
 	saved   map[*state.Entry][]byte // serialized states for a rollback, as far as they can be serialized
 	entries []*state.Entry          // entries of the keys in the current frame
 	key     []byte                  // key of the message in flight
@@ -190,8 +190,8 @@ func (n *node) skip(skip *pb.Skip, value []byte) {
 	n.burySkipped(skip, message, value)
 }
 
-// pass reads over a message that must not be processed, because later messages may need its type description. During
-// this time no message is in flight.
+// pass reads a message that must not be processed, because later messages may need its type description. Meanwhile no
+// message is in flight.
 func (x *Executor) pass(value []byte) any {
 	x.flight.Outside()
 	return x.decoder.Pass(value)
@@ -264,8 +264,8 @@ func (x *Executor) save(entry *state.Entry) {
 }
 
 // inspect checks the state of a key after a message, and saves the state if it is valid. With persist, the state must
-// be serializable. Without persist, the state must be unchanged if checks are enabled. fault is the message's
-// violation.
+// be serializable. Without persist, and if checks are enabled, it must be unchanged. fault says which rule the message
+// has broken.
 func (x *Executor) inspect(n *node, entry *state.Entry, persist bool) (fault *Failure, err error) {
 	now, notWritten := codec.NewEncoder().AppendState(nil, entry.Value)
 	if notWritten != nil {

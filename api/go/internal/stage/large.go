@@ -12,8 +12,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// MaxStateBytes is the maximum size of the state of one key in bytes. A call needs a multiple of this memory for
-// copies.
+// MaxStateBytes is the maximum size of the state of one key in bytes. For its copies of a state, a call needs a
+// multiple of this memory.
 const MaxStateBytes = 256 << 20
 
 const (

@@ -26,7 +26,7 @@ func (x *Executor) count(messages int) (ordinal uint64) {
 // returns the entry of the skip list.
 func (x *Executor) enter() *pb.Skip { return x.enterAt(x.count(1)) }
 
-// enterAt is enter for a message that already has an ordinal.
+// enterAt does the same as enter for a message that already has an ordinal.
 func (x *Executor) enterAt(ordinal uint64) *pb.Skip {
 	if skip := x.skips[ordinal]; skip != nil {
 		return skip

@@ -40,8 +40,8 @@ func (p parts) nameOf(path string) string {
 	return path
 }
 
-// hosted returns the step for a node: a step of the application, or the step of an offered component. Its functions get
-// the context ctx.
+// hosted returns the step that a node runs: a step of the application, or the step of a component that a library
+// offers. The step's functions get the context ctx.
 func (p parts) hosted(ctx context.Context, d *pb.Node, application *declaration.Application) *declaration.Step {
 	step := p.steps[d.GetPath()]
 	if d.GetComponent() != "" {

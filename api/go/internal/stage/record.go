@@ -17,10 +17,10 @@ type recordExit struct {
 	keys   positions
 }
 
-// positions maps each key of the current frame to its index in the frame.
+// positions maps each key of a writer's current frame to the position of the key in this frame.
 type positions struct {
 	known  map[string]uint32
-	frames uint32 // frame count of the writer when known was cleared
+	frames uint32 // number of frames of the writer when known was last cleared
 }
 
 // use sets the key of the next message in a writer.

@@ -69,7 +69,7 @@ type Executor struct {
 	skips   map[uint64]*pb.Skip
 
 	keyed      keyed
-	hasTimes   bool // outputs have timestamps
+	hasTimes   bool // messages of outputs have timestamps
 	hasWindows bool
 	hasStates  bool      // the stage has state steps that are not windows
 	timed      []*timed  // states with times
@@ -352,7 +352,7 @@ func (n *node) receive(value any) {
 	}
 }
 
-// forward passes a result to the successors of a node, or to a named output if the result names one. It drops nil.
+// forward passes a result to the successors of the node, or to the output that the result names. It drops nil.
 func (n *node) forward(value any) {
 	switch result := value.(type) {
 	case nil:

@@ -9,8 +9,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// feedBucket processes the messages of a bucket call in the order of their sequence numbers. Messages and ticks for
-// windows wait until runWindows.
+// feedBucket processes the messages of a bucket call in the order of their sequence numbers. It keeps messages and
+// ticks for windows until runWindows.
 func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	inOrder, err := x.isInOrder(parts)
 	if err != nil {
@@ -27,7 +27,8 @@ func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	return nil
 }
 
-// runsWindowsInTurn reports whether windows take part in the order of the other steps, instead of after them.
+// runsWindowsInTurn reports whether window messages are processed between those of other state steps, in one order.
+// Otherwise the window messages come last.
 func (x *Executor) runsWindowsInTurn() bool { return x.keyed.ordered && x.hasWindows && x.hasStates }
 
 // isInOrder reports whether the frames can be processed one by one: their messages for state steps are in the order of
@@ -94,8 +95,8 @@ func inTurn(a, b place) int {
 	return cmp.Compare(a.index, b.index)
 }
 
-// feedInTurn processes the messages of overlapping frames, visits, and ticks of timed steps. A message is decoded only
-// when its turn comes, after the earlier messages of its frame. Until then, only the bytes of its frame are in memory.
+// feedInTurn processes the messages of overlapping frames, visits, and ticks for timed steps, in one order. A message
+// is decoded only when its turn comes, after earlier messages of its frame. Until then only its bytes are in memory.
 func (x *Executor) feedInTurn(parts [][]byte, emit Emit) error {
 	x.emit, x.err = emit, nil
 	return x.attended(func() error { return x.runTurns(parts) })
@@ -146,7 +147,8 @@ func (x *Executor) runTurnInOrder(t *turn) error {
 	return x.runTurn(t)
 }
 
-// runArrivalsBefore processes the window messages and ticks with a smaller sequence number, if windows run in turn.
+// runArrivalsBefore processes the window messages and ticks before a sequence number, if runsWindowsInTurn. has reports
+// whether there were any.
 func (x *Executor) runArrivalsBefore(sequence uint64) (has bool, err error) {
 	if !x.runsWindowsInTurn() {
 		return false, nil

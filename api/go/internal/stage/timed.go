@@ -16,7 +16,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// timed is what the steps of one state share if one of them has timers or a TTL: a state with times.
+// timed is a state with times: a state of which at least one step has timers or a TTL. All steps of the state share it.
 type timed struct {
 	rules timing.StateRules
 	port  uint16
@@ -57,7 +57,7 @@ func (x *Executor) findTimed(description *pb.Stage) error {
 	return nil
 }
 
-// timedOf returns the state with times for a port, or nil if the state has no times.
+// timedOf returns the state with times that has a port, or nil if the state with this port has no times.
 func (x *Executor) timedOf(port uint16) *timed {
 	for _, t := range x.timed {
 		if t.port == port {
@@ -121,7 +121,7 @@ func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry) {
 	times.Enroll(entry.Time)
 }
 
-// tickKeys runs a tick for the keys that it concerns. Only the first step with ticks does so, on behalf of all steps of
+// tickKeys runs a tick for the keys on which it has an effect. Only the first step with ticks does so, for all steps of
 // the state.
 func (n *node) tickKeys(tick *turn) error {
 	t, x := n.stateful.timed, n.x

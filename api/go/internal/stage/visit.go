@@ -152,12 +152,12 @@ func (n *node) visitKey(table *state.Table, entry *state.Entry, v *pb.Visit) (fa
 	}})
 }
 
-// function is a visitor or a timer's function, for one call with the state of a key.
+// function describes one call of a visitor or of a timer's function with the state of a key.
 type function struct {
 	run     func(value any) (single any, many []any, persist bool)
 	deletes func() bool // whether to delete the state after the call
 	done    func()      // called after success; may be nil
-	input   []byte      // input for a dead letter
+	input   []byte      // input of a dead letter if the call fails
 }
 
 // runOn calls a function with the state of the current key. A failure makes a dead letter and restores the state.

@@ -262,8 +262,8 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 	}
 }
 
-// write appends a serialized state. A window's state contains its accumulators. Each value can be read without others,
-// because the runtime may redistribute the states in logs to other buckets without this program.
+// write appends a serialized state. A window's state contains its accumulators. Each value can be read alone, because
+// the runtime, without this program, may move states between logs of buckets.
 func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, error) {
 	alone := func(out []byte, value any) ([]byte, error) {
 		encoder.Reset()
@@ -299,7 +299,7 @@ func (n *node) read(decoder *codec.Decoder, encoding byte, key, data []byte) (an
 	return s, nil
 }
 
-// runsAgain reports whether a call that failed with this error runs again message by message.
+// runsAgain reports whether a call that failed with this error must run again, message by message, to find the cause.
 func runsAgain(err error) bool {
 	failed := (*Failure)(nil)
 	return errors.Is(err, errRollback) || errors.As(err, &failed) && failed.IsOfState

@@ -25,7 +25,7 @@ type Bucket struct {
 // NewBucket returns the empty bucket.
 func NewBucket() *Bucket { return &Bucket{tables: map[uint16]*Table{}} }
 
-// Bytes returns the estimated memory in bytes.
+// Bytes returns the estimated memory of the bucket in bytes.
 func (b *Bucket) Bytes() int64 { return b.bytes }
 
 // Keys returns the number of keys.
@@ -47,7 +47,7 @@ func (b *Bucket) Table(port uint16) *Table {
 	return table
 }
 
-// Tables calls visit for each table.
+// Tables calls visit for each table of the bucket.
 func (b *Bucket) Tables(visit func(*Table) error) error {
 	for _, table := range b.tables {
 		if err := visit(table); err != nil {
@@ -65,7 +65,7 @@ type Table struct {
 	bucket   *Bucket
 	entries  map[string]*Entry
 	dirty    []*Entry
-	dropped  map[string]bool // keys whose states must be removed from the log
+	dropped  map[string]bool // keys whose states are still in the log and must be removed there
 }
 
 // Entry is the state of one key.
@@ -140,8 +140,8 @@ func (t *Table) Drop(key string) {
 	t.Remove(key)
 }
 
-// Dropped calls visit for each key that Drop removed and that has no new state, to remove its state from the log. Call
-// it after Changes. It forgets these keys.
+// Dropped calls visit for each key that Drop removed and that has no new state, to remove the key's state from the log.
+// Call Dropped after Changes. It forgets these keys.
 func (t *Table) Dropped(visit func(key string) error) error {
 	for key := range t.dropped {
 		if err := visit(key); err != nil {

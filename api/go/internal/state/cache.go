@@ -34,7 +34,7 @@ type cached struct {
 	bucket *Bucket
 }
 
-// NewCache makes a cache that holds at most limit bytes, estimated from the serialized sizes.
+// NewCache makes a cache for buckets that need at most limit bytes of memory, estimated from serialized sizes.
 func NewCache(limit int64) *Cache {
 	return &Cache{limit: limit, byUse: list.New(), owners: map[Owner]*list.Element{}}
 }

@@ -29,7 +29,7 @@ type change struct {
 // NewChanges makes the empty changes of a call. now is the time of the call, and names are the step's timers.
 func NewChanges(now int64, names []string) *Changes { return &Changes{Now: now, names: names} }
 
-// Wrong is the panic for a timer that cannot be set or deleted. Its code is C529.
+// Wrong is the value with which a function panics if it sets or deletes a timer wrongly. Its code is C529.
 type Wrong struct{ Name, Reason string }
 
 // Error describes the fault.
@@ -45,7 +45,8 @@ func (c *Changes) Within(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, c)
 }
 
-// Of returns the changes in the context of a function. If there are none, it panics with the method name in what.
+// Of returns the changes of the call that ctx belongs to. If ctx belongs to no such call, Of panics with a text that
+// names the method what.
 func Of(ctx context.Context, what string) *Changes {
 	call, is := ctx.Value(key{}).(*Changes)
 	if !is {
@@ -84,7 +85,7 @@ func (c *Changes) ask(name string, due int64) {
 	}
 }
 
-// end closes the changes and returns them. Later requests, by goroutines of the function, have no effect.
+// end closes the changes and returns them. Goroutines that set or delete a timer later have no effect.
 func (c *Changes) end() []change {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -17,7 +17,7 @@ import (
 // None stands for a missing time.
 const None = math.MinInt64
 
-// KeyTime is the time of one key.
+// KeyTime is the time that one key has reached, and the timers of the key.
 type KeyTime struct {
 	calendar.Slot
 	Key    string
@@ -65,7 +65,7 @@ func (r *StateRules) Calendar() *calendar.Calendar[*KeyTime] {
 	}})
 }
 
-// Overhead returns the approximate memory in bytes.
+// Overhead returns the approximate memory in bytes that the time and timers of the key need.
 func (s *KeyTime) Overhead() int { return 120 + 80*len(s.timers) }
 
 // SilentSince returns the time of the first tick after the last message. The second result is false if no tick
@@ -112,8 +112,8 @@ func (s *KeyTime) At(tick int64) int64 {
 // Arrive records that a message of the key has arrived.
 func (s *KeyTime) Arrive(time int64) { s.time, s.silent = max(s.time, time), None }
 
-// due returns, in their order, the timers that are due at a time and not after the end of the state. ends reports
-// whether the state ends by this time.
+// due returns the timers that are due at the time at, in their order, and without timers after the end of the state.
+// ends reports whether the state has ended by then.
 func (s *KeyTime) due(at int64) (timers []*SetTimer, ends bool) {
 	if s.time != None && s.rules.TTL > 0 && s.time+s.rules.TTL <= at {
 		at, ends = s.time+s.rules.TTL, true
@@ -127,12 +127,12 @@ func (s *KeyTime) due(at int64) (timers []*SetTimer, ends bool) {
 	return timers, ends
 }
 
-// mostTimers limits the timers that fire in one call of Wake, because timers may set other timers that are already due.
+// mostTimers limits how many timers fire in one call of Wake, because timers may set other timers that are already due.
 const mostTimers = 10_000
 
-// Wake removes and yields the timers that are due, in their order, and finally nil if the state ends. If ticks have
-// event times, it also yields due timers that are set meanwhile. at may be the end of the data, which is later than all
-// times. Then each timer fires at most once.
+// Wake removes and yields the timers that are due at the time at, in their order, and finally nil if the state ends. If
+// ticks have event times, it also yields due timers that the caller sets meanwhile. If at is the end of the data, which
+// is later than all times, each timer fires at most once.
 func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 	return func(yield func(*SetTimer) bool) {
 		timers, ends := s.due(at)

@@ -24,7 +24,7 @@ func Canonical(document any) []byte {
 	return append(appendValue(nil, document, "\n"), '\n')
 }
 
-// appendValue writes a value. newline is a line feed followed by the indentation at the place of the value.
+// appendValue writes a value in canonical form. newline is a line feed and the value's indentation.
 func appendValue(out []byte, value any, newline string) []byte {
 	switch v := value.(type) {
 	case string:

@@ -74,7 +74,7 @@ func (d *Document) Hash() string {
 	return interfaceHash(append(d.head(), Member{"pipelines", d.pipelines()}))
 }
 
-// interfaceHash returns the interface hash of a document, which may contain workers or not.
+// interfaceHash returns the interface hash of a document, with or without its workers.
 func interfaceHash(document Object) string {
 	digest := sha256.Sum256(Canonical(withoutAddresses(document).(Object)))
 	return Notation(digest[:])
@@ -105,7 +105,7 @@ func withoutAddresses(tree any) any {
 	return tree
 }
 
-// Notation returns a SHA-256 digest in the notation of the document.
+// Notation returns a SHA-256 digest as the document writes it: sha256: and hexadecimal digits.
 func Notation(digest []byte) string { return "sha256:" + hex.EncodeToString(digest) }
 
 func (d *Document) pipelines() Array {

@@ -9,13 +9,14 @@ import (
 
 const maxHeaderBytes = 64
 
-// Framing describes how a byte stream is cut into messages: by a length prefix of a known kind, or by the worker.
+// Framing describes how a byte stream is cut into messages: by line ends, by a length before each message in a format
+// that the runtime knows, or by the worker.
 type Framing struct {
 	Kind        string
 	HeaderBytes int
 }
 
-// WorkerFraming is the kind for framings of no known kind, which only the user's decoder can apply.
+// WorkerFraming is the kind of framing that the runtime does not know: only the user's decoder finds the messages.
 const WorkerFraming = "worker"
 
 // NewlineFraming is the kind of framing whose messages are lines.
@@ -28,7 +29,7 @@ func (f Framing) tree() Object {
 	return Object{{"kind", f.Kind}, {"header_bytes", f.HeaderBytes}}
 }
 
-// Length returns the length in a header of a known kind.
+// Length returns the payload length in a header. The framing must have a kind with a length.
 func (f Framing) Length(header []byte) uint64 {
 	switch f.Kind {
 	case "u8":
@@ -58,7 +59,7 @@ func ProbeFraming(headerBytes int, payloadLength func([]byte) uint64) Framing {
 	return Framing{Kind: WorkerFraming, HeaderBytes: headerBytes}
 }
 
-// kinds returns the known kinds with this header length, the preferred kind first.
+// kinds returns the kinds of framing whose header has this length, the preferred kind first.
 func kinds(headerBytes int) []string {
 	switch headerBytes {
 	case 1:

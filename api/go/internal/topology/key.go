@@ -50,7 +50,7 @@ func Bucket(key []byte, count uint32) uint32 {
 	return uint32(uint64(hash) * uint64(count) >> 32)
 }
 
-// String returns the key in the form for error messages.
+// String returns the key as error messages show it.
 func (k DeclaredKey) String() string {
 	if k.Integer {
 		return strconv.FormatUint(binary.BigEndian.Uint64(k.Bytes), 10)
@@ -58,7 +58,7 @@ func (k DeclaredKey) String() string {
 	return ShowKey(k.Bytes)
 }
 
-// ShowKey returns a key in the form for error messages.
+// ShowKey returns a key as error messages show it.
 func ShowKey(key []byte) string {
 	if len(key) == 8 && !isText(string(key)) { // a number, as in programs of Wallaroo 0.4
 		return strconv.FormatUint(binary.BigEndian.Uint64(key), 10)

@@ -37,7 +37,7 @@ const (
 type State struct {
 	Name    string
 	TTLMs   int  // 0 if the state never ends
-	ByKey   bool // by the key of the message; Keys and Unknown are then ignored
+	ByKey   bool // a message has the state of the key that it carries; Keys and Unknown are ignored
 	Keys    []DeclaredKey
 	Unknown string
 }

@@ -5,7 +5,7 @@ import "crypto/sha256"
 // Remote is a component of another program.
 type Remote struct {
 	Worker string // name of the program's worker in the document
-	Target string // path of the other program, as this program gives it
+	Target string // path of the other program as this program has passed it to OtherProgram
 	Name   string // name under which the other program offers the component
 	Kind   string // kind of the step
 	Input  string // codecs

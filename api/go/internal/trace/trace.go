@@ -70,7 +70,7 @@ type Line struct {
 	Line int
 }
 
-// First returns the innermost line of a stack that Panic described.
+// First returns the innermost line of a stack. stack is a text that Panic has returned.
 func First(stack string) Line {
 	for line := range strings.Lines(stack) {
 		file, number, ok := strings.Cut(strings.TrimSpace(line), ".go:")

@@ -7,8 +7,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// session implements session windows. Each session is a pane, numbered by the time of its first message. A key with
-// state has at least one open session. KeyState.oldest is the time of the latest tick that ended a session.
+// session implements session windows. Each session is a pane, whose number is the time of the session's first message.
+// A key with state has at least one open session. KeyState.oldest is the time of the latest tick that ended a session.
 type session struct {
 	*timed
 	gap int64
@@ -27,7 +27,7 @@ func (w *session) begin(s *KeyState, time int64) {
 
 func (w *session) end(s *KeyState) int64 { return s.panes[0].last + w.gap }
 
-// of returns the index range of the sessions that a message at a time joins.
+// of returns the sessions to which a message with this time belongs, as indexes from (included) and to (excluded).
 func (w *session) of(s *KeyState, time int64) (from, to int) {
 	from = len(s.panes)
 	for from > 0 && s.panes[from-1].last+w.gap > time {

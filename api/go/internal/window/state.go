@@ -13,17 +13,17 @@ import (
 type KeyState struct {
 	calendar.Slot
 	Key         []byte
-	low, high   int64 // a message from low to before high only changes current
+	low, high   int64 // a message with low <= time < high changes only current
 	current     *pane
 	first       int64   // time of the first message
 	latest      int64   // latest time of a message; for a count window, time of the last message
-	oldest      int64   // number of the oldest open window; number of messages of a count window; see also session
+	oldest      int64   // number of the oldest open window; other windows: see count and session
 	silentSince int64   // time at which the key fell silent
 	panes       []*pane // by number
 	hasLasts    bool    // panes are sessions
 	hasBegun    bool    // a window with messages was emitted
 	isLate      bool    // messages arrived after the one with the latest time, and all were late
-	isSilent    bool    // a tick followed the last message, if ticks indicate silence; otherwise a late message arrived
+	isSilent    bool    // silentSince is set: by a tick after the last message, or by a late message
 }
 
 // pane holds the accumulator of the messages of one pane.
@@ -62,7 +62,7 @@ func (s *KeyState) Accumulators() []any {
 	return all
 }
 
-// reset removes all messages from the state. Its entry in the calendar stays.
+// reset removes all messages from the state. The state's entry in the calendar stays.
 func (s *KeyState) reset() {
 	*s = KeyState{Slot: s.Slot, Key: s.Key}
 }

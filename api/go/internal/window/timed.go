@@ -7,7 +7,7 @@ type timed struct {
 	base
 	kind    kind
 	delay   int64
-	silence int64 // how long a key without messages keeps its state
+	silence int64 // time after its last message for which a key keeps its state
 	late    string
 	isEvent bool
 	waits   bool // ticks have clock times while messages have event times
@@ -25,11 +25,12 @@ type kind interface {
 	add(s *KeyState, message any, time int64)
 	// oldestPane returns the pane of the oldest open window, which receives late messages.
 	oldestPane(s *KeyState) *pane
-	// advance emits the windows that are due at until. time is the time of the message or tick that makes them due.
+	// advance adds to given the results of the windows that are due at the time until, and returns the longer list.
+	// time is the time of the message or tick that makes the windows due.
 	advance(s *KeyState, until, time int64, given []Result) []Result
 }
 
-// movedBy sets whether ticks carry watermarks. Watermarks advance windows in the same way as times of messages.
+// movedBy sets whether ticks carry watermarks, which advance windows as the times of messages do. It returns w.
 func (w *timed) movedBy(watermarks bool) *timed {
 	w.waits = w.isEvent && !watermarks
 	return w
@@ -79,7 +80,7 @@ func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given [
 }
 
 // isStuck reports whether all messages of a key have been late for longer than the silence. With event times it returns
-// false, because then a tick finds this.
+// false, because Tick then checks this.
 func (w *timed) isStuck(s *KeyState, time int64) bool {
 	return !w.isEvent && s.isSilent && time >= s.silentSince+w.silence && w.kind.isLate(s, time)
 }

@@ -31,7 +31,7 @@ type Windows interface {
 	Enter(s *KeyState, isNew bool, message any, time int64) []Result
 	// IsOver reports whether the state of a key ends after a message.
 	IsOver(s *KeyState) bool
-	// Due returns the time of the first tick that has an effect. ok is false if this time is unknown.
+	// Due returns the time of the first tick that changes the state or has results. ok is false if it is unknown.
 	Due(s *KeyState) (time int64, ok bool)
 	// Tick returns the results of a tick that is due, and whether the state of the key ends.
 	Tick(s *KeyState, time int64) (given []Result, isOver bool)
@@ -67,7 +67,7 @@ func (b base) update(p *pane, message any) {
 	p.accumulator = b.aggregation.Update(message, p.accumulator)
 }
 
-// give adds the result of a window with a joined accumulator. If Output panics, it adds a failed result.
+// give adds to given the result of a window with this accumulator. If Output panics, it adds a failed result.
 func (b base) give(s *KeyState, accumulator any, time int64, bounds declaration.Bounds, given []Result) (after []Result) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -15,11 +15,11 @@ import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Counts messages between two barriers: those read, those that each stage processed and emitted, and those delivered.
+ * Counts messages between two barriers: read from the journal, processed and emitted by each stage, and delivered.
  *
  * <p>{@code Audit} checks single calls. The account checks the ways between calls: from the journal to the sources,
- * from exits of stages to entries of others, and from the last exits to the egress. At a barrier no call is open, so
- * both ends of each way have equal counts.
+ * from one stage to the next, and from the last stages to the egress. At a barrier no call is open, so both ends of
+ * each way have equal counts.
  */
 public final class Account implements CallCounts {
     private final List<Map<String, List<Integer>>> levels; // ports that each stage takes, by its id
@@ -86,7 +86,7 @@ public final class Account implements CallCounts {
         add(items, given.get(levelOf.get(stage)));
     }
 
-    /** Notes messages for the egress. */
+    /** Counts messages that were delivered to the egress. */
     public void delivered(List<JournalRow.Item> items) {
         add(items, delivered);
     }
@@ -96,7 +96,7 @@ public final class Account implements CallCounts {
     }
 
     /**
-     * Compares the counts, and begins again with counts of 0.
+     * Checks at a barrier that the counts add up, and sets them to 0.
      *
      * @param messages number of messages of the journal before this barrier
      * @throws OperatorFailure I902 if messages did not arrive, or arrived twice

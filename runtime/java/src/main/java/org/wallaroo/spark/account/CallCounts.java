@@ -9,13 +9,13 @@ public interface CallCounts {
     /** Notes that a stage is about to call its worker. */
     void opened(String stage);
 
-    /** Notes messages that a stage has processed, by port. */
+    /** Notes the numbers of messages that a stage has processed, by port. */
     void ran(String stage, Map<Integer, Long> messages);
 
-    /** Notes messages that a stage has emitted, by port. */
+    /** Notes the numbers of messages that a stage has emitted, by port. */
     void gave(String stage, Map<Integer, Long> messages);
 
-    /** Notes the output of a stage. */
+    /** Counts the messages in the frames that a stage has emitted. */
     void gave(String stage, List<JournalRow.Item> items);
 
     /** Returns the counters of steps, states and visits. */

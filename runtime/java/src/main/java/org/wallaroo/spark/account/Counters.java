@@ -9,8 +9,8 @@ import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 import wallaroo.worker.v1.WorkerOuterClass.Visited;
 
 /**
- * Messages that passed through sources, steps and sinks, sizes of states, and results of visits, since the query began.
- * A message that is repeated counts once.
+ * Counts since the query began: messages that passed through sources, steps and sinks, sizes of states, and results of
+ * visits. A message that is repeated counts once.
  */
 public final class Counters {
     private static final int MOST_VISITS = 1000; // as many as the journal's directory keeps
@@ -22,7 +22,7 @@ public final class Counters {
     /** The size of a bucket's state: its keys, and the bytes of its log. */
     record Size(long keys, long bytes) {}
 
-    /** The number of keys that a visit ran for, once for each step, and the number of dead letters among them. */
+    /** Keys that a visit has run for, and keys for which it failed. A key that two steps visit counts twice. */
     record VisitedKeys(long keys, long failed) {
         private static final VisitedKeys NONE = new VisitedKeys(0, 0);
 
@@ -91,7 +91,7 @@ public final class Counters {
         return visits;
     }
 
-    /** Returns the number of keys and the bytes of the log, by stage and bucket. */
+    /** Returns for each stage and bucket a list of two numbers: keys, and bytes of the log. */
     public Map<String, Map<Integer, List<Long>>> storeNumbers() {
         Map<String, Map<Integer, List<Long>>> found = new TreeMap<>();
         stores.forEach((stage, sizes) -> sizes.forEach((bucket, size) -> found
@@ -99,7 +99,7 @@ public final class Counters {
         return found;
     }
 
-    /** Returns the numbers of keys and of failed keys of the visits after an id, by id. */
+    /** Returns for each visit with an id above {@code after} two numbers: visited keys, and keys that failed. */
     public Map<Long, List<Long>> visitNumbers(long after) {
         Map<Long, List<Long>> found = new TreeMap<>();
         visits.tailMap(after, false).forEach((id, keys) -> found.put(id, List.of(keys.keys(), keys.failed())));

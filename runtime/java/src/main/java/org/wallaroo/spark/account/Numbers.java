@@ -10,8 +10,8 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Json;
 
 /**
- * The numbers of a query in this virtual machine, for the monitor, over all engines of the query. A new engine repeats
- * messages that were not committed; they count once.
+ * The numbers of a query that the monitor shows, over all engines of the query in this virtual machine. A new engine
+ * repeats messages that were not committed, but each message counts once.
  */
 public final class Numbers {
     private static final Map<String, Numbers> OF = new ConcurrentHashMap<>();
@@ -21,7 +21,7 @@ public final class Numbers {
     private Counters shown = new Counters();
     private long shownAt = -1; // offset of the barrier to which the shown numbers belong
     private long reached = -1; // offset of the input whose output is in the outbox
-    private long messages = -1; // number of messages of that input
+    private long messages = -1; // number of messages before the offset `reached`
     private long timed = -1; // offset of the input whose times were counted
     private long changes;
     private boolean isReading;
@@ -31,18 +31,18 @@ public final class Numbers {
         return OF.computeIfAbsent(settings, text -> new Numbers());
     }
 
-    /** Takes note that a batch begins: no engine will begin before it. Returns the counters of the barrier there. */
+    /** Drops the counters of barriers before the offset of a new batch, and returns the counters at this offset. */
     public synchronized Counters begin(long offset) {
         barriers.headMap(offset).clear();
         return barriers.getOrDefault(offset, new Counters());
     }
 
-    /** Notes the numbers of a barrier. */
+    /** Notes the counters at the offset of a barrier. */
     public synchronized void put(long offset, Counters counters) {
         barriers.put(offset, counters);
     }
 
-    /** Takes note that the query reads each message from now on as soon as it comes. */
+    /** Takes note that the query has started: from now on it reads each message as soon as the message comes. */
     public synchronized void read() {
         isReading = true;
     }
@@ -51,12 +51,12 @@ public final class Numbers {
         return isReading;
     }
 
-    /** Returns the number of messages that are processed with all their output in the outbox; -1 if none is yet. */
+    /** Returns the number of messages whose output is all in the outbox; -1 before the first such message. */
     public synchronized long messages() {
         return messages;
     }
 
-    /** Takes note that all output of input before a place is in the outbox. A repeated task begins earlier. */
+    /** Takes note that the outbox has all output of the input before a place. A repeated task may repeat places. */
     public synchronized void reach(JournalRow.Place place) {
         changes += place.offset() > reached ? 1 : 0;
         reached = Math.max(reached, place.offset());
@@ -69,22 +69,22 @@ public final class Numbers {
         }
     }
 
-    /** Returns a count of the changes of the numbers. */
+    /** Returns a number that grows with each change of the numbers. */
     public synchronized long changes() {
         return changes;
     }
 
-    /** Returns the arrivals that are not counted yet. After a repetition, earlier attempts have counted some. */
+    /** Returns the arrivals that are not counted yet: if a task is repeated, its first attempt has counted some. */
     public synchronized Arrivals untimed(Arrivals arrivals) {
         return arrivals.after(timed);
     }
 
     /**
-     * Notes how long the engine took for messages, whose output the egress has got.
+     * Notes how long the engine took for messages whose output the egress has got.
      *
-     * @param offset after the messages
-     * @param arrivals that were not counted before
-     * @param hasOutput whether there is output, whose end-to-end time the egress measures; otherwise this method does
+     * @param offset offset after the messages
+     * @param arrivals arrivals that were not counted before
+     * @param hasOutput whether the messages have output. Without output, the egress cannot measure the end-to-end time
      */
     public synchronized void time(long offset, Arrivals arrivals, boolean hasOutput) {
         long count = arrivals.count();
@@ -116,12 +116,12 @@ public final class Numbers {
         return shown.visits().isEmpty() ? 0 : shown.visits().lastKey();
     }
 
-    /** Returns the counts of the visits after an id as JSON. */
+    /** Returns as JSON the counts of the visits whose id is above {@code after}. */
     public synchronized String visits(long after) {
         return Json.object("offset", shownAt, "visits", shown.visitNumbers(after));
     }
 
-    /** Returns the numbers as JSON; times are counted since the last call. */
+    /** Returns the numbers as JSON. Times are those since the last call of this method. */
     public synchronized String take() {
         String text = Json.object("offset", reached, "steps", shown.steps(),
                 "stores", shown.storeNumbers(), "times", times);

@@ -7,11 +7,11 @@ public interface BucketStore {
     /** Returns the last stored version of a bucket. */
     BucketVersion version(int bucket);
 
-    /** Returns the entries of a log, oldest first. */
+    /** Returns the log entries that belong to a version of a bucket, oldest first. */
     List<byte[]> log(int bucket, BucketVersion version);
 
     /**
-     * Stores the changes of a call.
+     * Stores the changes that a call has made to the states of a bucket.
      *
      * @param bucket of the call
      * @param before version before the call

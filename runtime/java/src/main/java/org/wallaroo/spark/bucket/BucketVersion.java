@@ -6,11 +6,11 @@ import java.nio.ByteBuffer;
  * Identifies a state of a bucket, and the place of its log.
  *
  * @param counter number of calls that have ended; 0 if there is no state yet
- * @param nonce of the call that ended last
+ * @param nonce random number of the call that ended last
  * @param first number of the oldest entry of the log
  * @param last number after the newest entry
  * @param snapshotBytes size of the state when it was last written as a whole
- * @param changeBytes size of the changes since then
+ * @param changeBytes size of the changes after that
  */
 public record BucketVersion(long counter, long nonce, int first, int last, long snapshotBytes, long changeBytes) {
     public static final BucketVersion EMPTY = new BucketVersion(0, 0, 0, 0, 0, 0);

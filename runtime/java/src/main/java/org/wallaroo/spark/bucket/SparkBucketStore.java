@@ -27,22 +27,22 @@ public final class SparkBucketStore implements BucketStore {
         return (long) bucket << BUCKET_BITS | entry & 0xffffffffL;
     }
 
-    /** Returns the bucket of a key in the store. */
+    /** Returns the number of the bucket that a key of the store belongs to. */
     public static int bucketOf(long key) {
         return (int) (key >> BUCKET_BITS);
     }
 
-    /** Returns the number of the entry that a key belongs to, in the log of its bucket. */
+    /** Returns the number of the log entry that a key of the store belongs to. */
     public static int entryOf(long key) {
         return (int) key;
     }
 
-    /** Says whether a key belongs to the version of a bucket. */
+    /** Says whether a key of the store belongs to a bucket's version, and not to a log entry. */
     public static boolean isVersion(long key) {
         return (int) key == VERSION;
     }
 
-    /** Returns the note about the program that the states belong to; null if there is none. */
+    /** Returns the note about the program that has written the states, or null without such a note. */
     public byte[] facts() {
         return entries.getValue(FACTS);
     }
@@ -52,7 +52,7 @@ public final class SparkBucketStore implements BucketStore {
         entries.updateValue(FACTS, facts);
     }
 
-    /** Returns the note about the times of rows; null if there is none. */
+    /** Returns the note about the latest times of rows, or null without such a note. */
     public byte[] times() {
         return entries.getValue(TIMES);
     }

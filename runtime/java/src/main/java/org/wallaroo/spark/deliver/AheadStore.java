@@ -10,14 +10,14 @@ import org.wallaroo.spark.bucket.Changes;
 import org.wallaroo.spark.bucket.StoreRequest;
 
 /**
- * Versions and logs of buckets as the engine sees them: ahead of Spark's store by the changes that no task has stored yet.
+ * Versions and logs of buckets as the engine sees them: with the changes that no task has stored in Spark's store yet.
  *
- * <p>The task that has Spark's store is asked for everything else.
+ * <p>The object keeps only these changes. For everything else, it asks the task that has Spark's store.
  */
 public final class AheadStore implements BucketStore {
     private final BarrierQueue queue;
     private final Map<Integer, BucketVersion> versions = new HashMap<>();
-    private final Map<Integer, Map<Integer, byte[]>> ahead = new HashMap<>(); // entries by bucket and number
+    private final Map<Integer, Map<Integer, byte[]>> ahead = new HashMap<>(); // unstored, by bucket and number
     private List<Changes> unbound = new ArrayList<>(); // since the last barrier
 
     public AheadStore(BarrierQueue queue) {
@@ -66,7 +66,7 @@ public final class AheadStore implements BucketStore {
         }
     }
 
-    /** Returns the changes stored since the last call, in the order in which they were stored. */
+    /** Returns the changes since the last barrier, in their order. They belong to the barrier that comes now. */
     public synchronized List<Changes> bind() {
         List<Changes> bound = unbound;
         unbound = new ArrayList<>();

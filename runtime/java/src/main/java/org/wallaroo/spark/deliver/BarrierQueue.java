@@ -10,7 +10,7 @@ import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.message.JournalRow;
 
 /**
- * The meeting point of the engine, which never stops, and the task of the running batch.
+ * Connects the engine, which never stops, with the task of the running batch.
  *
  * <p>The engine adds barriers. The task gets a barrier when the egress has acknowledged all deliveries before it. The
  * engine also makes requests to Spark's store, which a task answers; if no task runs, the next task answers.
@@ -19,7 +19,7 @@ public final class BarrierQueue {
     private static final int ROOM = 8; // number of barriers that may wait
 
     private final Deque<Barrier> barriers = new ArrayDeque<>();
-    private StoreRequest request; // request that has no answer yet, also if a task has taken it
+    private StoreRequest request; // request without an answer, whether a task has taken it or not
     private List<byte[]> answer;
     private Barrier given; // barrier that the task has taken and not yet stored
     private JournalRow.Place last; // place of the barrier that a task has taken last
@@ -59,7 +59,7 @@ public final class BarrierQueue {
         }
     }
 
-    /** Returns the error of an attempt that calls when another one has begun. */
+    /** Returns the error for an attempt that calls after another attempt has begun. */
     public static IllegalStateException refused(long attempt, long current) {
         return new IllegalStateException("task attempt " + attempt + " is refused: attempt " + current + " has begun");
     }
@@ -73,7 +73,7 @@ public final class BarrierQueue {
         }
     }
 
-    /** Returns the answer to a request, from a task that has Spark's store. */
+    /** Waits until a task with Spark's store has answered a request, and returns the answer. */
     synchronized List<byte[]> ask(StoreRequest asked) {
         request = asked;
         answer = null;
@@ -113,7 +113,7 @@ public final class BarrierQueue {
         end();
     }
 
-    /** Makes the task that waits, or the next task, fail with an error of the engine. */
+    /** Lets the waiting task, or the next one, fail with an error of the engine. */
     public synchronized void fail(RuntimeException error) {
         failure = failure == null ? error : failure;
         notifyAll();

@@ -32,8 +32,8 @@ import wallaroo.service.v1.Service.Delivery;
 /**
  * The stream of one engine to the egress. It sends frames; gRPC's thread takes the acknowledgements.
  *
- * <p>If the egress ends the stream, the task fails. The next task repeats everything that is not committed, and the
- * egress drops the part that it has already.
+ * <p>If the egress ends the stream, the task fails. The next task repeats all input that is not committed, and the
+ * egress drops the deliveries that it already has.
  */
 public final class DeliverStream extends ClientCall.Listener<DeliverReply> implements AutoCloseable {
     static final MethodDescriptor<DeliverRequest, DeliverReply> DELIVER = Channels.method(
@@ -53,7 +53,7 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
     private boolean isOver; // whether the engine has closed the stream
     private RuntimeException failure;
 
-    /** A delivery, or a mark: deliveries before the mark derive from input of the journal before its place. */
+    /** A delivery, or a mark, which has a place: all deliveries before the mark derive from input before this place. */
     private record Sent(long number, int bytes, JournalRow.Place place) {}
 
     /**
@@ -61,8 +61,8 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
      *
      * @param settings of the query
      * @param attempt of the task that began the engine
-     * @param begin offset at which the engine begins. The egress uses the offset as number of the batch, since a
-     *     repetition begins at the same offset, even if Spark's number of the batch differs
+     * @param begin offset at which the engine begins. The egress uses this offset as number of the batch: a repetition
+     *     begins at the same offset, but Spark may give it another number
      * @param queue gets the number of acknowledged deliveries, and the error that has ended the stream
      */
     public DeliverStream(Settings settings, Attempt attempt, long begin, BarrierQueue queue) {

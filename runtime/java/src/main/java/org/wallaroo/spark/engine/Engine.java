@@ -28,7 +28,7 @@ import org.wallaroo.spark.stage.StateLevels;
  * Processes the messages of a query in its own thread, which goes on while Spark ends a batch and begins the next one.
  *
  * <p>Tasks take barriers from the engine, so that the states and the offset that they store belong to one barrier. An
- * engine serves each task that begins where the task before has ended. When a task fails, the next gets a new engine.
+ * engine serves the next task, too, if this task begins where the previous one ended. A failed task ends the engine.
  */
 public final class Engine implements EngineGuard.Served {
     private static final Map<String, EngineGuard> GUARDS = new ConcurrentHashMap<>();
@@ -54,7 +54,7 @@ public final class Engine implements EngineGuard.Served {
         thread.start();
     }
 
-    /** Returns the guard of the engine of a query. */
+    /** Returns the guard through which the tasks of a query call its engine. */
     public static EngineGuard guard(Settings settings) {
         return GUARDS.computeIfAbsent(
                 settings.text(), text -> new EngineGuard((start, attempt) -> new Engine(settings, start, attempt)));
@@ -107,7 +107,7 @@ public final class Engine implements EngineGuard.Served {
             while (source.hasNext()) {
                 JournalRow row = states.run(source.next());
                 LetterFrame.Letter letter = policy.firstThatStops(row.items());
-                if (letter != null) { // nothing of the row leaves: it may come from later messages
+                if (letter != null) { // no output of the row leaves: later messages may have made it
                     queue.endWith(OperatorFailure.stopped(letter.value()));
                     stream.finish();
                     return;

@@ -11,9 +11,9 @@ import org.wallaroo.spark.query.Attempt;
 /**
  * Lets one attempt of a task at a time call the engine of a query, and chooses the engine.
  *
- * <p>Spark numbers attempts in their order. Calls of an older attempt are refused when a newer one has begun: Spark
- * repeats a task whose heartbeats were late, also on a local master, while the first attempt still runs. No engine
- * serves two attempts at one batch, since the first may have taken work that the second one would miss.
+ * <p>Spark numbers attempts in their order. The guard refuses calls of an older attempt when a newer attempt has begun.
+ * Spark repeats a task whose heartbeats were late, also on a local master, while the first attempt still runs. No
+ * engine serves two attempts at one batch, since the second would miss the work that the first has taken.
  */
 public final class EngineGuard {
     private static final Attempt NOBODY = new Attempt("", -1, -1, -1);
@@ -23,7 +23,7 @@ public final class EngineGuard {
     private volatile Served engine;
     private boolean isStopped;
 
-    /** An engine, as its guard uses it. */
+    /** The calls of an engine that the guard makes. */
     interface Served {
         BarrierQueue queue();
 
@@ -33,7 +33,7 @@ public final class EngineGuard {
         /** Says whether the engine can serve the next batch, which begins at an offset. */
         boolean goesOnFrom(JournalOffset start);
 
-        /** Serves the attempt that has begun the next batch. The batch before is committed. */
+        /** Serves an attempt that has begun the next batch. By then the previous batch is committed. */
         void goOn(long attempt);
 
         /** Ends the engine, and waits for its end for a limited time. */
@@ -43,13 +43,13 @@ public final class EngineGuard {
     /**
      * Makes a guard.
      *
-     * @param engines begins an engine at an offset, for its first attempt
+     * @param engines begins a new engine: gets the offset at which a batch begins, and the attempt that runs the batch
      */
     EngineGuard(BiFunction<JournalOffset, Attempt, Served> engines) {
         this.engines = engines;
     }
 
-    /** Returns the offset whose commit includes all work of the engine; -1 if the engine has not ended. */
+    /** Returns the last offset of the engine, whose commit includes all its work; -1 if the engine has not ended. */
     public long end() {
         Served found = engine;
         return found == null ? -1 : found.queue().endOffset();
@@ -61,7 +61,7 @@ public final class EngineGuard {
         closeEngine();
     }
 
-    /** Begins a batch at an offset, with the engine that goes on from there or with a new one. */
+    /** Begins a batch. The present engine serves the batch if it can go on from {@code start}, otherwise a new one. */
     synchronized void begin(JournalOffset start, Attempt attempt) {
         if (isStopped) { // nobody would end a new engine
             throw new IllegalStateException("the query has stopped");
@@ -109,7 +109,7 @@ public final class EngineGuard {
         served().queue().answer(attempt, found);
     }
 
-    /** Takes note that an attempt fails: its engine ends, unless another attempt has begun. */
+    /** Ends the engine because an attempt has failed, unless another attempt has begun. */
     synchronized void failed(long attempt) {
         if (attempt == current.attempt()) {
             closeEngine();

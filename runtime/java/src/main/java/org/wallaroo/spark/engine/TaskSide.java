@@ -12,7 +12,7 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Links a task's attempt to the engine: Spark's source waits for work, which the operator with Spark's store does.
+ * Links a task's attempt to the engine: the source waits for the engine's work, and the state operator does the work.
  */
 public final class TaskSide {
     private static final Map<Long, TaskSide> RUNNING = new ConcurrentHashMap<>(); // by attempt
@@ -66,7 +66,7 @@ public final class TaskSide {
         return work != null;
     }
 
-    /** Returns the place of the barrier in the awaited work; null if this work has no barrier. */
+    /** Returns the journal's place of the barrier in the awaited work, or null if this work has no barrier. */
     public JournalRow.Place reached() {
         return work.barrier() == null ? null : work.barrier().place();
     }

@@ -76,7 +76,7 @@ final class JournalDirectory implements JournalPlace {
         return end;
     }
 
-    /** Returns a watcher of writes in the directory; null if the system cannot give one. */
+    /** Returns a watcher of writes in the directory, or null if the system cannot report writes. */
     private WatchService watch() {
         WatchService made = null;
         try {

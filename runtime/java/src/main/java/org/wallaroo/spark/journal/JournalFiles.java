@@ -23,9 +23,9 @@ final class JournalFiles extends JournalReader {
     private long following;
 
     /**
-     * Makes a reader.
+     * Makes a reader of a journal's files.
      *
-     * @param directory of the journal
+     * @param directory directory of the journal
      * @param start offset at which reading begins
      */
     JournalFiles(Path directory, JournalOffset start) {

@@ -15,11 +15,11 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A data source of Spark for journals, or for the ticks of a clock. Its rows have one column of bytes. */
+/** A Spark data source for journals, or for the ticks of a clock. Each row has one column of bytes. */
 public abstract class JournalFormat implements TableProvider {
     private static final StructType SCHEMA = new StructType().add("row", DataTypes.BinaryType);
 
-    /** Returns the stream that the options describe. */
+    /** Returns the stream that Spark reads for these options of the data source. */
     protected abstract MicroBatchStream stream(CaseInsensitiveStringMap options);
 
     @Override

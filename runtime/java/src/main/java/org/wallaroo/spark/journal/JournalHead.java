@@ -59,7 +59,7 @@ public final class JournalHead {
         OPEN.computeIfPresent(settings, (text, head) -> head.ending());
     }
 
-    /** Closes the head of a query for good: a task that begins too late gets the closed head. */
+    /** Closes the head of a query for good. A task that begins later gets the closed head and fails. */
     public static void close(Settings settings) {
         OPEN.computeIfPresent(settings.text(), (text, head) -> head.closed());
     }
@@ -98,14 +98,14 @@ public final class JournalHead {
         }
     }
 
-    /** Lets a reader report the position from now on, beginning with its first offset. */
+    /** Lets a new reader report the position from now on. The position begins at the reader's start offset. */
     synchronized void feed(Object begun, long offset) {
         reader = begun;
         end = offset;
         failure = null;
     }
 
-    /** Moves the position up to which the journal may be read. {@code from} is the reader that reports it, or null. */
+    /** Moves the position forward. {@code from} is the reader that reports the position, or null for the gateway. */
     synchronized void moveTo(Object from, long offset) {
         if (from == reader && offset > end) {
             end = offset;
@@ -113,7 +113,7 @@ public final class JournalHead {
         }
     }
 
-    /** Takes note of the error after which the position no longer moves. */
+    /** Takes note of the error after which the position no longer moves. Waiting readers then throw this error. */
     synchronized void fail(Object from, RuntimeException why) {
         if (from == reader) {
             failure = why;
@@ -126,7 +126,7 @@ public final class JournalHead {
      *
      * @param offset that the reader has reached
      * @param nanoseconds longest time to wait
-     * @return offset up to which the journal may be read; at most {@code offset} if nothing came
+     * @return offset up to which the journal may be read; not after {@code offset} if no frames came
      */
     synchronized long await(long offset, long nanoseconds) throws InterruptedException {
         long until = System.nanoTime() + nanoseconds;

@@ -24,10 +24,10 @@ public interface JournalPlace extends AutoCloseable {
     JournalOffset end();
 
     /**
-     * Returns the last frame boundary within {@code maxBytes} after an offset, or the next boundary if one frame alone
-     * is longer. If nothing follows the offset, the end is returned.
+     * Returns the last frame boundary within {@code maxBytes} after an offset. If the first frame alone is longer,
+     * returns the boundary after it. If no frame follows the offset, returns the end of the journal.
      *
-     * @param waitMs how long to wait if nothing follows; a gateway's journal does not wait
+     * @param waitMs how long to wait if no frame follows; ignored if a gateway sends the journal
      */
     JournalOffset limit(JournalOffset from, long maxBytes, long waitMs) throws InterruptedException;
 

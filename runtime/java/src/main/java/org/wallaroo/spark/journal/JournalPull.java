@@ -8,7 +8,7 @@ import org.wallaroo.spark.rpc.ServiceCalls;
 import wallaroo.service.v1.Service.Chunk;
 import wallaroo.service.v1.Service.ReadRequest;
 
-/** Reads a part of a journal that a gateway sends. After a break, a new stream goes on after the last piece. */
+/** Reads a part of a journal that a gateway sends. If the stream breaks, a new one goes on after the last piece. */
 final class JournalPull extends SentJournal {
     static final MethodDescriptor<ReadRequest, Chunk> READ = Channels.method(
             "wallaroo.service.v1.JournalService/Read", MethodType.SERVER_STREAMING, ReadRequest.parser(),
@@ -19,7 +19,7 @@ final class JournalPull extends SentJournal {
     private final long epoch;
     private final long end;
     private ReplyQueue<ReadRequest, Chunk> stream; // null if no stream is open
-    private byte[] piece = {}; // whole frames, from the offset on
+    private byte[] piece = {}; // received frames that were not read yet; they begin at offset()
 
     JournalPull(ServiceCalls calls, String gateway, long epoch, JournalOffset start, long end) {
         super(gateway, start);

@@ -33,7 +33,7 @@ abstract class JournalReader implements Closeable {
                 : new JournalFiles(Path.of(directory), start);
     }
 
-    /** Returns the place after the frames that were read. */
+    /** Returns the place in the journal after the frames that were read. */
     JournalRow.Place place() {
         return new JournalRow.Place(offset, messages, sequence);
     }
@@ -47,7 +47,8 @@ abstract class JournalReader implements Closeable {
      *
      * @param end how far the journal may be read
      * @param maxBytes largest number of bytes, unless one frame alone is longer
-     * @throws OperatorFailure R698 or R648 if bytes are lost or changed, or this is another journal
+     * @throws OperatorFailure if bytes are lost or changed, or this is another journal: R698 for files, R648 for a
+     *     gateway
      */
     final byte[] read(long end, int maxBytes) throws IOException {
         if (offset >= end) {
@@ -81,7 +82,7 @@ abstract class JournalReader implements Closeable {
         return get(Frames.HEADER_BYTES);
     }
 
-    /** Skips a frame. */
+    /** Skips a frame that has {@code bytes} bytes and {@code count} messages. */
     final void skip(int bytes, long count) {
         offset += bytes;
         messages += count;
@@ -90,7 +91,7 @@ abstract class JournalReader implements Closeable {
     /** Returns the offset up to which {@link #get} has bytes: at most {@code end}, and greater than {@link #offset}. */
     abstract long reach(long end) throws IOException;
 
-    /** Returns {@code count} bytes from {@link #offset} on; {@link JournalPull} returns a whole piece instead. */
+    /** Returns {@code count} bytes from {@link #offset} on. {@link JournalPull} ignores {@code count}. */
     abstract byte[] get(int count) throws IOException;
 
     /** Takes note that {@code count} bytes will not be read again. */

@@ -14,7 +14,7 @@ import org.wallaroo.spark.query.Settings;
 /**
  * Iterates over the frames of the journal as soon as they arrive, until the driver stops.
  *
- * <p>A FLUSH comes a fixed time after the first frames since the FLUSH before, and after the last frames.
+ * <p>A FLUSH row comes a fixed time after the first frames that follow the previous FLUSH, and after the last frames.
  */
 public final class JournalRows implements Iterator<JournalRow>, Closeable {
     private static final long LONG_NS = TimeUnit.HOURS.toNanos(1);

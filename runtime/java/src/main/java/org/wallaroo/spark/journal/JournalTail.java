@@ -16,7 +16,7 @@ import wallaroo.service.v1.Service.ReadRequest;
 /**
  * Reads a growing journal that a gateway sends. Some chunks are received in advance.
  *
- * <p>After a break, a new stream goes on after the last whole piece that has arrived.
+ * <p>If the stream breaks, a new stream goes on after the last whole piece that has arrived.
  */
 final class JournalTail extends SentJournal implements LastingCall.Caller<ReadRequest, Chunk> {
     static final MethodDescriptor<ReadRequest, Chunk> TAIL = Channels.method(
@@ -29,8 +29,8 @@ final class JournalTail extends SentJournal implements LastingCall.Caller<ReadRe
     private final JournalHead head;
     private final Deque<byte[]> pieces = new ArrayDeque<>(); // whole frames each, as read() verifies
     private final LastingCall<ReadRequest, Chunk> call;
-    private int taken; // bytes of the first piece that were read
-    private long arrived; // offset after the last piece; gRPC's thread alone moves it
+    private int taken; // number of bytes of the first piece that were read
+    private long arrived; // offset after the last piece; only gRPC's thread changes this
 
     JournalTail(Settings settings, JournalOffset start, JournalHead head) {
         super(settings.gateway(), start);

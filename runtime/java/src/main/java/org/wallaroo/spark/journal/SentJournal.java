@@ -4,13 +4,13 @@ import com.google.protobuf.ByteString;
 import org.wallaroo.spark.query.OperatorFailure;
 import wallaroo.service.v1.Service.Chunk;
 
-/** Reads a journal that a gateway sends: whole frames, in one or several chunks. */
+/** Reads a journal that a gateway sends. A piece of whole frames comes in one or several chunks. */
 abstract class SentJournal extends JournalReader {
     private static final int FRAME_BYTES = 64 << 20;
 
     private final String gateway;
     private final String journal;
-    private ByteString part = ByteString.EMPTY; // data that the next chunk continues
+    private ByteString part = ByteString.EMPTY; // chunks of an incomplete piece
 
     SentJournal(String gateway, JournalOffset start) {
         super(start);
@@ -33,7 +33,7 @@ abstract class SentJournal extends JournalReader {
         part = ByteString.EMPTY;
     }
 
-    /** Adds a chunk. Returns the whole frames from an offset on; null if they continue in the next chunk. */
+    /** Adds a chunk. Returns the piece that begins at offset {@code at}, or null if the next chunk continues it. */
     final byte[] joined(Chunk chunk, long at) {
         part = part.concat(chunk.getData());
         if (part.size() > FRAME_BYTES || chunk.getData().isEmpty()) {

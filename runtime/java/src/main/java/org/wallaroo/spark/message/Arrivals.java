@@ -64,7 +64,7 @@ public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
         return groups.stream().mapToLong(Group::messages).sum();
     }
 
-    /** Returns the milliseconds since the engine began. */
+    /** Returns the milliseconds since the engine began with the row. */
     public long computedMs() {
         return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begunNs);
     }

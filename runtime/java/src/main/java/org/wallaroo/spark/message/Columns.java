@@ -136,7 +136,7 @@ public record Columns(
         parts.addAll(pieces);
     }
 
-    /** Returns at most {@code most} of the keys at the start of a body. The sequence decides which key is the first. */
+    /** Returns at most {@code most} keys of a body. If it has more, the sequence decides at which key to begin. */
     static List<byte[]> keys(ByteBuffer body, long sequence, int most) {
         try {
             long[] lengths = column(body, true, body.getInt());

@@ -39,7 +39,7 @@ public final class FrameWriter {
      *
      * @param timeMs in milliseconds since 1970
      * @param key null if the message has no key
-     * @param header all headers of the message, encoded
+     * @param header the encoded form of all headers of the message
      * @param value null if the message has no value
      */
     public void add(long sequence, long timeMs, byte[] key, byte[] header, byte[] value) {

@@ -36,7 +36,7 @@ public final class Frames {
      * The undamaged part of a series of frames.
      *
      * @param end position after the last undamaged frame
-     * @param sequence with which the next frame begins
+     * @param sequence that the next frame must have
      * @param messages number of messages in the undamaged frames; ticks and visits are not counted
      * @param wanted length of the frame at {@code end}, or of a header if that length is not known
      * @param fault of the frame at {@code end}; empty if the frame is only incomplete
@@ -116,12 +116,12 @@ public final class Frames {
         return all.toByteArray();
     }
 
-    /** Says whether a port is that of ticks or visits, which are no messages and go to all buckets of a stage. */
+    /** Says whether a port has ticks or visits. These are not messages, and go to all buckets of a stage. */
     public static boolean isControl(int port) {
         return port == TICK_PORT || port == VISIT_PORT;
     }
 
-    /** Returns a tick or visit of the journal in the form for workers, where a tick does not count as a message. */
+    /** Returns a tick or visit of the journal in the form for workers, in which a tick is a frame of 0 messages. */
     public static byte[] control(byte[] frame) {
         ByteBuffer view = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
         return port(frame, 0) != TICK_PORT ? frame : tick(view.getLong(16), view.getLong(24));
@@ -137,7 +137,7 @@ public final class Frames {
         return checked(begun(0, FRAMED, TICK_PORT, 0, 0, sequence, timeMs));
     }
 
-    /** Returns a tick or visit in the form for workers, with the sequence 0. */
+    /** Returns a copy of a tick or visit with the sequence 0, so that it precedes all messages. */
     public static byte[] atStart(byte[] frame) {
         return checked(ByteBuffer.wrap(frame.clone()).order(ByteOrder.LITTLE_ENDIAN).putLong(16, 0));
     }

@@ -12,8 +12,8 @@ import wallaroo.worker.v1.WorkerOuterClass.Origin;
 /**
  * Finds the Kafka records from which messages of the journal come.
  *
- * <p>A frame of the journal has runs of records of one partition whose offsets follow each other. The last message of
- * each run has a header with the partition and the next offset.
+ * <p>A frame of a topic consists of runs: records of one partition with successive offsets. The last message of each
+ * run has a header with the partition and the offset after the run.
  *
  * @param topics that the application reads, by port
  */

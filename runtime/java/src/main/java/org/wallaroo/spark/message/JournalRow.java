@@ -3,7 +3,7 @@ package org.wallaroo.spark.message;
 import java.util.List;
 
 /**
- * A row that one level passes to the next: frames, or an instruction to the levels.
+ * A row that one level passes to the next. It has frames, or is an instruction to the levels.
  *
  * @param kind of the row
  * @param place in the journal after all input of this row and of the rows before it
@@ -30,7 +30,7 @@ public record JournalRow(Kind kind, Place place, List<Item> items, Arrivals arri
      *
      * @param offset of the place
      * @param messages number of messages before the place
-     * @param sequence of the next message; -1 before the first read
+     * @param sequence of the next message; -1 if no frame was read yet
      */
     public record Place(long offset, long messages, long sequence) {}
 

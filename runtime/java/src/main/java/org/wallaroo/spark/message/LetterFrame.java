@@ -40,7 +40,7 @@ public record LetterFrame(long timestamp, List<Letter> letters) {
         return new LetterFrame(columns.timestamp(), letters);
     }
 
-    /** Returns a whole frame of the letters. */
+    /** Returns the letters as one frame. */
     public byte[] toBytes() {
         FrameWriter frame = new FrameWriter(Frames.DEAD_LETTER_PORT, false);
         letters.forEach(letter -> frame.add(letter.sequence(), timestamp, null, new byte[0], letter.value()));

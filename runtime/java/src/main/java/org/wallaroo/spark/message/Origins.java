@@ -28,8 +28,8 @@ public interface Origins {
     }
 
     /**
-     * Returns a function that returns the origin of a letter, or null for a letter of unknown origin. If all origins
-     * are unknown, this method returns null in place of the function.
+     * Returns a function that finds the origin of a dead letter. The function returns null if the origin is unknown. If
+     * no origin can be known, this method returns null in place of the function.
      *
      * @param data one or more whole frames of sources
      */

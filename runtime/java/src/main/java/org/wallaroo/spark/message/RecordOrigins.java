@@ -12,7 +12,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Origin;
 /**
  * Finds the Kafka records of messages that a task reads from one partition of a topic. Their sequences are offsets.
  *
- * <p>Sequences of tables are no offsets. A dead letter of a table has the record itself as the decoder's input.
+ * <p>For a table, sequences are not offsets. But a table's dead letter has the whole record as input of the decoder.
  *
  * @param path of the source
  * @param isTable whether the topic is a table

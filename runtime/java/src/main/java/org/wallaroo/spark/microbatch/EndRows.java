@@ -12,19 +12,19 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.stage.CallScope;
 import org.wallaroo.spark.state.LeftStates;
 
-/** Yields the rows of a level, then the states that the level's buckets have at the end, as rows. */
+/** Yields the rows of a level, and after them the final states of the level's buckets, as rows. */
 final class EndRows implements Iterator<byte[]> {
     private final Iterator<byte[]> rows;
-    private final Deque<Integer> buckets = new ArrayDeque<>(); // by number in the store; buckets whose states follow
+    private final Deque<Integer> buckets = new ArrayDeque<>(); // store's numbers of buckets whose states follow
     private final IntFunction<LeftStates> left;
     private final LevelOutput output;
     private Iterator<byte[]> states = Collections.emptyIterator(); // frames
     private Iterator<byte[]> current = Collections.emptyIterator();
 
     /**
-     * Makes the rows.
+     * Makes the iterator.
      *
-     * @param rows of the level
+     * @param rows output of the level
      * @param stages of the level
      * @param scope buckets that this task runs
      * @param left returns the states of a bucket

@@ -20,7 +20,7 @@ final class JournalStream implements MicroBatchStream, SupportsTriggerAvailableN
     private final long batchBytes;
     private final int parts;
     private final long waitMs;
-    private JournalOffset last; // end of the input, if the query ends there; null if the query goes on
+    private JournalOffset last; // end of the journal at which the query ends; null if it does not end by itself
 
     JournalStream(int number, JournalPlace journal, long batchBytes, int parts, long waitMs) {
         this.number = number;

@@ -19,12 +19,12 @@ import org.wallaroo.spark.worker.WorkerHome;
  */
 record KeptFacts(Settings settings, int level) {
     /**
-     * Compares the present facts with the facts in the partition's store, and stores them there if they differ.
+     * Compares the present facts with the facts in the partition's store, and stores the present ones if they differ.
      *
-     * @throws OperatorFailure R716 if something has changed on which the states depend, or the number of partitions
+     * @throws OperatorFailure R716 if the number of partitions, or anything else on which states depend, has changed
      */
     void check(SparkBucketStore store) {
-        // Spark's number of tasks may differ: a task may belong to a union of operators, or have several partitions.
+        // Spark's number of tasks may be another: a task may serve a union of operators, or have several partitions.
         String partitions = TaskContext.get().getLocalProperty(Attempt.STORES);
         if (!String.valueOf(settings.targets().size()).equals(partitions)) {
             throw refused("spark.sql.shuffle.partitions was " + settings.targets().size() + " when `apply` was called; it has "

@@ -20,7 +20,7 @@ final class LargeRow {
 
     private LargeRow() {}
 
-    /** Returns the dead letter. It has only the beginning of the row, since users know where the row came from. */
+    /** Returns the dead letter. It contains only the beginning of the row, since users know where the row came from. */
     static LetterFrame.Letter letter(RecordSource source, long sequence, long timeMs, byte[] value) {
         String error = String.format(Locale.ROOT, "a %s of %,d bytes; at most %,d are taken",
                 source.rows() ? "row" : "value", value.length, source.limit());
@@ -40,7 +40,7 @@ final class LargeRow {
         return new String(value, 0, end, StandardCharsets.UTF_8);
     }
 
-    /** Returns a text that names the longest member of an object. */
+    /** Returns a text that names the longest member of a JSON object. */
     private static String longest(byte[] object) {
         String name = "";
         long most = 0;

@@ -17,10 +17,10 @@ import org.wallaroo.spark.query.Settings;
 /**
  * Turns the outputs of a task into rows for the next level, or, at the last level, into staged files.
  *
- * <p>If the application is applied, the last level also makes rows, one for each frame.
+ * <p>If the application is applied, nothing is staged: the last level makes one row for each frame.
  */
 final class LevelOutput {
-    private static final int PLACE_BITS = 40; // number of low bits of a row's number; the place is above them
+    private static final int PLACE_BITS = 40; // number of bits of a row's number below the place
     private final Attempt attempt;
     private final ShuffleRow.Maker maker;
     private final TaskAccount account;
@@ -38,7 +38,7 @@ final class LevelOutput {
     }
 
     /**
-     * Makes the output.
+     * Makes the output of a task.
      *
      * @param isOfTable whether the rows precede all other rows of a micro-batch
      */
@@ -56,12 +56,12 @@ final class LevelOutput {
         this.files = isLast && !yieldsFrames ? Staging.of(settings, attempt) : null;
     }
 
-    /** Returns the rows of outputs of stages. */
+    /** Turns outputs of stages into rows. */
     List<byte[]> take(List<JournalRow.Item> items) {
         return take(items, 0);
     }
 
-    /** Returns the rows of one row's outputs. In an applied application, the place orders rows of one sequence. */
+    /** Turns the outputs of a row into rows. In an applied application, the row's place orders equal sequences. */
     List<byte[]> take(JournalRow row) {
         return take(row.items(), isApplied ? row.place().offset() : 0);
     }
@@ -113,7 +113,7 @@ final class LevelOutput {
         return rows.iterator();
     }
 
-    /** Says whether frames that pass through the last level leave at once, and are not staged in order. */
+    /** Says whether frames leave the last level at once, as rows. Otherwise they are sorted and staged. */
     boolean yieldsFrames() {
         return yieldsFrames;
     }

@@ -13,7 +13,7 @@ import org.wallaroo.spark.query.Fault;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Makes the rows of a level from the rows of a partition, each as soon as possible.
+ * Runs a level on the rows of a partition, and yields the output rows as early as possible.
  *
  * <p>A row that the level does not run passes through at once. A row that the level runs is held until all rows have
  * come, since calls take rows in order. Frames that the last level stages are held, too.
@@ -28,16 +28,16 @@ final class LevelRows implements Iterator<byte[]> {
     private final Set<Integer> entries = new HashSet<>();
     private final Set<Integer> later;
     private List<ShuffleRow> held = new ArrayList<>();
-    private Iterator<List<JournalRow.Item>> leaving; // outputs; null while rows come
+    private Iterator<List<JournalRow.Item>> leaving; // outputs of the level; null while rows still come
     private Iterator<byte[]> current = Collections.emptyIterator();
     private boolean isFinished;
 
     /**
-     * Makes the rows.
+     * Makes the iterator.
      *
-     * @param number of the level
-     * @param rows of the partition
-     * @param level runs frames, and returns the output step by step
+     * @param number number of the level
+     * @param rows rows of the partition
+     * @param level function that runs frames on the level, and returns the output step by step
      */
     LevelRows(Settings settings, int number, Iterator<byte[]> rows,
             Function<List<JournalRow.Item>, Iterator<List<JournalRow.Item>>> level, LevelOutput output,

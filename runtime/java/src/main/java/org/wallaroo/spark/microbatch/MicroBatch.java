@@ -22,7 +22,7 @@ public final class MicroBatch {
      *
      * @param session in which the query will run
      * @param text settings, see {@link Settings}
-     * @param records rows of the sources that Spark reads; they follow the journals, in Spark's checkpoint too
+     * @param records rows of the sources that Spark reads; in Spark's plan and checkpoint, they follow the journals
      */
     public static Dataset<Row> lower(SparkSession session, String text, List<Dataset<Row>> records) {
         Settings settings = new Settings(text);
@@ -64,7 +64,7 @@ public final class MicroBatch {
         return levels(settings, clock, records, states).flatMap(new OutputRows(settings), Encoders.row(OutputRows.SCHEMA));
     }
 
-    /** Returns the output of the last level. {@code journals} is level 0 over journals or a clock, if any. */
+    /** Returns the output of the last level. {@code journals} is level 0's output for journals or a clock, or null. */
     private static Dataset<byte[]> levels(
             Settings settings, Dataset<byte[]> journals, List<Dataset<Row>> records, List<Dataset<Row>> states) {
         Dataset<byte[]> rows = journals;

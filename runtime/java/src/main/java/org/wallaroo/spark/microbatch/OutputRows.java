@@ -20,7 +20,7 @@ import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 /**
  * Turns the frames that leave the last level of an applied application into rows.
  *
- * <p>A row is a message for a sink, a dead letter or a state. A dead letter that must end the query raises its error.
+ * <p>A row is a message for a sink, a dead letter or a state. A dead letter that must end the query is raised as error.
  */
 final class OutputRows implements FlatMapFunction<byte[], Row> {
     static final StructType SCHEMA = StructType.fromDDL("output STRING, key BINARY, value BINARY, "

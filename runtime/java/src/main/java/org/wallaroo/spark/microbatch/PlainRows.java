@@ -6,9 +6,9 @@ import org.wallaroo.spark.query.Applied;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
-/** The rows of a task in a user's own query, whose failures only people will read. */
+/** The rows of a task in a user's own query. Errors have no fields for Wallaroo's driver: only people read them. */
 record PlainRows(Iterator<byte[]> rows) implements Iterator<byte[]> {
-    /** Returns the rows that a task makes, unchanged if the application is not applied. */
+    /** Runs a task and returns its rows. The errors stay as they are if the application is not applied. */
     static Iterator<byte[]> of(Settings settings, Supplier<Iterator<byte[]>> task) {
         return Applied.is(settings) ? new PlainRows(plainly(task)) : task.get();
     }

@@ -20,9 +20,10 @@ import wallaroo.record.v1.RecordOuterClass.Record;
 /**
  * Packs the rows of one partition of a source that Spark reads into frames, in order.
  *
- * <p>The columns are sequence (null: numbered here), key, value, timestamp_ms and headers; for a topic also partition
- * and offset. If rows are ordered, the sequence is the position of the value, and null precedes all values. A frame has
- * messages of one {@link #place}, since sequences cannot express null and all 64-bit values before the ticks.
+ * <p>The columns are sequence, key, value, timestamp_ms and headers, and for a topic also partition and offset. If rows
+ * are ordered, the sequence is the position of the value, and null precedes all values. Otherwise rows with a null
+ * sequence are numbered here. A frame has messages of one {@link #place}, since sequences that precede the ticks cannot
+ * express null and all 64-bit values.
  */
 final class RecordFrames implements Iterator<byte[]> {
     static final int FRAME_BYTES = 512 << 10;
@@ -37,8 +38,8 @@ final class RecordFrames implements Iterator<byte[]> {
     private final boolean isOrdered;
     private final long last;
     private final TreeMap<Long, FrameWriter> begun = new TreeMap<>(); // by place
-    private long bytes; // size of the messages in these frames
-    private boolean isEnding; // whether all begun frames are returned before another row is read
+    private long bytes; // size of the messages in begun frames
+    private boolean isEnding; // whether begun frames are being returned before the next row is read
     private long place;
     private long following;
     private int partition = -1;
@@ -47,12 +48,12 @@ final class RecordFrames implements Iterator<byte[]> {
     private final Consumer<LetterFrame.Letter> letters; // null if a message that is too large ends the query
 
     /**
-     * Makes the frames.
+     * Makes the iterator over frames.
      *
      * @param batch number of the micro-batch, from which messages get numbers if their source does not number them
      * @param account counts the messages
      * @param isOrdered whether the rows have the order of a column
-     * @param last the last sequence of a message: larger sequences become this one, with a separate place
+     * @param last the last sequence of a message; larger ones become {@code last}, and get a separate place
      * @param letters takes the dead letter of a message that is too large; null if such a message ends the query
      */
     RecordFrames(

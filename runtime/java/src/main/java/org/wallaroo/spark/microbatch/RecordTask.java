@@ -66,7 +66,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         return isApplied ? new WithLetters(made, letters, output) : made;
     }
 
-    /** Yields the rows of a level, and each dead letter of a message that was too large soon after the message. */
+    /** Yields the rows of a level, and between them the dead letters of messages that were too large. */
     private record WithLetters(Iterator<byte[]> made, List<LetterFrame.Letter> letters, LevelOutput output)
             implements Iterator<byte[]> {
         @Override
@@ -88,7 +88,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         return Applied.is(settings) ? new WindowTime(settings).sent(number, latest, attempt.partition()) : List.of();
     }
 
-    /** Yields each frame as a row. The row's place is not in a journal. */
+    /** Yields each frame as a row. The place of such a row only orders rows, and is not in a journal. */
     private record FrameRows(RecordFrames frames) implements Iterator<JournalRow> {
         @Override
         public boolean hasNext() {

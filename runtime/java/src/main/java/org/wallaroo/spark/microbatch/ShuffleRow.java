@@ -13,12 +13,12 @@ import org.wallaroo.spark.message.Frames;
  * @param kind work of the next level for the row
  * @param bucket of the frame; -1 if it has none
  * @param origin number of the stage and bucket that emitted the frame; -1 for the first stage
- * @param number of the row in its task
+ * @param number of the row in the task that made it
  * @param maker task that made the row
  * @param payload a frame, or the account of a task
  */
 record ShuffleRow(int target, Kind kind, int bucket, int origin, long number, Maker maker, byte[] payload) {
-    /** Orders a partition's frames, so that a repeated micro-batch is the same: a shuffle does not keep their order. */
+    /** Orders a partition's frames, since a repeated micro-batch must be the same and a shuffle does not keep order. */
     static final Comparator<ShuffleRow> ORDER = Comparator.comparing(ShuffleRow::sequence, Long::compareUnsigned)
             .thenComparingLong(ShuffleRow::number)
             .thenComparingLong(ShuffleRow::time)

@@ -49,9 +49,9 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     }
 
     /**
-     * Returns the rows of a level's outputs, then the last rows of the task.
+     * Returns rows for the outputs of a level, then the last rows of the task.
      *
-     * @param last returns the items that follow the outputs
+     * @param last returns the items to send after all outputs
      */
     static Iterator<byte[]> run(SourceLevel level, LevelOutput output, Supplier<List<JournalRow.Item>> last) {
         TaskContext context = TaskContext.get();
@@ -64,7 +64,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         return new TaskRows(level, output, last);
     }
 
-    /** Returns the last rows of a task: rows of the items that follow all others, and rows that finish the task. */
+    /** Returns the last rows of a task: rows for the last items, then the rows with which the output finishes. */
     static Iterator<byte[]> ending(LevelOutput output, List<JournalRow.Item> items) {
         List<byte[]> rows = new ArrayList<>(output.take(items));
         output.finish().forEachRemaining(rows::add);

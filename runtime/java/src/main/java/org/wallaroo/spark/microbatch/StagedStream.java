@@ -19,7 +19,7 @@ import wallaroo.service.v1.Service.StatusReply;
 import wallaroo.service.v1.Service.StatusRequest;
 
 /**
- * Sends the output of an attempt to a remote egress, once, as soon as the attempt makes it.
+ * Sends the output of a task's attempt to a remote egress, as soon as the attempt makes the output.
  *
  * <p>If the stream breaks, the attempt fails. Spark begins another attempt, which waits until the egress is back.
  */
@@ -31,8 +31,8 @@ final class StagedStream implements Staging {
             PREFIX + "Status", MethodType.UNARY, StatusRequest.parser(), StatusReply.parser());
     private static final int CHUNK_BYTES = 1 << 20;
     private static final int BUFFER_BYTES = 512 << 10;
-    private static final long TAKE_MS = 60_000; // longest time in which the egress takes no data
-    private static final long FINISH_MS = 120_000; // longest time in which the egress writes to its disk
+    private static final long TAKE_MS = 60_000; // longest time that the egress may take no data
+    private static final long FINISH_MS = 120_000; // longest time that the egress may write to its disk
 
     private final String egress;
     private final long epoch;
@@ -91,7 +91,7 @@ final class StagedStream implements Staging {
 
     private ReplyQueue<StageRequest, StageReply> stream() {
         if (stream == null) {
-            // A call that may be repeated comes first: without an egress, the stream would fail the attempt.
+            // Waits for the egress by a call that is repeated. The stream itself would fail if the egress is away.
             calls.call(STATUS, StatusRequest.newBuilder().setEpoch(epoch).build());
             stream = new ReplyQueue<>(calls.channel(), STAGE);
             stream.send(StageRequest.newBuilder()

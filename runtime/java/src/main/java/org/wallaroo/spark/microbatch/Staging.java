@@ -5,7 +5,7 @@ import java.util.List;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
-/** Takes the output of one task attempt, before it is known whether the attempt counts. */
+/** Takes the output of one task attempt, before it is known whether Spark uses this attempt or another one. */
 interface Staging {
     /** Returns the receiver of an attempt's output: a directory of this machine, or a remote egress. */
     static Staging of(Settings settings, Attempt attempt) {
@@ -26,6 +26,6 @@ interface Staging {
     /** Waits until all output is on disk; returns a descriptor of each file as JSON. */
     List<String> finish();
 
-    /** Removes the written files. */
+    /** Drops the output of an attempt that has failed. */
     void abort();
 }

@@ -23,7 +23,7 @@ import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A level after a shuffle: all buckets of a partition, whose states are in Spark's store.
+ * Runs a level after a shuffle: all buckets of a partition, whose states are in Spark's store.
  *
  * <p>If the application is applied, a query may begin with states, and a batch may return the states at its end.
  */
@@ -69,7 +69,7 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
         TaskContext.get().addTaskFailureListener((failed, error) -> {
             output.abort();
         });
-        // The key says which buckets run here: in a user's own query Spark may give a task several partitions.
+        // The key selects the buckets, not the task: in a user's own query, Spark may give a task several partitions.
         CallScope scope = new CallScope(settings.targets().indexOf(key), settings.targets().size(), true);
         Level level = Level.of(settings.stages(number), attempt, store, account, scope);
         TaskContext.get().addTaskCompletionListener(ended -> {

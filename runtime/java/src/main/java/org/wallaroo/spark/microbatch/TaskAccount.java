@@ -13,7 +13,7 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.worker.WorkerChannel;
 
-/** The counts of one attempt of a task; {@code spark/account.py} compares the counts of a micro-batch. */
+/** The counts of one attempt of a task. {@code spark/account.py} compares the counts of a micro-batch's tasks. */
 final class TaskAccount implements CallCounts {
     private final Attempt attempt;
     private final int level;
@@ -23,7 +23,7 @@ final class TaskAccount implements CallCounts {
     private final Map<Long, List<Integer>> makers = new TreeMap<>(); // level and partition, by attempt
     private final Map<Integer, Long> staged = new TreeMap<>(); // by port
     private final Map<Long, Long> arrived = new TreeMap<>(); // number of messages by time
-    private final Map<String, Long> begun = new TreeMap<>(); // first call, in milliseconds since 1970, by stage
+    private final Map<String, Long> begun = new TreeMap<>(); // time of first call, in ms since 1970, by stage
     private long read;
     private long records;
     private long bytesByFile;
@@ -70,14 +70,14 @@ final class TaskAccount implements CallCounts {
         records += messages;
     }
 
-    /** Notes messages of a topic by time, rounded to 3 % of their age, since old records have many different times. */
+    /** Counts messages of a topic by time. Times are rounded to 3 % of the age, so that old records have few times. */
     void arrived(long timeMs, long nowMs, long messages) {
         int bits = Long.SIZE - Long.numberOfLeadingZeros(Math.abs(nowMs - timeMs));
         long step = 1L << Math.max(0, bits - 6);
         arrived.merge(timeMs - Math.floorMod(timeMs, step), messages, Long::sum);
     }
 
-    /** Notes bytes of a journal, from a file or sent by a gateway. */
+    /** Counts bytes of a journal, which a file had or a gateway has sent. */
     void bytes(long bytes, boolean isSent) {
         bytesByFile += isSent ? 0 : bytes;
         bytesByService += isSent ? bytes : 0;
@@ -107,7 +107,7 @@ final class TaskAccount implements CallCounts {
                 System.currentTimeMillis(), "endings", endings);
     }
 
-    /** Lets another account report the ends of processes, since nobody will read this account. */
+    /** Lets another account report the ends of processes, since the attempt has failed and nobody reads its account. */
     void abort() {
         WorkerChannel.giveEndings(endings);
     }

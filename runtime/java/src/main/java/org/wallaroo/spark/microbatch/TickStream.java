@@ -11,8 +11,8 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
 /**
  * Offers the time in steps, so that micro-batches also run without rows.
  *
- * <p>Spark keeps the time of a micro-batch as its offset, so that a repeated micro-batch has the same tick. The tick is
- * not later than the time of the micro-batch, which its rows get.
+ * <p>Spark keeps the time of a tick as offset of the micro-batch, so that a repeated micro-batch has the same tick. The
+ * tick is not later than the micro-batch's own time, which the rows of the micro-batch get.
  */
 final class TickStream implements MicroBatchStream, SupportsTriggerAvailableNow {
     private final long intervalMs;
@@ -85,6 +85,6 @@ final class TickStream implements MicroBatchStream, SupportsTriggerAvailableNow 
 
     @Override
     public void stop() {
-        // Nothing runs.
+        // The stream has nothing to stop.
     }
 }

@@ -19,7 +19,7 @@ import org.wallaroo.spark.query.Ticks;
  * all messages of a micro-batch.
  *
  * <p>Each task of level 0 sends one tick to each partition, with the latest time of its rows. All levels of a partition
- * compute the same time from these. Ticks of a level come after all output that earlier levels emit at their ticks.
+ * compute the same time from these ticks. The ticks of a level come after the output of earlier levels at their ticks.
  */
 final class WindowTime {
     private static final long AFTER_ALL = -4096; // sequence of the first tick; sequences have no sign
@@ -36,16 +36,16 @@ final class WindowTime {
         this.ticks = Applied.of(settings).ticks();
     }
 
-    /** Says whether a row may have a time. */
+    /** Says whether a time is in the range that windows and timers accept. */
     static boolean isTime(long ms) {
         return FIRST_MS <= ms && ms <= LAST_MS;
     }
 
     /**
-     * Returns the rows that a task of level 0 sends at its end.
+     * Returns the tick that a task of level 0 sends at its end, or an empty list if it sends none.
      *
      * @param source number of the source in the list of sources that Spark reads
-     * @param latest the latest time of its rows; {@code Long.MIN_VALUE} if there is none
+     * @param latest the latest time of the task's rows; {@code Long.MIN_VALUE} if no row has a time
      * @param partition partition of the task
      */
     List<JournalRow.Item> sent(int source, long latest, int partition) {
@@ -63,7 +63,7 @@ final class WindowTime {
         return ticks.are(Ticks.END) || ticks.are(Ticks.WATERMARKS);
     }
 
-    /** Notes the times of level 0's ticks. Returns a partition's frames with the level's own ticks in their place. */
+    /** Notes the times of level 0's ticks. Returns a partition's frames with the level's own ticks instead of these. */
     List<JournalRow.Item> taken(List<JournalRow.Item> items, SparkBucketStore store, int level) {
         if (!areOfData()) {
             return items;
@@ -82,13 +82,13 @@ final class WindowTime {
         return made;
     }
 
-    /** Returns the times of the last ticks: the latest time of all rows, then two later times for the silence. */
+    /** Returns the times of a batch's last ticks: the latest time of all rows, then times that end all windows. */
     private static List<Long> ending(List<JournalRow.Item> sent) {
         long latest = sent.stream().mapToLong(item -> Frames.timeMs(item.frame())).max().orElseThrow();
         return Stream.of(latest, END_MS, END_MS + SILENCE_MS).filter(time -> time != Long.MIN_VALUE).toList();
     }
 
-    /** Returns the watermark, if there is one yet. */
+    /** Returns the watermark as a list, which is empty until each source has had a time. */
     private List<Long> passed(Map<String, Long> latest) {
         if (!latest.keySet().containsAll(ticks.delays().keySet())) {
             return List.of();
@@ -97,7 +97,7 @@ final class WindowTime {
                 .mapToLong(each -> latest.get(each.getKey()) - each.getValue()).min().orElseThrow());
     }
 
-    /** Returns the latest time of each source, by its name, and notes these times. */
+    /** Returns the latest time of each source, by the source's name, and stores these times. */
     private Map<String, Long> latest(List<JournalRow.Item> sent, SparkBucketStore store) {
         Map<String, Long> latest = new TreeMap<>();
         byte[] before = store.times();

@@ -23,7 +23,7 @@ public final class WorkerTasks {
 
     private WorkerTasks() {}
 
-    /** Ends the workers that tasks start in this process when Spark stops, since the process may live on. */
+    /** Ends this process's workers when Spark stops, since the process may outlive Spark. */
     public static synchronized void endWith(SparkSession session) {
         SparkContext context = session.sparkContext();
         if (ending.get() == context) {

@@ -6,8 +6,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.wallaroo.spark.query.Attempt;
 
 /**
- * A sink that asks {@link MicroBatches} in the driver whether a micro-batch may run, and whether it is published. The
- * option {@code questions} names the instance to ask.
+ * A sink that asks {@link MicroBatches} in the driver whether a micro-batch may run, and afterwards whether its rows
+ * are published. The option {@code questions} names the instance to ask.
  */
 public final class MicroBatchSink extends RowSink {
     @Override

@@ -31,13 +31,13 @@ public final class MicroBatches {
         return MicroBatchSink.class.getName();
     }
 
-    /** Returns the name under which a sink finds this object until it has ended. */
+    /** Makes this object known to sinks, and returns the name under which they find it until {@link #end}. */
     public String open() {
         BY_NAME.put(name, this);
         return name;
     }
 
-    /** Returns the object with a name, which the driver program has opened and not ended. */
+    /** Returns the object that the driver program has opened under a name and has not ended. */
     static MicroBatches named(String name) {
         MicroBatches found = BY_NAME.get(name);
         if (found == null) {
@@ -47,11 +47,11 @@ public final class MicroBatches {
     }
 
     /**
-     * Asks the driver program, and waits for its answer; a query that is stopped interrupts this.
+     * Asks the driver program, and waits for its answer. If the query is stopped, the wait is interrupted.
      *
      * @param batch number of the micro-batch
      * @param rows results of the micro-batch, a text each; null if it has not run
-     * @throws RuntimeException if the driver program could not do it, or has ended
+     * @throws RuntimeException if the answer is no, or the driver program has ended
      */
     void ask(long batch, List<byte[]> rows) {
         List<String> texts = rows == null ? null : rows.stream().map(MicroBatches::text).toList();
@@ -84,10 +84,10 @@ public final class MicroBatches {
     }
 
     /**
-     * Returns the next question, once: an object in JSON with its {@code number}, the {@code batch} and its {@code rows}.
+     * Returns the next question as a JSON object with its {@code number}, {@code batch} and {@code rows}.
      *
-     * @param milliseconds how long to wait for it
-     * @return the question, or an empty text if there was none
+     * @param milliseconds how long to wait for a question
+     * @return the question, which is returned only once, or an empty text if none came in time
      */
     public synchronized String next(long milliseconds) throws InterruptedException {
         long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
@@ -116,7 +116,7 @@ public final class MicroBatches {
         }
     }
 
-    /** Lets every question without an answer fail, since nobody fetches questions from now on. */
+    /** Lets present and later questions fail, since the driver program no longer fetches questions. */
     public synchronized void end() {
         BY_NAME.remove(name);
         hasEnded = true;

@@ -25,7 +25,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Brings the rows of a batch, each one column of bytes, to the driver. foreachBatch would plan the batch twice. */
+/** Brings the rows of a batch, with one column of bytes, to the driver. foreachBatch would plan a batch twice. */
 public abstract class RowSink implements TableProvider {
     private static final StructType SCHEMA = new StructType().add("row", DataTypes.BinaryType);
 
@@ -33,7 +33,7 @@ public abstract class RowSink implements TableProvider {
     protected abstract void begin(CaseInsensitiveStringMap options);
 
     /**
-     * Takes the rows of a batch. Spark commits the batch afterwards, and brings it again if it was not committed.
+     * Takes the rows of a batch. Spark commits the batch afterwards. It repeats a batch that it could not commit.
      *
      * @param rows by partition
      */
@@ -120,7 +120,7 @@ public abstract class RowSink implements TableProvider {
 
         @Override
         public void abort(long epoch, WriterCommitMessage[] messages) {
-            // Nothing was done with the rows.
+            // The driver has not got the rows.
         }
     }
 

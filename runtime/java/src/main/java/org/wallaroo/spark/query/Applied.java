@@ -20,7 +20,7 @@ import java.util.Map;
 public record Applied(
         Map<Integer, String> outputs, Map<Integer, String> states, Ticks ticks, List<JsonNode> facts, boolean gives_states,
         boolean is_stream, boolean is_ordered, boolean accepts_changed, String way_out) {
-    /** Says whether the application is applied; otherwise its last level stages its output. */
+    /** Says whether these are the settings of an applied application, whose last level does not stage its output. */
     public static boolean is(Settings settings) {
         return settings.value().has("applied");
     }

@@ -18,7 +18,7 @@ public final class DiskFailure {
     private DiskFailure() {}
 
     /**
-     * Returns the failure for an error.
+     * Returns the error with which the query fails when a write has failed.
      *
      * @param place path on the disk that a user knows
      */

@@ -14,7 +14,7 @@ import org.wallaroo.spark.message.LetterFrame;
  */
 public record ErrorPolicy(boolean fails, Map<String, Boolean> parts) {
     /**
-     * Returns, of the dead letters that end the query, the one with the earliest source message; null without any.
+     * Returns the dead letter that ends the query: the one with the earliest source message, or null if none ends it.
      *
      * @param items frames of any ports
      */

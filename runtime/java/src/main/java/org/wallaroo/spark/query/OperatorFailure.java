@@ -37,7 +37,7 @@ public final class OperatorFailure extends RuntimeException {
         this.text = text;
     }
 
-    /** Returns the same error without the fields that only our driver reads. */
+    /** Returns the same error without the fields that only Wallaroo's driver reads. */
     public OperatorFailure forPeople() {
         OperatorFailure same = new OperatorFailure(text);
         same.setStackTrace(getStackTrace());
@@ -59,7 +59,7 @@ public final class OperatorFailure extends RuntimeException {
         return new OperatorFailure(Catalogue.text(code, texts), "{\"code\": \"" + code + "\", \"values\": " + fields + "}");
     }
 
-    /** Returns the error of a code for readers of Spark's own report, in a query without our driver. */
+    /** Returns the error of a code with its full text: in a user's own query, no driver of Wallaroo adds this text. */
     public static OperatorFailure said(String code, String... values) {
         return new OperatorFailure(Catalogue.text(code, values));
     }

@@ -14,7 +14,7 @@ import java.io.Serializable;
  * @param keys whether the messages have keys
  * @param whole whether the messages are whole records of Kafka
  * @param topic whether the source is a topic of Kafka
- * @param table whether the messages precede all others of a micro-batch
+ * @param table whether the messages precede those of other sources in each micro-batch
  * @param rows whether the messages are rows, each a JSON object
  */
 public record RecordSource(

@@ -111,7 +111,7 @@ public final class Settings implements Serializable {
         return parsed("init", InitRequest.parser());
     }
 
-    /** Returns the number of levels of the plan. The first is over the sources; each other one begins with state. */
+    /** Returns the number of levels of the plan. The first one runs the sources. Each later one begins with state. */
     public int levels() {
         return get("levels").size();
     }
@@ -182,14 +182,14 @@ public final class Settings implements Serializable {
         return new ErrorPolicy(get("fails").asBoolean(), parts);
     }
 
-    /** Returns for each partition the key by which Spark's shuffle brings rows to it. */
+    /** Returns for each partition the key by which Spark's shuffle brings rows to this partition. */
     public List<Integer> targets() {
         List<Integer> found = new ArrayList<>();
         get("targets").forEach(target -> found.add(target.asInt()));
         return found;
     }
 
-    /** Returns the ports of frames that are taken by levels after a level. */
+    /** Returns the ports of the frames that levels after {@code level} take. */
     public Set<Integer> laterPorts(int level) {
         Set<Integer> ports = new HashSet<>();
         get("later_ports").get(level).forEach(port -> ports.add(port.asInt()));
@@ -220,7 +220,7 @@ public final class Settings implements Serializable {
         return get("staging").asText();
     }
 
-    /** Says whether tasks run without messages, to load the classes that the first message would wait for. */
+    /** Says whether this run is a rehearsal: tasks without messages load the classes that the first message needs. */
     public boolean isRehearsal() {
         return get("is_rehearsal").asBoolean();
     }
@@ -240,7 +240,7 @@ public final class Settings implements Serializable {
         return get("flush_ms").asLong();
     }
 
-    /** Returns the bytes of frames that a call of a bucket may keep for a repetition. */
+    /** Returns the bytes of frames after which a bucket's call ends, since it keeps its frames for a repetition. */
     public long flushBytes() {
         return get("flush_bytes").asLong();
     }
@@ -260,7 +260,7 @@ public final class Settings implements Serializable {
         return get("batch_ms").asLong();
     }
 
-    /** Returns the milliseconds without input after which a batch ends early that had input before. */
+    /** Returns the length of a pause in milliseconds after which a batch ends early, if the batch has had input. */
     public long idleMs() {
         return get("idle_ms").asLong();
     }

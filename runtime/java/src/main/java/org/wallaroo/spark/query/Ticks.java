@@ -18,7 +18,7 @@ public record Ticks(String kind, long interval_ms, Map<String, Long> delays) imp
     /** The kind of ticks that end a batch, with a time that is later than the times of all rows. */
     public static final String END = "end";
 
-    /** Says whether the ticks are of a kind. */
+    /** Says whether the ticks have this kind. */
     public boolean are(String kind) {
         return this.kind.equals(kind);
     }

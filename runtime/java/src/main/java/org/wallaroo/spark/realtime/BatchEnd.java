@@ -15,7 +15,7 @@ import org.wallaroo.spark.query.Settings;
  */
 final class BatchEnd {
     private static final Map<String, Long> COVERED = new ConcurrentHashMap<>();
-    /** Offset in place of the last row's, for a batch without rows of the source. */
+    /** Value in place of the last row's offset, if a batch has no rows of the source. */
     static final long NOTHING = -1;
 
     private BatchEnd() {}

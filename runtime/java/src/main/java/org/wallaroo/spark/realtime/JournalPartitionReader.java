@@ -15,8 +15,8 @@ import org.wallaroo.spark.query.Settings;
  * Reports the engine's progress to the task of a batch: a row for each barrier, and for each request to Spark's store.
  * A row is the offset of the latest barrier.
  *
- * <p>A batch ends when Spark's time for it is over, after a set time or number of bytes if it had input, after a pause
- * that follows input, or when the driver stops. The engine goes on meanwhile.
+ * <p>A batch ends when Spark's time for it is over, or when the driver stops. A batch with input also ends after a set
+ * time, a set number of bytes, or a pause of the input. The engine goes on when a batch ends.
  */
 final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> {
     private final Settings settings;
@@ -67,7 +67,7 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
         return RecordStatus.newStatusWithoutArrivalTime(!hasEnded);
     }
 
-    /** Waits for work of the engine. Returns whether there is work; if not, the batch ends. */
+    /** Waits for work of the engine. Returns false if the batch must end. */
     private boolean find(long until) throws InterruptedException {
         if (task == null || place.offset() - start.offset() >= settings.batchBytes()) {
             return false;

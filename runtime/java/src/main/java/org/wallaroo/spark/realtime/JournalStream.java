@@ -16,7 +16,7 @@ import org.wallaroo.spark.query.Settings;
 
 /** Plans the batches of the source: one partition, which begins at the offset at which the last batch ended. */
 final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, SupportsAdmissionControl {
-    // Batches that end at once, since Spark's work between two batches takes twice as long the first time.
+    // The first batches are rehearsals, which end at once: Spark is slow between the first two batches.
     private static final int REHEARSALS = 2;
 
     private final Settings settings;

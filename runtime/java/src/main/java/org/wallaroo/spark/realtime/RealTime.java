@@ -70,8 +70,8 @@ public final class RealTime {
     }
 
     /**
-     * Returns the counts of visits whose output is all in the outbox, as JSON: {@code visits} are numbers of keys and
-     * of failed keys by id; {@code offset} is a place in the journal after these visits.
+     * Returns the counts of visits whose output is all in the outbox, as JSON. {@code visits} has for each id the
+     * number of keys and the number of failed keys. {@code offset} is a place in the journal after these visits.
      *
      * @param text settings of the query
      * @param after id; only later visits are returned
@@ -82,8 +82,8 @@ public final class RealTime {
 
     /**
      * Returns the counts of a query's parts, as JSON. All output of input before {@code offset} is in the outbox.
-     * {@code steps} has messages in and out, dead letters, and messages that windows dropped, by path; {@code stores}
-     * keys and bytes by stage and bucket; {@code times} messages by kind and milliseconds, since the last call.
+     * {@code steps} has messages in and out, dead letters, and messages that windows dropped, by path. {@code stores}
+     * has keys and bytes by stage and bucket. {@code times} has messages since the last call by kind and milliseconds.
      *
      * @param text settings of the query
      */
@@ -101,8 +101,8 @@ public final class RealTime {
     }
 
     /**
-     * Returns the offset whose commit includes all work of a query's engine; -1 if the engine has not ended, or no
-     * batch has got its last barrier.
+     * Returns the offset at which a query's engine has ended: a commit of this offset includes all its work. Returns -1
+     * if the engine has not ended, or no batch has got its last barrier yet.
      *
      * @param text settings of the query
      */

@@ -11,7 +11,7 @@ import org.wallaroo.spark.engine.TaskSide;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Does the engine's work on Spark's state store, once for each row of the source, and passes the row on. */
+/** Spark's state operator. For each row of the source, does the engine's work on the state store, then passes it on. */
 final class StateKeeper extends StatefulProcessor<Integer, byte[], byte[]> {
     private static final long serialVersionUID = 1L;
 

@@ -26,9 +26,9 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.util.concurrent.TimeUnit;
 
-/** Opens gRPC channels over Unix sockets and TCP, and describes the methods that the operators call. */
+/** Opens gRPC channels over Unix sockets and TCP, and describes the gRPC methods that Spark's tasks call. */
 public final class Channels {
-    /** Number of replies that a call requests in advance. */
+    /** Number of replies that a call requests in advance: gRPC sends no reply that the caller has not requested. */
     public static final int REPLIES = 1024;
     private static final int WINDOW_BYTES = 16 << 20;
     private static final int MAX_MESSAGE_BYTES = 72 << 20; // a frame of 64 MiB, and the message around it
@@ -101,7 +101,7 @@ public final class Channels {
         loop().schedule(action, milliseconds, TimeUnit.MILLISECONDS);
     }
 
-    /** Returns the options of a call whose caller requests each reply. */
+    /** Returns the options of a call for which the channel requests no replies, because the caller does. */
     static CallOptions byHand() {
         return CallOptions.DEFAULT.withOption(BY_HAND, true);
     }

@@ -18,7 +18,7 @@ import javax.net.ssl.SSLException;
 import org.wallaroo.spark.query.OperatorFailure;
 
 /**
- * The credentials for remote services. Tasks on executors get the credentials together with their code.
+ * The credentials for remote services. Spark serializes them with the tasks, to take them to the executors.
  *
  * <p>A token must not be in the settings of a query: these are text, which Spark shows in plans, logs and its web
  * interface.
@@ -47,7 +47,7 @@ public final class Credentials {
         KNOWN.put(address, new Credentials(token, authority));
     }
 
-    /** Returns all credentials of this virtual machine, for tasks: token and authority by address. */
+    /** Returns all credentials of this virtual machine, for tasks: an array of token and authority by address. */
     public static HashMap<String, String[]> all() {
         HashMap<String, String[]> found = new HashMap<>();
         KNOWN.forEach((address, each) -> found.put(address, new String[] {each.token, each.authority}));

@@ -29,15 +29,15 @@ public final class LastingCall<Q, R> implements AutoCloseable {
     private final MethodDescriptor<Q, R> method;
     private final Caller<Q, R> caller;
     private volatile ClientCall<Q, R> call;
-    private volatile int failures; // failed calls since the last reply, not counting a service that is away
+    private volatile int failures; // failed calls since the last reply; calls do not count while the service is away
     private boolean isOver;
 
-    /** Makes the requests and takes the replies, in gRPC's thread or in the thread that opens the call. */
+    /** Makes the requests and takes the replies. Runs in gRPC's thread, or in the thread that opens the call. */
     public interface Caller<Q, R> {
         /** Returns the request of the next call. By then {@link #take} has got all replies of the call before. */
         Q request();
 
-        /** Returns the number of replies that the next call may bring before {@link LastingCall#ask} is called. */
+        /** Returns how many replies the service may send at first; {@link LastingCall#ask} permits further ones. */
         int ahead();
 
         /** Takes a reply. */

@@ -56,7 +56,7 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
     /**
      * Sends a request as soon as the requests before it have left this process.
      *
-     * @throws StreamEnded if the call has ended, or earlier requests have not left within the time
+     * @throws StreamEnded if the call has ended, or earlier requests have not left within {@code milliseconds}
      */
     public void send(Q request, long milliseconds) {
         long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);

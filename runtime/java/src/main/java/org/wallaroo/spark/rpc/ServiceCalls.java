@@ -35,9 +35,9 @@ public final class ServiceCalls {
     }
 
     /**
-     * Calls a method. While the service is away, the call is repeated.
+     * Calls a method, and repeats the call while the service is away.
      *
-     * @throws RuntimeException if the service reports a failure; R642 if it was away for too long
+     * @throws RuntimeException if the service reports a failure, or was away for too long (R642)
      */
     public <Q, R> R call(MethodDescriptor<Q, R> method, Q request) {
         progressed();
@@ -58,7 +58,7 @@ public final class ServiceCalls {
         }
     }
 
-    /** Returns the error of the operator for the end of a call. */
+    /** Returns the error with which a task fails because its call has ended. */
     public RuntimeException failure(ReplyQueue.StreamEnded error) {
         return ServiceFailure.of(kind, address, error);
     }
@@ -70,7 +70,7 @@ public final class ServiceCalls {
     }
 
     /**
-     * Waits before the next try.
+     * Waits before a failed call is repeated.
      *
      * @throws RuntimeException if the failure is permanent, or the service was away for too long
      */

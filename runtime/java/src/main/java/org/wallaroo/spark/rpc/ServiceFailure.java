@@ -13,7 +13,7 @@ import org.wallaroo.spark.query.OperatorFailure;
 import wallaroo.service.v1.Service.Failure;
 import wallaroo.service.v1.Service.Failures;
 
-/** Makes the error of a call that a service has ended. */
+/** Makes the error with which a task fails because a service has ended a call. */
 public final class ServiceFailure {
     private static final Metadata.Key<byte[]> FAILURES =
             Metadata.Key.of("wallaroo-failures-bin", Metadata.BINARY_BYTE_MARSHALLER);
@@ -24,7 +24,7 @@ public final class ServiceFailure {
     private ServiceFailure() {}
 
     /**
-     * Returns the error for the end of a call.
+     * Returns the error that the service has reported, or an error about the end of the call.
      *
      * @param kind gateway or egress
      * @param address of the service

@@ -25,13 +25,13 @@ import wallaroo.worker.v1.WorkerOuterClass.StateRequest;
 import wallaroo.worker.v1.WorkerOuterClass.Version;
 
 /**
- * A bucket call that stays open over many parts: outputs of a part are released at once, changes come at the end.
+ * A call of the worker for one bucket. Outputs of a part may be released at once, state changes come at the call's end.
  *
- * <p>The call keeps its parts until it has ended. When the worker dies, all parts are sent again. Results of parts that
- * were released before are dropped, but for new dead letters: {@link LettersLeft} drops only letters that have left.
+ * <p>The call keeps its parts until it has ended. When the worker dies, all parts are sent again. Outputs of parts that
+ * were released before are dropped, except new dead letters: {@link LettersLeft} drops only letters that have left.
  */
 final class BucketCall {
-    // A careful repetition attributes these failures to one message: its state is unwritable, or its second run failed.
+    // Codes of failures that a careful repetition can attribute to one message.
     private static final Set<String> HEALED_BY_CARE = Set.of("C511", "C525", "W430");
 
     private final int bucket;
@@ -103,7 +103,7 @@ final class BucketCall {
         return isEnding ? done != null : answered == parts.size();
     }
 
-    /** Returns the answer to the end of the call; null while the call is open. */
+    /** Returns the worker's answer to the end of the call, or null while the call is open. */
     StateDone done() {
         return done;
     }
@@ -123,7 +123,7 @@ final class BucketCall {
         gone.clear();
     }
 
-    /** Sends the frames that were not sent on this stream. */
+    /** Sends the parts, and the end of the call, that were not sent on this stream yet. */
     void send(StateStream stream) {
         if (sent == 0 && !hasSentEnd) {
             index = stream.nextIndex();
@@ -153,9 +153,9 @@ final class BucketCall {
      * Receives replies until the worker has answered everything.
      *
      * @param stream of the replies
-     * @param store has the log that the worker may need
+     * @param store store of the bucket's log, which the worker may ask for
      * @param channel raises the error of a worker that breaks a rule
-     * @param released gets the outputs that may leave
+     * @param released list to which the outputs that may leave are added
      */
     void receive(StateStream stream, BucketStore store, WorkerChannel channel, List<JournalRow.Item> released) {
         while (!isAnswered()) {

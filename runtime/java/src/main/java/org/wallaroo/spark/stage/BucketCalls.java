@@ -22,9 +22,9 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
 /** The open bucket calls of a stage in a task. Calls of several buckets run at the same time. */
 final class BucketCalls {
-    /** Limit of open calls that end at once: each call occupies a thread of the worker, which other tasks use, too. */
+    /** Limit of open calls, if calls end at once: each call occupies a thread of the worker, which all tasks share. */
     static final int OPEN_CALLS = 16;
-    private static final long OPEN_BYTES = 32 << 20; // of frames in open calls; the last call may exceed it
+    private static final long OPEN_BYTES = 32 << 20; // limit of frames in open calls; the last call may exceed this
 
     private final WorkerChannel channel;
     private final Opening opening;
@@ -58,7 +58,7 @@ final class BucketCalls {
      * Runs frames of any buckets as the next parts of their calls.
      *
      * @param items frames with their buckets, all of one stretch of the journal
-     * @return outputs, whose origin is the bucket that emitted them
+     * @return iterator over outputs; the origin of an output is the bucket that emitted it
      */
     Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items) {
         Map<Integer, List<byte[]>> frames = byBucket(items);
@@ -171,7 +171,7 @@ final class BucketCalls {
         return calls;
     }
 
-    /** Opens the streams of buckets, as many as may be open at the same time. */
+    /** Opens streams of buckets in advance, but only as many as may be open at the same time. */
     void open(List<Integer> buckets) {
         buckets.stream().limit(endsAtOnce ? OPEN_CALLS : buckets.size()).forEach(this::stream);
     }

@@ -64,7 +64,7 @@ final class DataCalls {
         put(data);
     }
 
-    /** Waits for the outputs of the oldest data. */
+    /** Waits for the answer to the oldest unanswered data, and returns its outputs. */
     List<Output> receive() {
         while (true) {
             try {

@@ -9,8 +9,8 @@ import org.wallaroo.spark.message.LetterFrame;
  * Remembers which dead letters of a call have left.
  *
  * <p>A call that is repeated carefully, or with a message skipped, may have more dead letters than before, also in
- * parts whose outputs have left. Only the new letters leave at the repetition: the egress counts letters in a stream
- * by bucket and sequence, and must not get a letter twice.
+ * parts whose outputs have left. Only these new letters leave when the call is repeated: the egress counts letters in a
+ * stream by bucket and sequence, and must not get a letter twice.
  */
 final class LettersLeft {
     private final Map<Identity, Integer> left = new HashMap<>();

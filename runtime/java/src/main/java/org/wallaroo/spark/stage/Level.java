@@ -41,12 +41,12 @@ public final class Level implements AutoCloseable {
         return all(new Leaving(items, false));
     }
 
-    /** Does the same as {@link #run} for the last rows before a flush, and ends all calls. */
+    /** Runs the last rows before a flush as {@link #run} does, and ends all calls. */
     public List<JournalRow.Item> flush(List<JournalRow.Item> items) {
         return all(new Leaving(items, true));
     }
 
-    /** Does the same as {@link #flush} in steps, and returns the output of each. A step runs when it is asked for. */
+    /** Does the same as {@link #flush} in steps. Each {@code next} runs a step, and returns its output. */
     public Iterator<List<JournalRow.Item>> leaving(List<JournalRow.Item> items) {
         return new Leaving(items, true);
     }

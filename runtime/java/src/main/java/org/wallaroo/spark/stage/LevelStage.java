@@ -4,23 +4,23 @@ import java.util.Iterator;
 import java.util.List;
 import org.wallaroo.spark.message.JournalRow;
 
-/** A stage of a level. It processes the frames of one stretch of the journal after the other. */
+/** A stage of a level. The stage gets the frames of one stretch of the journal at a time. */
 interface LevelStage {
     /** Says whether frames of a port enter the stage. */
     boolean takes(int port);
 
     /**
-     * Runs frames in steps. A step runs when it is asked for.
+     * Runs frames in steps. Each {@code next} of the returned iterator runs one step.
      *
      * @param items frames that enter the stage, all of one stretch
-     * @return output of each step; results of one port and origin are in the order of sequences
+     * @return iterator over outputs of steps; outputs with the same port and origin are in the order of sequences
      */
     Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items);
 
     /**
      * Ends open calls.
      *
-     * @return dead letters that are new because a call was made again
+     * @return the remaining outputs: dead letters that are new because a call was repeated
      */
     List<JournalRow.Item> flush();
 

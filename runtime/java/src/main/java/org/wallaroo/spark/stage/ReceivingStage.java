@@ -15,9 +15,9 @@ import org.wallaroo.spark.worker.WorkerChannel;
 /**
  * A stage without state that processes output of other workers of its level.
  *
- * <p>Messages of one port from one bucket of one stage are sent as separate data, so that their results are in the
- * order of sequences. A stage whose block is before this stage's block may send messages here, and so may the first
- * stage.
+ * <p>The messages of each port, bucket and sending stage are sent separately, so that their results are in the order of
+ * sequences. The first stage may send messages to this stage, and so may each stage whose block of origins precedes
+ * this stage's block.
  */
 final class ReceivingStage implements LevelStage {
     private static final int WINDOW = 16;
@@ -89,7 +89,7 @@ final class ReceivingStage implements LevelStage {
     }
 
     /**
-     * Returns the origin of results: a unique number for the messages of one entry from one origin.
+     * Returns the origin of results: a number that is unique for an entry of this stage and the origin of its messages.
      *
      * @param block first block of this stage; the driver reserves a block for each entry and sender
      * @param entry number of the entry, counted from 0

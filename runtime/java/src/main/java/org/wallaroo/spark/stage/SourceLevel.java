@@ -20,8 +20,8 @@ import wallaroo.worker.v1.WorkerOuterClass.Output;
 /**
  * Level 0: sends frames of the journal to the worker of the sources, and returns outputs in the order of the journal.
  *
- * <p>Output for other workers of the level is sent on when it has come. Some rows are in flight at the same time. When
- * the journal has no more frames, the level takes no row until the rows in flight are answered.
+ * <p>The level sends on output that is for its other workers. Some rows are in flight at the same time. When the
+ * journal has no more frames, the level takes no row until the rows in flight are answered.
  */
 public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     private static final int WINDOW = 3;
@@ -100,7 +100,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
         }
     }
 
-    /** Returns a row with one item for all data, if there is any, and one item for each tick and visit. */
+    /** Splits a row into one item for all data, if it has any, and one item for each tick and visit. */
     private JournalRow dividedOf(JournalRow row) {
         List<JournalRow.Item> items = new ArrayList<>();
         Arrivals arrivals = Arrivals.NONE;

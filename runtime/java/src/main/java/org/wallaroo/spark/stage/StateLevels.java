@@ -13,8 +13,8 @@ import org.wallaroo.spark.query.Settings;
 /**
  * All levels that begin with state, one after the other.
  *
- * <p>A row has the outputs of one stretch of the journal. A level runs the whole row before the next level begins with
- * it, and before the next row. So a bucket of any level gets its messages in the same order, wherever rows begin.
+ * <p>A row has the outputs of one stretch of the journal. A level runs a whole row before the next level begins with
+ * the row, and before the next row. So each bucket gets its messages in the same order, wherever rows begin and end.
  */
 public final class StateLevels implements AutoCloseable {
     private final List<Level> levels = new ArrayList<>();

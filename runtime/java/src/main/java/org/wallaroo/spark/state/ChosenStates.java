@@ -14,14 +14,14 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.wallaroo.spark.query.Json;
 
-/** Reads the states that a user wants to see, as rows of port, key, encoding, size and value, see {@code choice.py}. */
+/** Reads the states that a user wants to see, as rows of port, key, encoding, size and value; see {@code choice.py}. */
 final class ChosenStates extends StoredLogs<Row> {
     private static final long serialVersionUID = 1L;
 
     private final String text;
     private transient Choice choice;
 
-    /** Makes the function for a choice, whose attributes are JSON with bytes in base64. */
+    /** Makes the reader for a {@link Choice}, which is given as JSON with bytes in base64. */
     ChosenStates(String text) {
         this.text = text;
     }
@@ -60,10 +60,10 @@ final class ChosenStates extends StoredLogs<Row> {
     /**
      * Describes the states that the user wants to see.
      *
-     * @param ports of the states
-     * @param keys only these keys; null for all
-     * @param prefixes a key begins with one of these
-     * @param after only later keys; null for all
+     * @param ports ports of the states
+     * @param keys keys of the states; null for all keys
+     * @param prefixes prefixes of keys; a wanted key has one of these
+     * @param after key that precedes all wanted keys; null for all keys
      * @param limit largest number of states
      * @param mostBytes largest size of a value; of a larger value only the size is shown
      * @param pageBytes size of all shown states after which no state follows

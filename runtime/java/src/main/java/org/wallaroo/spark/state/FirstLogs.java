@@ -11,7 +11,7 @@ import java.util.function.BiFunction;
 import org.wallaroo.spark.bucket.BucketStore;
 import org.wallaroo.spark.bucket.BucketVersion;
 
-/** Writes the first logs of buckets without states, from the entries of rows. Pieces of a state are stored in order. */
+/** Writes the first logs of buckets, from the entries of {@link LoadRow}s. Pieces of a state are stored in order. */
 public final class FirstLogs {
     private static final SecureRandom NONCES = new SecureRandom();
 
@@ -26,16 +26,16 @@ public final class FirstLogs {
     }
 
     /**
-     * Makes a writer.
+     * Makes a writer that refuses a second state of a port and key.
      *
-     * @param twice returns the error for a second state of one port and key
+     * @param twice returns the error for such a state
      */
     public FirstLogs(BucketStore store, BiFunction<Integer, byte[], RuntimeException> twice) {
         this.store = store;
         this.twice = twice;
     }
 
-    /** Stores the entry of a {@link LoadRow}, or keeps it until all pieces of the state have come; returns the note. */
+    /** Stores the entry of a {@link LoadRow}, once all pieces of its state have come. Returns the row's note. */
     public byte[] take(byte[] bytes) {
         LoadRow row = LoadRow.fromBytes(bytes);
         if (twice != null && row.bucket() >= 0 && row.piece() == 0) {

@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.function.LongPredicate;
 import java.util.function.Predicate;
 
-/** Reads a log, oldest entry first, and finds the state of each key at its end. */
+/** Reads a log, oldest entry first, and finds for each key the state at the end of the log. */
 final class LatestStates {
     private final Predicate<StateKey> wanted;
     private final LongPredicate hasValue;
@@ -22,8 +22,8 @@ final class LatestStates {
     /**
      * Makes the reader of a log.
      *
-     * @param wanted returns whether to return a state
-     * @param hasValue returns whether to return a value of some size, too
+     * @param wanted says whether a state is wanted
+     * @param hasValue says whether a value of this size is wanted, too
      */
     LatestStates(Predicate<StateKey> wanted, LongPredicate hasValue) {
         this.wanted = wanted;

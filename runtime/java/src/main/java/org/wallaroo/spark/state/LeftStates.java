@@ -15,7 +15,7 @@ import org.wallaroo.spark.query.OperatorFailure;
 
 /** The states of a bucket at the end of a batch, as frames with several states each. */
 public final class LeftStates implements Iterator<byte[]> {
-    private static final int COLUMN_BYTES = 16; // largest size of a one-state frame's body without key and value
+    private static final int COLUMN_BYTES = 16; // largest body of a frame with one state, without key and value
 
     private final Iterator<Map.Entry<StateKey, StateValue>> states;
     private final Map<Integer, String> names;
@@ -50,7 +50,7 @@ public final class LeftStates implements Iterator<byte[]> {
     }
 
     /**
-     * Returns a frame of states of one port and encoding; its keys are those of the states.
+     * Returns a frame with the next states of the same port and encoding: their keys, and the states as values.
      *
      * @throws OperatorFailure C525 if a state is larger than a frame
      */

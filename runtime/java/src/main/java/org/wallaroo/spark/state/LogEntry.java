@@ -26,9 +26,9 @@ final class LogEntry {
     /** The number of pieces of the state. */
     final int pieces;
     private final byte[] data;
-    private final int[] keyStarts; // of distinct keys, and the end of the last one
+    private final int[] keyStarts; // starts of distinct keys, and the end of the last key
     private final long[] keyIndexes;
-    private final int[] valueStarts; // of values, and the end of the last one
+    private final int[] valueStarts; // starts of values, and the end of the last value
     private final byte[] absent;
 
     /**
@@ -111,7 +111,7 @@ final class LogEntry {
         return Arrays.copyOfRange(data, valueStarts[number], valueStarts[number + 1]);
     }
 
-    /** Reads the columns of a body in their order, and never past its end. */
+    /** Reads the columns of an entry's body in their order, and never past the end of the body. */
     private static final class EntryColumns {
         private final ByteBuffer body;
 
@@ -154,7 +154,7 @@ final class LogEntry {
             return found;
         }
 
-        /** Reads a column of lengths; returns the position of each piece, and the end of the last one. */
+        /** Reads a column of lengths. Returns the start of each piece, and the end of the last piece. */
         int[] pieces(int count) {
             need(count);
             long[] lengths = count == 0 && body.remaining() == 0 ? new long[0] : column(count);

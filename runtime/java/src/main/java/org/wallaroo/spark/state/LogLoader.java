@@ -12,9 +12,9 @@ import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The operator that writes the first logs of a new checkpoint. Its store is the same as that of both modes' operators.
+ * The operator that writes the first logs of a new checkpoint. Operators of both modes later find these in the store.
  *
- * <p>Its input are rows of {@link LoadRow}; its output are their notes.
+ * <p>Its input are serialized {@link LoadRow}s, and its output are the notes of these rows.
  */
 final class LogLoader extends StatefulProcessor<Integer, byte[], byte[]> {
     private static final long serialVersionUID = 1L;
@@ -31,7 +31,7 @@ final class LogLoader extends StatefulProcessor<Integer, byte[], byte[]> {
         return CollectionConverters.asScala(load(store, CollectionConverters.asJava(rows)).iterator());
     }
 
-    /** Stores the entries of rows, pieces of a state in order; returns the notes. */
+    /** Stores the entries of rows, with the pieces of each state in order. Returns the notes of the rows. */
     static List<byte[]> load(BucketStore store, java.util.Iterator<byte[]> rows) {
         List<byte[]> notes = new ArrayList<>();
         FirstLogs logs = new FirstLogs(store);

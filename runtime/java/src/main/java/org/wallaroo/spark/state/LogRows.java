@@ -7,7 +7,7 @@ import java.util.NoSuchElementException;
 import java.util.function.Consumer;
 import java.util.function.Function;
 
-/** Writes each row of logs when it is asked for, so that few rows are in memory. */
+/** Turns states into rows of logs. Each row is written when a caller asks for it, so that few rows are in memory. */
 final class LogRows<T> implements Iterator<byte[]> {
     private final Iterator<T> states;
     private final Deque<byte[]> made = new ArrayDeque<>();
@@ -17,11 +17,11 @@ final class LogRows<T> implements Iterator<byte[]> {
     private boolean hasEnded;
 
     /**
-     * Makes the rows.
+     * Makes the iterator.
      *
-     * @param layout of the logs
-     * @param states to write
-     * @param add returns the function that writes a state with a writer
+     * @param layout layout of the logs
+     * @param states states to write
+     * @param add gets the writer, and returns the function that writes one state with this writer
      * @param last writes the rows that follow all states
      */
     LogRows(LogWriter.Layout layout, Iterator<T> states, Function<LogWriter, Consumer<T>> add, Consumer<LogWriter> last) {

@@ -19,7 +19,7 @@ import org.wallaroo.spark.query.Json;
 final class LogWriter {
     static final int ENTRY_BYTES = 1 << 20;
     static final int PIECE_BYTES = 4 << 20;
-    private static final int HELD_BYTES = 32 << 20; // of states in memory; above this size, entries are written early
+    private static final int HELD_BYTES = 32 << 20; // size of states in memory above which entries are written early
     private static final byte[] MAGIC = "WFR1".getBytes(StandardCharsets.US_ASCII);
     private static final int HEADER_BYTES = 40;
     private static final int KEYS = 1;
@@ -62,7 +62,7 @@ final class LogWriter {
         this.out = out;
     }
 
-    /** Writes a state, now or later. */
+    /** Writes a state now, or later together with others. */
     void add(StateKey key, StateValue value) {
         int bucket = Keys.bucketOf(key.key(), layout.buckets());
         EntryGroup group = new EntryGroup(bucket, key.port(), value.encoding());

@@ -3,7 +3,7 @@ package org.wallaroo.spark.state;
 import java.util.Iterator;
 import java.util.Map;
 
-/** The states of logs as rows for a checkpoint with other buckets. */
+/** Reads the states of logs, and returns them as rows for a new checkpoint, whose buckets may differ. */
 final class MovedStates extends StoredLogs<byte[]> {
     private static final long serialVersionUID = 1L;
 

@@ -3,7 +3,7 @@ package org.wallaroo.spark.state;
 import java.util.Arrays;
 
 /**
- * Identifies a state.
+ * Identifies a state by its port and key.
  *
  * @param port of the state
  * @param key of the message

@@ -60,7 +60,7 @@ public final class StateStore {
     }
 
     /**
-     * Returns the states of logs that a user wants to see.
+     * Returns, from the states in logs, the states that a user wants to see.
      *
      * @param logs from {@link #logs}
      * @param choice see {@link ChosenStates}
@@ -85,7 +85,7 @@ public final class StateStore {
     /**
      * Returns the values of a table of Goka's as rows for {@link #load}.
      *
-     * @param values rows of a key, its value, and whether several partitions have values of the key
+     * @param values rows with a key, its value, and whether several partitions have values of this key
      * @param port of the states of the group
      * @param isPython whether the group's worker is in Python; otherwise it is in Go
      */
@@ -116,9 +116,9 @@ public final class StateStore {
 
     /**
      * Returns a streaming dataset whose first micro-batch writes logs into the stores of its operators. The rows of the
-     * dataset are the notes of the written rows. Without operators it has no rows.
+     * dataset are the notes of the written rows. Without operators the dataset has no rows.
      *
-     * @param logs of each operator, rows of {@link #moved} or {@link #table}; no rows if there are no states yet
+     * @param logs for each operator the rows of {@link #moved} or {@link #table}; no rows if it has no states yet
      * @param isUpdate whether the operators' output mode is update; otherwise it is append
      */
     public static Dataset<Row> load(SparkSession session, List<Dataset<Row>> logs, boolean isUpdate) {

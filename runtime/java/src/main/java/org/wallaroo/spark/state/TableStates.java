@@ -38,7 +38,7 @@ final class TableStates implements MapPartitionsFunction<Row, byte[]> {
         this.isPython = isPython;
     }
 
-    /** Takes rows of a key, its value, and whether several partitions have values of the key. */
+    /** Takes rows with a key, its value, and whether several partitions have values of this key. */
     @Override
     public Iterator<byte[]> call(Iterator<Row> rows) {
         List<byte[]> examples = new ArrayList<>();
@@ -54,7 +54,7 @@ final class TableStates implements MapPartitionsFunction<Row, byte[]> {
                 Base64.getEncoder().encodeToString(key))));
     }
 
-    /** Returns the state with a value and without joined values, as the worker of a language reads it. */
+    /** Returns a group's state that has a value and no joined values, in the form that the group's worker reads. */
     static byte[] state(byte[] value, boolean isPython) {
         ByteArrayOutputStream message = new ByteArrayOutputStream();
         message.write(VALUE_TAG);

@@ -14,20 +14,20 @@ import wallaroo.worker.v1.WorkerOuterClass.Stage;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 import wallaroo.worker.v1.WorkerOuterClass.Visited;
 
-/** Checks the output of a worker: the form of each output and change, and the numbers of messages of a call. */
+/** Checks the replies of a worker: the form of each output and state change, and the numbers of messages of a call. */
 public final class Audit {
     static final Set<NodeKind> EXITS =
             EnumSet.of(NodeKind.NODE_KIND_KEY, NodeKind.NODE_KIND_SEND, NodeKind.NODE_KIND_SINK);
     static final Set<NodeKind> STATES = EnumSet.of(NodeKind.NODE_KIND_STATE_COMPUTATION,
             NodeKind.NODE_KIND_STATE_COMPUTATION_MULTI, NodeKind.NODE_KIND_WINDOW);
-    // A message that enters such a node leaves it at most once: to the next node, or as a dead letter.
+    // A message that enters a node of these kinds leaves the node at most once: to the next node, or as a dead letter.
     private static final Set<NodeKind> SINGLE = EnumSet.of(NodeKind.NODE_KIND_SOURCE, NodeKind.NODE_KIND_COMPUTATION,
             NodeKind.NODE_KIND_STATE_COMPUTATION, NodeKind.NODE_KIND_KEY_BY, NodeKind.NODE_KIND_COLLECT,
             NodeKind.NODE_KIND_SINK);
 
     private final Stage stage;
     private final FrameAudit frames;
-    private final Map<String, Integer> sends = new HashMap<>(); // ports by path
+    private final Map<String, Integer> sends = new HashMap<>(); // ports of SEND nodes by path
 
     Audit(Stage stage, String worker) {
         this.stage = stage;
@@ -39,7 +39,7 @@ public final class Audit {
         }
     }
 
-    /** Numbers of messages that entered and left a node, and of its dead letters. */
+    /** Numbers of messages that entered a node, left it, and became dead letters in it. */
     private record Row(long in, long out, long dead) {
         private static final Row NONE = new Row(0, 0, 0);
 
@@ -75,7 +75,7 @@ public final class Audit {
      * @param came number of messages in the frames of the call, by port
      * @param left number of messages in the outputs of the call, by port
      * @param counts numbers that the worker has counted
-     * @param visits results of visits; a visited key may emit as much as a message
+     * @param visits results of visits; for each visited key, a step may emit as many messages as for one message
      * @throws OperatorFailure W410 if the numbers do not add up
      */
     public void call(Map<Integer, Long> came, Map<Integer, Long> left, List<StepCount> counts, List<Visited> visits) {
@@ -104,7 +104,7 @@ public final class Audit {
         }
     }
 
-    /** Returns the numbers of a node without the dead letters of its SEND, which has the same path. */
+    /** Returns the numbers of a node without the dead letters of its SEND node, which has the same path. */
     private Row own(Node node, Row row, Map<Integer, Long> left) {
         Integer port = EXITS.contains(node.getKind()) ? null : sends.get(node.getPath());
         return port == null ? row : new Row(row.in(), row.out(), row.dead() - row.out() + sent(left, port));
@@ -126,7 +126,7 @@ public final class Audit {
         return told;
     }
 
-    /** Checks that a step counts only its own counters, and at most one for each message unless the step is timed. */
+    /** Checks a step's counters: they must be declared, and count a message once at most, unless the step is timed. */
     private void more(StepCount count) {
         count.getMoreMap().forEach((name, number) -> {
             long most = stage.getNodesList().stream().filter(node ->
@@ -162,7 +162,7 @@ public final class Audit {
         single(node, row, visited);
     }
 
-    /** Checks the input of a node against the output of its inputs, and the output of an exit against its input. */
+    /** Checks that a node got the messages that its inputs emitted, and that an exit emitted the messages it got. */
     private void flow(Node node, Row row, Range inputs, long sent) {
         String path = node.getPath();
         switch (node.getKind()) {

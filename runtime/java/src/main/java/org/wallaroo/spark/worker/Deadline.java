@@ -3,18 +3,18 @@ package org.wallaroo.spark.worker;
 /** Computes for how long the calls of a task may make no progress. */
 public final class Deadline {
     private final long milliseconds;
-    private long slowest; // the longest pause of a call that went on later
+    private long slowest; // the longest pause after which a call still made progress
 
     public Deadline(long milliseconds) {
         this.milliseconds = milliseconds;
     }
 
-    /** Returns the time for which a worker may read, write, or wait for another call. */
+    /** Returns the time that a worker may need for work outside of messages, or to wait for another call. */
     long whole() {
         return milliseconds;
     }
 
-    /** Returns the time that a message of a call may take. */
+    /** Returns the time that one message may take in the call that the quarantine belongs to. */
     long of(Quarantine quarantine) {
         return quarantine.milliseconds(milliseconds, slowest);
     }

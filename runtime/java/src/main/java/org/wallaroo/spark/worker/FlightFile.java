@@ -50,7 +50,7 @@ public final class FlightFile {
         }
     }
 
-    /** Makes the file unless the directory is gone. Then the worker is gone, too, and opening the stream will fail. */
+    /** Makes the file. If the directory is gone, the worker is gone, too: no file is made, and the stream will fail. */
     public FlightFile(Path directory) {
         long process = ProcessHandle.current().pid();
         path = directory.resolve(PREFIX + process + "-java" + NUMBERS.getAndIncrement());
@@ -77,12 +77,12 @@ public final class FlightFile {
         return path.getFileName().toString();
     }
 
-    /** Returns the worker's mark; zeros after the end of the stream. */
+    /** Returns the mark that the worker has written. After the end of the stream, all its numbers are 0. */
     Mark read() {
         return Mark.of(read(0, MARK_BYTES));
     }
 
-    /** Returns the worker's note about its work while no message is in flight, such as a read of a state; or "". */
+    /** Returns the worker's note about its work outside of messages, such as a read of a state; "" if it has none. */
     String note() {
         String text = new String(read(MARK_BYTES, BYTES - MARK_BYTES), StandardCharsets.UTF_8);
         int end = text.indexOf('\0');
@@ -103,10 +103,10 @@ public final class FlightFile {
     }
 
     /**
-     * Returns the marks that change when the stream's call makes progress, by file name: the mark of this stream.
+     * Returns, by file name, the marks that show whether this stream's call makes progress.
      *
-     * <p>While no message of this stream is in flight, its call may wait for another call of the process. In this case
-     * the marks of all streams of the process are returned, of any client, and of streams that were given up.
+     * <p>If a message of this stream is in flight, that is the mark of this stream. Otherwise its call may wait for
+     * another call, so the marks of all streams of the process are returned, of any client, and of streams given up.
      */
     Map<String, Mark> look() {
         Mark own = read();

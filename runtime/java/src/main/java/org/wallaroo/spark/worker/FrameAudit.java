@@ -18,7 +18,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Stage;
 /** Checks the form of each output and change of a stage. */
 final class FrameAudit {
     private static final int FRAMED = 1;
-    private static final int MOST_KEYS = 64; // number of keys checked in a frame; the next frame has other keys checked
+    private static final int MOST_KEYS = 64; // number of keys checked per frame, each time other keys
     private static final int SHOWN = 80; // characters of a wrong value that an error shows
 
     private final Stage stage;

@@ -63,7 +63,7 @@ final class Handshake {
         if (reply == null) {
             throw brokeRules("no answer to the handshake");
         }
-        // A failure alone gives the reason. Otherwise the errors below have the name of the worker in the topology.
+        // A reply with nothing but a failure raises this failure. Otherwise the errors below say which worker it is.
         if (reply.hasFailure() && (reply.getProtocolMax() == 0 || reply.getInterfaceHash().isEmpty())) {
             throw OperatorFailure.reported(worker, reply.getFailure());
         }

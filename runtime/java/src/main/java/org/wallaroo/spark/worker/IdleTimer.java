@@ -1,7 +1,7 @@
 package org.wallaroo.spark.worker;
 
 /**
- * Measures by occasional looks for how long a call has made no progress.
+ * Measures for how long a call has made no progress. The caller looks at the timer from time to time.
  *
  * <p>If a look comes late, only a part of the time counts: an overloaded or suspended machine delays the worker, too.
  */

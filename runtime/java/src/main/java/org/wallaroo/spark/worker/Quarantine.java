@@ -8,8 +8,8 @@ import wallaroo.worker.v1.WorkerOuterClass.Skip;
 /**
  * The known facts of a call that broke: the messages to skip, and the way to repeat the call.
  *
- * <p>A call is repeated together with others, or alone, while no other call of the process runs a message. A careful
- * call runs messages one by one, so that each message is in flight while its state is written. It remains careful.
+ * <p>A call is repeated together with other calls, or alone: then no other call of the process runs a message. A
+ * careful call runs messages one by one, so that a message is in flight while its state is written. It stays careful.
  *
  * <table>
  * <caption>What becomes of a call</caption>
@@ -29,8 +29,8 @@ import wallaroo.worker.v1.WorkerOuterClass.Skip;
  */
 public final class Quarantine {
     private static final String HUNG = "C509";
-    private static final long LEAST_MS = 1000; // least time for a message, independent of the number that have hung
-    private static final int PATIENCE = 4; // times the longest time of other messages
+    private static final long LEAST_MS = 1000; // least time for a message, however many messages have hung
+    private static final int PATIENCE = 4; // a message may take this many times the longest time of other messages
 
     private final List<Skip> skips = new ArrayList<>();
     private boolean isAlone;
@@ -47,12 +47,12 @@ public final class Quarantine {
         return isAlone;
     }
 
-    /** Says whether messages run one by one. */
+    /** Says whether the repeated call runs its messages one by one. */
     public boolean isCareful() {
         return isCareful;
     }
 
-    /** Lets messages run one by one from now on. */
+    /** Lets repetitions of the call run its messages one by one from now on. */
     public void beCareful() {
         isCareful = true;
     }

@@ -39,7 +39,7 @@ final class Supervisor {
         return ready(ask("op", "wait"));
     }
 
-    /** Returns the process that follows the one whose streams broke. */
+    /** Waits for the process that follows the process whose streams broke, and returns it. */
     Process recover(int generation) {
         return ready(ask("op", "recover", "generation", generation));
     }

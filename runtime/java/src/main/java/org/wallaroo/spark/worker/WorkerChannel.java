@@ -41,7 +41,7 @@ public final class WorkerChannel {
         return new WorkerChannel(settings);
     }
 
-    /** Starts the worker of a stage where this task runs; returns its name and the gRPC target of its first endpoint. */
+    /** Starts a stage's worker in this virtual machine. Returns its name and the gRPC target of its first endpoint. */
     public static List<String> start(Settings stage) {
         return List.of(stage.worker(), WorkerHome.of(stage).target());
     }
@@ -51,12 +51,12 @@ public final class WorkerChannel {
         WorkerConnection.stopAll();
     }
 
-    /** Returns the processes of workers that have ended by themselves since the last call, each with a text. */
+    /** Returns a text for each process of a worker that has ended by itself since the last call of this method. */
     public static Map<String, String> takeEndings() {
         return WorkerConnection.takeEndings();
     }
 
-    /** Takes back unreported endings, so that the next {@link #takeEndings} returns them. */
+    /** Takes back texts that were not reported, so that the next {@link #takeEndings} returns them again. */
     public static void giveEndings(Map<String, String> endings) {
         WorkerConnection.ENDINGS.putAll(endings);
     }
@@ -101,7 +101,7 @@ public final class WorkerChannel {
         }
     }
 
-    /** Counts a missed deadline without a suspect. The second one without an answer in between is an error. */
+    /** Counts a missed deadline without a suspect. Raises W411 at the second one if no answer came after the first. */
     synchronized void missedDeadline(String seconds, String stage) {
         deadlines++;
         if (deadlines >= DEADLINE_LIMIT) {

@@ -26,7 +26,7 @@ final class WorkerConnection {
     private static final Pattern NO_MEMORY = Pattern.compile(
             "MemoryError|out of memory|[Cc]annot allocate memory|bad_alloc|pthread_create failed");
     private static final Map<Path, WorkerConnection> OPEN = new ConcurrentHashMap<>();
-    static final Map<String, String> ENDINGS = new ConcurrentHashMap<>(); // by process, until the driver reports them
+    static final Map<String, String> ENDINGS = new ConcurrentHashMap<>(); // by process, until reported
 
     private final Settings settings;
     private final Path directory;
@@ -66,7 +66,7 @@ final class WorkerConnection {
         WorkerHome.started().clear();
     }
 
-    /** Returns the processes of workers that have ended by themselves since the last call, each with a text. */
+    /** Returns a text for each process of a worker that has ended by itself since the last call of this method. */
     static Map<String, String> takeEndings() {
         Map<String, String> found = new HashMap<>(ENDINGS);
         found.keySet().forEach(ENDINGS::remove);
@@ -146,9 +146,9 @@ final class WorkerConnection {
     }
 
     /**
-     * Checks how many times in succession streams broke.
+     * Checks that streams did not break too many times in succession.
      *
-     * @throws OperatorFailure W410 if there are too many
+     * @throws OperatorFailure W410 if they did
      */
     void checkCount(int broken, Throwable last) {
         if (broken > BROKEN_LIMIT) {

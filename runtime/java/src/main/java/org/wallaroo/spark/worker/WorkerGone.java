@@ -2,7 +2,7 @@ package org.wallaroo.spark.worker;
 
 import com.fasterxml.jackson.databind.JsonNode;
 
-/** Unanswered calls must be sent again: to the next process, or to the same process if {@link #isServing}. */
+/** Signals that unanswered calls must be sent again: to the next process, or to the same one if {@link #isServing}. */
 public final class WorkerGone extends RuntimeException {
     private static final long serialVersionUID = 1L;
     private final int generation;
@@ -64,7 +64,7 @@ public final class WorkerGone extends RuntimeException {
         return isServing;
     }
 
-    /** Says whether the end does not count as a break, because its cause is known and dealt with. */
+    /** Says whether the end of the process does not count as a break, because its cause is known and dealt with. */
     boolean isExcused() {
         return ending != null && ending.path("is_excused").asBoolean();
     }

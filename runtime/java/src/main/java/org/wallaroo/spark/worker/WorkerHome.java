@@ -29,7 +29,7 @@ public final class WorkerHome {
         this.target = target;
     }
 
-    /** Returns the home of a worker that the driver has started, or that is started now. */
+    /** Returns the home of a worker. Starts the worker here if neither the driver nor another task has started it. */
     static WorkerHome of(Settings worker) {
         return worker.workerDirectory().isEmpty()
                 ? STARTED.computeIfAbsent(worker.start(), WorkerHome::start)

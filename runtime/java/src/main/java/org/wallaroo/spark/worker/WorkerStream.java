@@ -66,7 +66,7 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
      * Returns the next reply. Waits as long as the call makes progress.
      *
      * <p>A message in flight has less time if other messages of its call have hung. While no message is in flight, the
-     * worker reads, writes, or waits for another call. It has the whole deadline from the last progress of any call.
+     * worker reads, writes, or waits for another call. Then the deadline begins at the last progress of any call.
      *
      * @param quarantine of the call
      * @throws WorkerGone if the stream broke, or missed its deadline
@@ -105,10 +105,10 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     }
 
     /**
-     * Ends the process that gives no answer.
+     * Ends the process if one of its calls hangs, and blames the stream whose call hangs.
      *
-     * <p>One thread awaits the calls of a task in turn. If the awaited call has no message in flight, it may wait for
-     * the end of another call, to run alone, while a message of that call hangs. Other tasks await their own calls.
+     * <p>One thread awaits the calls of a task in turn. If the awaited call has no message in flight, it may wait to
+     * run alone, while a message of another call hangs. Each task first gets time to end its own hanging calls.
      *
      * @param marks unchanged marks of this stream and of the streams that it may wait for
      * @param allowed milliseconds in which there was no progress
