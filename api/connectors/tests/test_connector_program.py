@@ -1,4 +1,4 @@
-"""The connector programs' own rules: what they need, what decoders may give, which connectors they are for."""
+"""Tests the connector programs: required libraries and parameters, results of decoders, accepted connectors."""
 
 import os
 import signal
@@ -57,7 +57,7 @@ def names() -> list[str]:
 
 
 def said(name: str, *arguments: str, **environment: str) -> tuple[int, str]:
-    """Run a program to its end; returns its exit code and the end of what it said."""
+    """Run a connector program to its end. Return its exit code and its output."""
     command = [Path(sys.executable).with_name(name), *arguments]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=SECONDS, check=False, env=os.environ | environment
@@ -167,7 +167,7 @@ def test_a_program_refuses_what_it_is_not_for(app: list[str], name: str, connect
 
 @pytest.fixture
 def feeding(tmp_path: Path) -> Iterator[Callable[[int], "subprocess.Popen[str]"]]:
-    """Give what starts `udp_source` for an application at a port."""
+    """Yield a function that starts `udp_source` for an application at a port."""
     with ExitStack() as stack:
 
         def started(port: int) -> "subprocess.Popen[str]":
@@ -184,7 +184,7 @@ def feeding(tmp_path: Path) -> Iterator[Callable[[int], "subprocess.Popen[str]"]
 
 
 def address_of(process: "subprocess.Popen[str]") -> tuple[str, int]:
-    """Return where a program says that it listens."""
+    """Return the address at which a program listens, from its output."""
     assert process.stdout is not None
     host, _, port = process.stdout.readline().split()[-1].rpartition(":")
     return host, int(port)

@@ -3,9 +3,9 @@
     kafka_source --application-module app --connector feed --feed-topics A,B
         [--feed-bootstrap_brokers HOST:PORT,...] [--feed-consumer_group GROUP] [--feed-auto_offset_reset earliest]
 
-By default the broker is at 127.0.0.1:9092, the group is `wallaroo`, and a new group begins with new records. A record
-counts as read when it was written to the connection. The alternative `KafkaSourceConfig` reads Kafka without a separate
-program, and processes each record exactly once. Needs `wallaroo-connectors[kafka]`.
+By default the broker is at 127.0.0.1:9092, the group is `wallaroo`, and a new group begins with new records. A record's
+offset is committed once the record was written to the connection. The alternative `KafkaSourceConfig` reads Kafka
+without a separate program, and processes each record exactly once. Needs `wallaroo-connectors[kafka]`.
 
 Source: Wallaroo 0.5.3.
 """
@@ -17,7 +17,7 @@ from wallaroo_connectors.program import LOOK_S, connect, library, run_source, sa
 
 
 def serve(connector: SourceConnector, stop: Event) -> None:
-    """Send the values of the records of the topics; skip records without a value."""
+    """Send the values of the records of the topics. Skip records without a value."""
     kafka, params = library("confluent_kafka", "kafka"), connector.params
     consumer = kafka.Consumer(
         {

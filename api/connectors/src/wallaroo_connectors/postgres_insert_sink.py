@@ -3,8 +3,8 @@
     postgres_insert_sink --application-module app --connector out --out-connection "host=db dbname=shop"
         --out-table TABLE [--out-columns A,B]
 
-The decoder must return a tuple or list with a value for each column. Without `--out-columns` these are all columns of
-the table. Needs `wallaroo-connectors[postgres]`.
+The decoder must return a tuple or list with a value for each column. Without `--out-columns` the sink fills all columns
+of the table. Needs `wallaroo-connectors[postgres]`.
 
 Source: Wallaroo 0.5.3, where it was a template.
 """

@@ -145,7 +145,7 @@ def _run(work: Callable[[Any, Event], None], make: Callable[[], Any], config: ty
         return 0
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # as under `nohup`
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` sets it
             signal.signal(number, lambda *_: stop.set())
     try:
         connector = make()
@@ -174,7 +174,7 @@ def _work(work: Callable[[Any, Event], None], connector: Any, stop: Event) -> No
 
 
 def _check(connector: Any, config: type) -> None:
-    """Refuse a source in place of a sink or the reverse, and a connector with a cookie."""
+    """Refuse a connector of the wrong direction (source or sink), and a connector with a cookie."""
     declared = connector.config
     what = "a sink" if isinstance(declared, SinkConnectorConfig) else "a source"
     if getattr(declared, "cookie", None) is not None:

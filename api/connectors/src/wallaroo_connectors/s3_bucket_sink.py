@@ -2,8 +2,8 @@
 
     s3_bucket_sink --application-module app --connector out --out-bucket BUCKET
 
-The decoder must return a pair: the object's name, a text, and its content, bytes or text. Access to the objects is as
-the bucket defines it. boto3 finds credentials, region and endpoint as usual. Needs `wallaroo-connectors[aws]`.
+The decoder must return a pair: the object's name, a text, and its content, bytes or text. The bucket's settings decide
+who can access the objects. boto3 finds credentials, region and endpoint as usual. Needs `wallaroo-connectors[aws]`.
 
 Source: Wallaroo 0.5.3.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from wallaroo.experimental.script import SinkConnector
 from wallaroo_connectors.program import library, octets, pair, run_sink, say, values
 
-DEFAULT_REGION = "us-east-1"  # S3 refuses this name as location of a new bucket
+DEFAULT_REGION = "us-east-1"  # S3 refuses this name as the location of a new bucket
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:

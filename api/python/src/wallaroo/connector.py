@@ -1,4 +1,4 @@
-"""Connectors: separate programs that bring messages to an application, or take its output."""
+"""Configs for connectors: separate programs that bring messages to an application, or take its output."""
 
 from typing import Any
 
@@ -25,8 +25,8 @@ class SourceConnectorConfig(TCPSourceConfig):
 
     Args:
         name: Name of the connector.
-        encoder: Used by connectors to send a message.
-        decoder: Used by the application to read the message.
+        encoder: Encodes messages in the connector program.
+        decoder: Decodes these messages in the application.
         port: Port as text or number.
         host: Host name or address to listen at.
         cookie: Shared word that the connector must send. None means that it does not speak the connector protocol.
@@ -86,8 +86,8 @@ class SinkConnectorConfig(TCPSinkConfig):
 
     Args:
         name: Name of the connector.
-        encoder: Used by the application to send a message.
-        decoder: Used by connectors to read the message.
+        encoder: Encodes messages in the application.
+        decoder: Decodes these messages in the connector program.
         port: Port as text or number.
         host: Host name or address of the connector.
         cookie: Shared word that the application sends. None means that the connector does not speak the protocol.

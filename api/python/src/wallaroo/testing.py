@@ -31,7 +31,7 @@ def run(
 ) -> "Run":
     """Start an application in this process.
 
-    A Python program runs in this process, so that a debugger stops in it; a program in another language runs in its
+    A Python program runs in this process, so that a debugger stops in it. A program in another language runs in its
     own process. No source listens, and no sink sends over the network.
 
     Args:
@@ -77,7 +77,7 @@ class Run:
     """A running application; `run` starts it.
 
     The methods `send`, `produce`, `visit`, `generate` and `advance` run micro-batches. The effects are visible when the
-    call returns. A micro-batch that fails raises an error, and has no effects. The same calls have the same results in
+    call returns. If a micro-batch fails, the call raises an error and has no effects. Equal calls have equal results in
     each run.
 
     Args:
@@ -105,10 +105,10 @@ class Run:
 
         Args:
             messages: Payloads as bytes, which the source's decoder reads, or objects, which replace the decoder's
-                results. A payload begins with its header only if the framing is known to the decoder alone. Payloads
-                and objects may be in a `Message` with key and time. A row without a time gets the time in the column
-                that the source names as `timestamp`. A source with content "record" takes a `KafkaRecord`, where topic,
-                time, partition and offset may be left out, or bytes as the value of a record.
+                results. If only the decoder knows the framing, a payload includes its header; otherwise it does not.
+                Payloads and objects may be in a `Message` with key and time. A row without a time gets the time in the
+                column that the source names as `timestamp`. A source with content "record" takes a `KafkaRecord`, where
+                topic, time, partition and offset may be left out, or bytes as the value of a record.
             source: Name of the source, or its position from "0"; empty for the only source.
 
         Raises:
@@ -118,11 +118,11 @@ class Run:
         self._engine.send(messages, source)
 
     def produce(self, records: Iterable[KafkaRecord] | KafkaRecord) -> None:
-        """Write records to topics; the sources of these topics get the records in one micro-batch.
+        """Write records to topics. The sources of these topics get the records in one micro-batch.
 
         If sinks write records to topics that sources read, further micro-batches follow until there are no new records.
-        In this way groups of `wallaroo.goka` get the records of their loops and of the tables that they join. `send`
-        does the same.
+        In this way groups of `wallaroo.goka` get the records of their loops and of the tables that they join. The same
+        happens after `send`.
 
         Args:
             records: Records with topic, key and value; partition, offset and time may be left out.
@@ -175,9 +175,8 @@ class Run:
         """Let time pass: windows that have ended emit their output, timers that are due run, and states expire.
 
         The clock begins at the same time in each run, and only this call moves it. States and windows get a tick at the
-        present time, about 1000 further ticks at most, and a tick at the end. While timers run at the last tick, this
-        tick is repeated, at most 1000 times, because the callback of a timer may set a timer for a time that has
-        passed.
+        present time, at most about 1000 ticks on the way, and a tick at the end. The last tick is repeated as long as
+        it runs timers, but at most 1000 times, because a timer's callback may set a timer for a time that has passed.
 
         Args:
             time: Time to add, in seconds.
@@ -248,7 +247,7 @@ class Run:
         return self._engine.states(name)
 
     def close(self) -> None:
-        """End the application; its results can still be read."""
+        """End the application. Its results can still be read."""
         self._engine.close()
 
     def __enter__(self) -> "Run":

@@ -35,7 +35,7 @@ from wallaroo_runtime.topology.model import PROTOCOL_VERSION
 SITE = "site"
 ARCHIVE_PLACEHOLDER, PLATFORM_PLACEHOLDER = "{archive}", "{platform}"
 ANY_PLATFORM = "any"
-ARCHITECTURES = ("amd64", "arm64")  # processors for which archives are made
+ARCHITECTURES = ("amd64", "arm64")  # processor architectures for which archives are made
 MAX_MANIFEST_BYTES = 16 * 1024 * 1024
 COPY_BYTES = 1 << 20
 PYTHON_SECONDS = 30
@@ -69,7 +69,7 @@ class Archive:
 
 
 def read_archive(path: Path) -> Archive:
-    """Read an archive, and compare all members with the hashes in its manifest; writes nothing.
+    """Read an archive, and compare all members with the hashes in its manifest. Write nothing.
 
     Raises:
         RunError: R655 if the archive is damaged, was changed, or is of another version.
@@ -107,7 +107,7 @@ def check_platform(path: Path, manifest: ArchiveManifest, machine: str = "this m
 
 
 def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
-    """Unpack an archive, once: a directory that exists is used as it is.
+    """Unpack an archive into a directory. If the directory exists, nothing is unpacked.
 
     The wheels for this machine are installed into `site` in the directory.
 
@@ -161,12 +161,12 @@ def _appear(work: Path, directory: Path) -> None:
     try:
         work.rename(directory)
     except OSError:
-        if not directory.is_dir():  # otherwise another task of this executor was first, with the same files
+        if not directory.is_dir():  # another task of this executor has made the same directory first
             raise
 
 
 def _extract(path: Path, directory: Path) -> ArchiveManifest:
-    from wallaroo_runtime.archive.wheel import unpack_wheel  # late: all tasks import this module, few unpack wheels
+    from wallaroo_runtime.archive.wheel import unpack_wheel  # late import: few tasks unpack wheels
 
     reader = _Reader(path)
     for member, file in reader.files():
@@ -184,7 +184,7 @@ def _extract(path: Path, directory: Path) -> ArchiveManifest:
 
 
 def _checked(member: Member, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield a member's content in pieces; after the last piece, refuse content that does not match the manifest."""
+    """Yield a member's content in pieces. After the last piece, refuse content that does not match the manifest."""
     digest, size = hashlib.sha256(), 0
     while block := file.read(COPY_BYTES):
         digest.update(block)
@@ -198,7 +198,7 @@ CHANGED = "it is not the archive of an application, or was changed after it was 
 
 
 class _told:  # noqa: N801 - reads as a statement where it is used
-    """Raises R655 in place of other errors in the block."""
+    """Raises R616 or R655 in place of most errors in the block."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -229,7 +229,7 @@ class _Bounded:
 
 
 class _Header(tarfile.TarInfo):
-    """A header in the tar file, which must be that of a member or of a long name.
+    """A header in the tar file. Only headers of members and of long names are accepted.
 
     Other headers are refused before `tarfile` reads the data that they announce. `wallaroo pack` writes none of them,
     and a few bytes of them may keep the reader busy for days: records of a pax header are searched again and again,
@@ -246,14 +246,14 @@ class _Header(tarfile.TarInfo):
 
 
 class _Reader:
-    """The members of an archive, in order; `manifest` is set before the first member is yielded."""
+    """Reads the members of an archive in order. `files` sets `manifest` before it yields the first member."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.manifest: ArchiveManifest
 
     def files(self) -> Iterator[tuple[Member, IO[bytes]]]:
-        """Yield each listed member and its content; refuse everything else in the archive."""
+        """Yield each listed member and its content. Refuse everything else in the archive."""
         with gzip.open(self._path, "rb") as stream:
             bounded: Any = _Bounded(stream, MAX_MANIFEST_BYTES + tarfile.RECORDSIZE)
             with tarfile.open(fileobj=bounded, mode="r|", bufsize=tarfile.RECORDSIZE, tarinfo=_Header) as tar:

@@ -14,7 +14,7 @@ MAX_TOPOLOGY_BYTES = 64 << 20
 MAX_RATIO, MAX_FREE_BYTES = (
     100,
     64 << 20,
-)  # limit for the unpacked size: ratio, plus bytes
+)  # limit for the unpacked size: this multiple of the archive's size, plus these bytes
 MAX_PART_BYTES = 255
 _NAME = re.compile(r"[^\x00-\x1f\x7f\\]{1,1000}")
 
@@ -116,7 +116,7 @@ def _fault(member: Member) -> str:
 
 
 def _is_possible(name: str) -> bool:
-    """Return whether a file can have a name; the name may be no Unicode, or too long."""
+    """Return whether a file can have this name. A name that is too long or is not Unicode is impossible."""
     try:
         return all(len(os.fsencode(part)) <= MAX_PART_BYTES for part in _parts(name))
     except UnicodeEncodeError:

@@ -21,7 +21,7 @@ _ODD_NAMES = {errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, err
 
 
 def unpack_wheel(wheel: Path, directory: Path, max_bytes: int) -> int:
-    """Unpack a wheel so that its modules can be imported from a directory; its scripts are left out.
+    """Unpack a wheel so that its modules can be imported from a directory. Its scripts are left out.
 
     Args:
         directory: Directory for the modules, which is created if it is missing.
@@ -53,7 +53,7 @@ def _no_wheel(wheel: Path, error: Exception) -> ValueError:
 
 
 def _checked_size(archive: zipfile.ZipFile, max_bytes: int) -> int:
-    """Return the total size of the members; raises ValueError if it is too large, or a path leaves the directory."""
+    """Return the total size of the members. Raise ValueError if it is too large, or a path leaves the directory."""
     members = archive.infolist()
     size = sum(entry.file_size for entry in members)
     if size > max_bytes or len(members) > MAX_FILES:
@@ -64,7 +64,7 @@ def _checked_size(archive: zipfile.ZipFile, max_bytes: int) -> int:
         if set(parts) & {"", ".", ".."} or "\\" in entry.filename:
             reason = f"{entry.filename[:80]!r} would lie outside of the directory of modules"
             raise ValueError(reason)
-        if entry.filename == parts[0] and parts[0].endswith(".data"):  # `installer` would look for its end forever
+        if entry.filename == parts[0] and parts[0].endswith(".data"):  # `installer` would never return
             reason = f"{entry.filename[:80]!r} is a file; the wheel's data is a directory"
             raise ValueError(reason)
         if parts[0].endswith(".dist-info") and entry.file_size > MAX_METADATA_BYTES:
@@ -74,7 +74,7 @@ def _checked_size(archive: zipfile.ZipFile, max_bytes: int) -> int:
 
 
 class _Modules(SchemeDictionaryDestination):
-    """Writes the modules of a wheel; two wheels may have the same file of a namespace package."""
+    """Writes the modules of a wheel over existing files, since two wheels may share a file of a namespace package."""
 
     def __init__(self, directory: Path) -> None:
         schemes = dict.fromkeys(LIBRARIES, str(directory))

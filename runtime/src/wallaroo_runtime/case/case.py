@@ -1,6 +1,6 @@
 """Case folders: the input as messages, the expected output of an application, and allowed differences.
 
-The file `case.toml` describes a folder. Every setting may be left out; an empty file is enough.
+The file `case.toml` describes a folder. Every setting may be left out. An empty file is enough.
 
     app = "../app.py"      # Path of the application. By default it is app.py or the .go files of the folder, or of
                            # the nearest folder above it. The search ends at DIR, or at the working directory if
@@ -117,7 +117,7 @@ class Case:
         return payloads
 
     def payload(self, kind: str, line: str) -> bytes:
-        """Return the message that a line of an input file describes."""
+        """Return the message that a line of an input file of this kind describes."""
         return bytes.fromhex(line) if kind == "hex" else line.encode()
 
     def arguments(self, addresses: Iterable[str] = ADDRESSES, out: str = "127.0.0.1:7002") -> list[str]:
@@ -151,7 +151,7 @@ class Case:
         return data.decode("utf-8", "backslashreplace").split("\n")[:-1]
 
     def arranged(self, lines: Iterable[str]) -> list[str]:
-        """Sort lines for a comparison, as far as their order does not matter: by key, or as text."""
+        """Sort lines for a comparison: by key, where the lines of a key keep their order, or else as text."""
         if self.setting("order") != "key":
             return sorted(lines)
         keys: dict[tuple[str, ...], list[str]] = defaultdict(list)
@@ -166,7 +166,7 @@ class Found(NamedTuple):
     Attributes:
         lines: Lines of the output.
         dead_letters: Number of dead letters.
-        said: Error texts of the first dead letters, for people.
+        said: Error texts of the first dead letters, to print.
     """
 
     lines: list[str]
@@ -208,12 +208,12 @@ def unframed(data: bytes) -> Iterable[bytes]:
 
 
 def bad(path: Path, reason: str, fix: str) -> RunError:
-    """Return the R745 that a case cannot be run."""
+    """Return the error for a case that cannot be run (R745)."""
     return RunError.of("R745", USAGE, path=path, reason=reason, fix=fix)
 
 
 def said(error: Exception) -> str:
-    """Return in words why a file cannot be read.
+    """Return in words why a file cannot be read, from the exception.
 
     Example:
         >>> said(FileNotFoundError(2, "No such file or directory", "expected.txt"))

@@ -33,21 +33,21 @@ class RecordInput:
         threading.Thread(target=self._read, name="records", daemon=True).start()
 
     def _read(self) -> None:
-        """Read from the descriptor, because the end of the process would wait for the lock of a file object."""
+        """Read lines from the descriptor. The lock of a file object would delay the end of the process."""
         rest = b""
         try:
             while data := self._next():
                 *lines, rest = (rest + data).split(b"\n")
                 self._lines += [line.decode("utf-8", "backslashreplace").rstrip("\r") for line in lines]
         except OSError:
-            pass  # the descriptor is closed
+            pass  # the descriptor is closed: the input has ended
         self._lines += [rest.decode("utf-8", "backslashreplace"), "", None]
 
     def _next(self) -> bytes:
         while True:
             select.select([self._descriptor], [], [])
             with self._turn:
-                # The other reader may have read the input during its turn.
+                # The debugger may have read this input while `paused` held the lock.
                 if select.select([self._descriptor], [], [], 0)[0]:
                     return os.read(self._descriptor, READ_BYTES)
 
@@ -58,7 +58,7 @@ class RecordInput:
             yield
 
     def take(self) -> list[KafkaRecord] | str | None:
-        """Return the records that have arrived as a micro-batch, or a visit (name and metadata); None without any."""
+        """Return the next micro-batch of records, or a visit (name and metadata); None if no input has arrived."""
         batch: list[KafkaRecord] = []
         while self._lines:
             line = self._lines[0]

@@ -12,7 +12,7 @@ from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.topology.model import Topology
 
 VISIT = "visit "
-Step = list[KafkaRecord] | str  # the records of a micro-batch, or a visit: name and metadata
+Step = list[KafkaRecord] | str  # either the records of a micro-batch, or a visit's name and metadata
 
 
 def feed_records(case: Case, run: MemoryRun) -> None:
@@ -31,7 +31,7 @@ def feed_records(case: Case, run: MemoryRun) -> None:
 
 
 def steps(path: Path) -> Iterator[Step]:
-    """Yield the micro-batches and visits of a file. An empty line ends a micro-batch.
+    """Yield the micro-batches and visits of an input file. In the file, an empty line ends a micro-batch.
 
     Raises:
         RunError: R745 if the file cannot be read, R721 if a line is no record.
@@ -73,7 +73,7 @@ def record_of(line: str, number: int, source: str) -> KafkaRecord:
 
 
 def topic_lines(case: Case, run: MemoryRun) -> list[str]:
-    """Return the records of the topics that the case names, or else of all topics that the application writes.
+    """Return as lines the records of the topics that the case names, or else of all topics that the application writes.
 
     Raises:
         RunError: R720 if there is no such topic.

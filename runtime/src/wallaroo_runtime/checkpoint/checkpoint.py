@@ -57,9 +57,9 @@ class Checkpoint:
         continues: Whether the checkpoint has an earlier run of the application.
         changed_code: Names of workers whose code hash has changed since the last run.
         changes: Changes since the last run that were accepted: of the interface, or of the start of workers.
-        is_ahead: Whether the program has changed although output of an uncommitted micro-batch was sent.
+        is_ahead: Whether output of an uncommitted micro-batch was sent, and the program has changed since then.
         accepted: Messages that a changed program may process again in real-time mode although their results were sent.
-        repeated: The micro-batch whose output was published or written, but not committed; -1 if there is none.
+        repeated: The micro-batch whose output was sent, but which Spark has not committed; -1 if there is none.
         repairs: Findings about repaired effects of a loss of power.
     """
 
@@ -108,8 +108,8 @@ class Checkpoint:
         Raises:
             RunError: R757 if the checkpoint was begun in the other mode, R788 if it was begun without data of Goka's
                 processors. R603, R605, R615 or R790 if the program may not continue; then the directory is unchanged.
-                R698 if a file is damaged or missing, or does not belong to the others. R642 or R643 if a remote service
-                must report its data, but does not answer or has those of another checkpoint.
+                R698 if a file is damaged or missing, or belongs to another checkpoint. R642 or R643 if a remote service
+                must report its data, but does not answer or has the data of another checkpoint.
         """
         directory = directory or LocalDirectory(held.path)
         begun = Manifest(
@@ -220,7 +220,7 @@ class Checkpoint:
         return "egress" in self.manifest.services
 
     def taken_over(self, batch: int) -> None:
-        """Record that micro-batch `batch`, without output, has written the tables of Goka's processors as states."""
+        """Record that micro-batch `batch`, without output, has stored the tables of Goka's processors as states."""
         self._change(goka=TAKEN, rescaled=(-1, batch))
 
     def _check_files(self) -> None:
@@ -232,7 +232,7 @@ class Checkpoint:
             check_journal(self.path / "journal", journal, plan or [])
 
     def _check_spark(self, published: Published) -> list[Any]:
-        """Check Spark's checkpoint. Return the end of the last planned micro-batch for each source."""
+        """Check Spark's checkpoint. Return the offset at which the last planned micro-batch ends, for each source."""
         files = self._spark_files(published)
         plan = files.check()
         self.repairs += files.repairs

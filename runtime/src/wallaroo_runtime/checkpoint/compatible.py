@@ -15,7 +15,7 @@ BACK = "change it back"
 
 
 def states_of(topology: Topology) -> dict[str, tuple[Step, str]]:
-    """Return the first step of each state, with the name of the state's class, by the name of the state."""
+    """Return, for the name of each state, the first step that uses it and the name of the state's class."""
     return {name: (step, _symbol(topology, step)) for name, step in topology.states().items()}
 
 
@@ -61,7 +61,7 @@ def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_cha
 
 
 def draining(before: Topology, topology: Topology) -> list[Change]:
-    """Return the changes that are safe only after a drain: all input is processed, all output is delivered."""
+    """Return the changes that are safe only after a drain, when all input is processed and all output is delivered."""
     return [change for change in compare(before, topology) if change.impact is Impact.NEEDS_DRAIN]
 
 

@@ -165,7 +165,7 @@ def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_
         checkpoint: The directory with the dead letters.
         count: The largest number of letters to return.
         choose: Returns whether to include a letter.
-        most: Approximate number of letters to read, since letters of one batch and partition are read together.
+        most: Number of letters after which no further batch and partition is read.
 
     Raises:
         RunError: R698 if a file is damaged.

@@ -42,7 +42,7 @@ class Drain:
             gone_sinks: Ports of the sinks whose output will no longer be delivered.
 
         Raises:
-            RunError: R642 or R643 if a remote service does not answer, or is not that of the checkpoint.
+            RunError: R642 if a remote service does not answer, R643 if it is not the service of the checkpoint.
         """
         left = self._left(gone_sinks)
         if left:
@@ -121,13 +121,13 @@ class Drain:
     def _status(
         self, kind: str, name: str = "", ports: Collection[int] = (), offset: int | None = None
     ) -> pb.StatusReply:
-        """Ask a service for its status, without an effect on the driver that the service serves."""
+        """Return the status of a gateway or the egress. This has no effect on the driver that the service serves."""
         store = self.hold.store(kind, name)
-        if not store:  # the checkpoint has no data there yet
+        if not store:  # the service has no data of this checkpoint yet
             return pb.StatusReply()
         reply: pb.StatusReply = self.hold.client(kind, name).call(
             "Status", pb.StatusRequest(ports=ports, offset=offset)
         )
         if reply.store != store:
-            self.hold.take(kind, name)  # raises the error
+            self.hold.take(kind, name)  # raises the error for a wrong service
         return reply

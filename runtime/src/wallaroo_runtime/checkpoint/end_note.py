@@ -20,7 +20,7 @@ class EndNote:
     """The reason for the end of a run.
 
     Attributes:
-        reason: The reason in words, for a run that does not fail.
+        reason: The reason in words, if the run ends without a failure.
     """
 
     reason: str = STOPPED
@@ -35,7 +35,7 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
 
     Args:
         checkpoint: The checkpoint directory.
-        is_stop: Says whether an error means that a signal has ended the start.
+        is_stop: Returns whether an error only means that a signal stopped the run while it started.
     """
     past = past_end(read_note(checkpoint / DRIVER_FILE))
     _note(checkpoint, is_running=True, **past)

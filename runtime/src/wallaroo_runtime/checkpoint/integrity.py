@@ -74,7 +74,7 @@ class SparkFiles:
         return offsets_of(self._read(f"offsets/{planned}")) or []
 
     def repeated(self) -> int:
-        """Return the micro-batch that was published or written, but not committed; -1 if none. Changes nothing."""
+        """Return the micro-batch whose output was sent but which is not committed, or -1. Changes nothing."""
         committed = self._last("commits")
         if committed >= 0 and not is_commit(self._read(f"commits/{committed}")):
             committed -= 1
@@ -149,7 +149,7 @@ class SparkFiles:
             planned = max(planned, known)
         text = self._read(f"offsets/{planned}")
         sources = offsets_of(text)
-        # A rescale may have changed which sources Spark reads: its own plan, which was made safe, says how many.
+        # A rescale may have changed the number of sources. Its own plan, which is safe on disk, has the new number.
         like = self._read(f"offsets/{known}") if known == self.rescaled[1] else copy
         if sources is not None and len(sources) == len(offsets_of(like) or sources):
             return planned
@@ -174,7 +174,7 @@ class SparkFiles:
         text, is_rescaled = self._read(name), self.rescaled[1] == batch
         if is_rescaled:
             offsets, known = offsets_of(text) or [], offsets_of(copy) or []
-            both = min(len(offsets), len(known))  # after a change of mode one of them has the journal alone
+            both = min(len(offsets), len(known))  # after a change of mode one of the two plans has only the journal
             is_same = both > 0 and offsets[:both] == known[:both]
         else:
             is_same = text == copy
@@ -217,7 +217,7 @@ class SparkFiles:
 
 
 def damaged(directory: object, name: str, expected: str, actual: str) -> RunError:
-    """Return an R698: a file differs from the content that the other files of the checkpoint expect."""
+    """Return the error that a file's content does not fit the other files of the checkpoint (R698)."""
     return RunError.of("R698", what=f"checkpoint {directory}", reason=f"{name}: expected {expected}; found {actual}")
 
 
@@ -266,7 +266,7 @@ def _shown(batch: int) -> str:
 
 
 def _checksum(name: str) -> str:
-    """Return the name of the checksum file that Hadoop keeps for a file. It does not fit new content."""
+    """Return the name of the checksum file that Hadoop keeps for a file. It must be removed if the file is replaced."""
     folder, _, last = name.rpartition("/")
     return f"{folder}/.{last}.crc"
 

@@ -17,7 +17,7 @@ from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
 FORMAT_VERSION = 3
-# For a checkpoint that begins with data of Goka's processors: whether these will be taken over, or were.
+# For a checkpoint that begins with data of Goka's processors: they will be taken over, or were taken over.
 PENDING, TAKEN = "pending", "taken"
 MICROBATCH, REALTIME = MODES = ("microbatch", "realtime")
 
@@ -36,11 +36,11 @@ class Manifest:
         journal: Id of the local journal to which the checkpoint refers; empty if there is none.
         spark: Name of Spark's own checkpoint in the directory.
         mode: Mode in which Spark runs the application: `microbatch` or `realtime`.
-        microbatch: In real-time mode, shuffle partitions and buckets of earlier micro-batches; empty without any.
+        microbatch: In real-time mode, the numbers of partitions and buckets in the former micro-batch mode, or empty.
         rescaled: The last micro-batch before a rescale, and the last one that the rescale added; (-1, -1) if never.
         rerun_batches: Published micro-batches that a changed program has run again after a kill.
         topics: Port of a Kafka source to the id of the topic that was read, if the brokers gave one.
-        goka: Data of Goka's processors: `PENDING` before they are taken over, `TAKEN` afterwards; empty without them.
+        goka: Data of Goka's processors: `PENDING` before they are taken over, `TAKEN` afterwards; else empty.
         format_version: Version of the format of all files in the checkpoint.
     """
 
@@ -102,7 +102,7 @@ def manifest_in(directory: Directory) -> Manifest:
     """Return the record of a checkpoint at any place.
 
     Raises:
-        RunError: R616 if there is no record. For the others see `find_manifest`.
+        RunError: R616 if there is no record. For other errors see `find_manifest`.
     """
     if (manifest := find_manifest(directory)) is None:
         raise RunError.of("R616", path=f"{directory}/{MANIFEST}", done="read", reason="there is no such file")

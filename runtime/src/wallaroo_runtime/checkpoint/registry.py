@@ -101,7 +101,7 @@ def unregister() -> None:
 def running() -> Iterator[dict[str, Any]]:
     """Yield pid, application and checkpoint of each run of this user. Remove the files of runs that were killed.
 
-    If no driver runs at the moment, the pid is that of the process that starts the next one.
+    If no driver runs at the moment, `pid` is the process that will start the next driver.
     """
     runs = list(_alive())
     driven = {each.get("checkpoint") for each in runs if not each.get("supervises")}

@@ -35,12 +35,12 @@ ACCEPT = (
 
 
 def refused(messages: range) -> RunError:
-    """Return the R790 that results of these messages were sent, and a changed program would give other results."""
+    """Return the error that results of these messages were sent and a changed program may give other results (R790)."""
     return RunError.of("R790", left=f"{SENT} {messages.start} to {messages.stop - 1}", other=ACCEPT)
 
 
 def repeated_batch(batch: int, *, is_published: bool) -> Diagnostic:
-    """Return the R754 that a changed program processes a micro-batch again although some of its output was sent.
+    """Return the warning that a changed program processes a micro-batch again although output was sent (R754).
 
     Args:
         batch: Number of the micro-batch.
@@ -127,7 +127,7 @@ def between(first: int, last: int) -> range:
 
 
 def repeated(path: Path, offset: int) -> range:
-    """Return the messages after an offset of the local journal, up to the last one whose results were sent.
+    """Return the messages after an offset of the local journal, up to the last message whose results were sent.
 
     This writes nothing.
 

@@ -32,7 +32,7 @@ def check_services(location: str, remote: RemoteOptions) -> None:
 
 
 def check_answer(location: str) -> None:
-    """Refuse a checkpoint in an HDFS that does not answer. Otherwise Hadoop would try for a long time, after a start.
+    """Refuse a checkpoint in an HDFS that does not answer. Without this check Hadoop would try for a long time.
 
     An address without a port is not checked: it may name several servers in the configuration of Hadoop.
 

@@ -20,7 +20,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Copy a checkpoint, and print the size of the copy."""
-    from wallaroo_runtime.maintenance.backup import back_up  # late: it imports much
+    from wallaroo_runtime.maintenance.backup import back_up  # late import: this module imports much
 
     if URL.match(arguments.checkpoint):
         reason = f"{arguments.checkpoint} is at a URL"

@@ -50,7 +50,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the completion script for a shell."""
-    from wallaroo_runtime.cli.main import command_parser  # late: that module imports this one
+    from wallaroo_runtime.cli.main import command_parser  # late import: that module imports this one
 
     parser, _ = command_parser()
     print(SHELLS[arguments.shell](list(levels(parser))))

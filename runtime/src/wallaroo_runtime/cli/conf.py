@@ -128,7 +128,7 @@ def conf_of(texts: list[str]) -> dict[str, str]:
 
 
 def bounds_of(conf: Mapping[str, str]) -> Bounds:
-    """Return the bounds that checked settings give to a run."""
+    """Return the bounds of a run that settings state. The settings must be checked."""
 
     def size(name: str, default: int) -> int:
         size = size_of(conf.get(name, ""))

@@ -151,7 +151,7 @@ def _show(checkpoint: Path, arguments: argparse.Namespace) -> int:
         print_json({**_summary(letter, replayed), **more})
         return 0
     summary = _summary(letter, replayed)
-    del summary["record"]  # people get it as words
+    del summary["record"]  # a line of its own shows it in words
     for name, value in summary.items():
         print(f"{name:<9} {printable(str(value))}" + (f" ({record.path})" if name == "step" else ""))
     if origin := record_words(record):

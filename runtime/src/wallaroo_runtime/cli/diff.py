@@ -2,9 +2,9 @@
 
 Exit codes are like those of diff: 0 if a checkpoint of OLD can continue with NEW, 1 if it must be drained before, or
 cannot continue; 2 and 3 if a file cannot be read or is no correct topology. A change is `unknown` (exit code 0) if only
-a run shows whether the code of a state can read the kept states. A program that is given twice is compared with its own
-checkpoint. For a checkpoint, the command also checks whether results have left that are not committed: a run would warn
-of that (R754) or refuse NEW (R790).
+a run can show whether new code reads the stored states. If OLD and NEW name the same program, OLD means its checkpoint.
+For a checkpoint, the command also looks for results that were sent but are not committed. A run would warn of them
+(R754) or refuse NEW (R790).
 """
 
 import argparse

@@ -19,7 +19,7 @@ def remote_of(arguments: argparse.Namespace, conf: Mapping[str, str]) -> "Remote
     Raises:
         RunError: R608 if a name is given twice; T211 if an address is not valid.
     """
-    from wallaroo_runtime.peer.remote import RemoteOptions  # late: gRPC takes long to import
+    from wallaroo_runtime.peer.remote import RemoteOptions  # late import: gRPC takes long to import
 
     gateways: dict[str, str] = {}
     for text in arguments.gateway:

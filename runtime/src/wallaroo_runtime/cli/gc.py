@@ -42,7 +42,7 @@ def _days(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find unused entries, print them, and remove them unless this is a dry run."""
-    from wallaroo_runtime.maintenance.garbage import find_unused  # late: it imports a client of HTTP
+    from wallaroo_runtime.maintenance.garbage import find_unused  # late import: it needs an HTTP client
 
     total, left = 0, list[str]()
     entries = list(find_unused(arguments.older_than, checkpoints=arguments.checkpoints))

@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DiagnosticError as error:
         report(error.diagnostics, as_json)
         return exit_code(error)
-    except SystemExit as error:  # argparse, after --help and --version
+    except SystemExit as error:  # argparse exits after --help and --version
         return error.code if isinstance(error.code, int) else 0
     except KeyboardInterrupt:
         return INTERRUPTED

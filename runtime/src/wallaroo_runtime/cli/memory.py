@@ -1,4 +1,4 @@
-"""`wallaroo run APP --engine memory`: a first look, in this process."""
+"""`wallaroo run APP --engine memory`: run an application in this process, without Spark, to try it out."""
 
 import argparse
 import asyncio
@@ -86,8 +86,8 @@ def run_in_memory(arguments: argparse.Namespace, app: str, reporter: JsonReporte
     """Run an application until it is stopped by a signal, idle, or left at a breakpoint.
 
     Returns:
-        The exit code: 0, or that of a signal that came before the application was initialized or at a breakpoint, or
-        that of SIGINT if the user left a breakpoint with `q`.
+        The exit code: 0; the code of a signal if it came before the application was initialized, or at a breakpoint;
+        the code of SIGINT if the user left a breakpoint with `q`.
 
     Raises:
         RunError: The application cannot start, or it failed.
@@ -138,7 +138,7 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
 
     def bury(batch: Sequence[pb.DeadLetter]) -> None:
         if console.debugging.is_over:
-            server.refuse()  # these messages have not failed: the debugger has interrupted them
+            server.refuse()  # user code did not fail on these messages: the debugger interrupted it
         else:
             letters.tell(batch)
 

@@ -45,7 +45,7 @@ def rate_of(arguments: argparse.Namespace) -> float:
 
 
 def frame(lines: list[bytes], framing: str) -> bytes:
-    r"""Return lines as messages: with the framing around each line.
+    r"""Return the bytes of lines as messages: each line gets the framing.
 
     Example:
         >>> frame([b"ab", b""], "u16be")
@@ -63,7 +63,7 @@ def frame(lines: list[bytes], framing: str) -> bytes:
 
 
 def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[[list[bytes]], bytes]]:
-    """Return the messages of one repetition, and the function that turns messages into bytes to send."""
+    """Return the messages to send once or repeatedly, and the function that turns them into bytes to send."""
     if arguments.binary and (arguments.file or not arguments.u64):
         return _cut(_read(arguments.file), arguments), b"".join
     if arguments.file is None:
@@ -83,7 +83,7 @@ def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[
 
 
 def _cut(data: bytes, arguments: argparse.Namespace) -> list[bytes]:
-    """Return the messages of a binary file, which has the length before each message. They keep the length."""
+    """Return the messages of a binary file, each with the length field in front of it."""
     size, at, messages = arguments.msg_size, 0, []
     if not size and not arguments.variable_size:
         reason = "--binary does not say where messages end"

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from wallaroo.diagnostic.diagnostic import closest
 from wallaroo_runtime.cli.run_option import OWN, VISIBLE
 
-MODULE = "--application-module"  # Wallaroo's word before APP
+MODULE = "--application-module"  # precedes APP on the original Wallaroo's command lines
 # Options of Pony's runtime, which every program of Wallaroo takes, and of Wallaroo's sender.
 PONY = {
     **dict.fromkeys(("--ponythreads", "--ponyminthreads", "--ponymaxthreads"), True),
     **dict.fromkeys(("--ponypin", "--ponynopin", "--ponypinasio", "--ponynoblock", "--ponynoyield"), False),
 }
 SENDER = {**PONY, "--no-write": False, "-w": False, "--vary-by": True, "--partition": True}
-# Wallaroo's own runtime: addresses of its parts, its cluster, its files, fault injection, and options of Pony.
+# Options of the original Wallaroo: addresses of its parts, its cluster, its files, fault injection, Pony's options.
 WITHOUT_EFFECT = {
     **dict.fromkeys(
         ("--metrics", "-m", "--control", "-c", "--data", "-d", "--my-control", "-x", "--my-data", "-y"), True

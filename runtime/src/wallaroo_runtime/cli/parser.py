@@ -85,7 +85,7 @@ def unknown_arguments(parser: Parser, extras: list[str]) -> RunError:
     extra = extras[0].partition("=")[0]
     if extra.startswith("-"):
         reason = f"{extra} is not an option of {parser.prog}"
-        if "--in" in parser.options():  # it reads a program, which has its own options
+        if "--in" in parser.options():  # this command reads a program, which has its own options
             fix = did_you_mean(extra, parser.options()).removeprefix("; ").replace('"', "")
             raise wrong_usage(reason=reason, fix=f"{fix} After -- the application sees it".strip())
     else:
@@ -94,14 +94,14 @@ def unknown_arguments(parser: Parser, extras: list[str]) -> RunError:
 
 
 def usage_error(reason: str, value: str, known: Iterable[str], otherwise: str, program: str) -> RunError:
-    """Return an R608 whose remedy is the word of `known` that was probably meant, else `otherwise` or the help."""
+    """Return an R608 whose remedy names the most similar word of `known`, or else is `otherwise` or the help."""
     close = closest(value, known)
     fix = f"did you mean {close}?" if close else otherwise or f"see `{program} --help`"
     return wrong_usage(reason=reason, fix=fix)
 
 
 def wrong_usage(*, reason: str, fix: str) -> RunError:
-    """Return an R608 for a command line that has no meaning."""
+    """Return the error for a wrong command line (R608), with the reason and the remedy."""
     return RunError.of("R608", USAGE, reason=reason, fix=fix)
 
 

@@ -19,7 +19,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the running applications of this user."""
-    from wallaroo_runtime.monitor.endpoint import monitor_of  # late: it imports a client of HTTP
+    from wallaroo_runtime.monitor.endpoint import monitor_of  # late import: it needs an HTTP client
 
     if arguments.json:
         for each in running():

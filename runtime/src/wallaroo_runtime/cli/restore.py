@@ -17,7 +17,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Restore the checkpoint, and print its size."""
-    from wallaroo_runtime.maintenance.backup import restore  # late: it imports much
+    from wallaroo_runtime.maintenance.backup import restore  # late import: this module imports much
 
     target = Path(arguments.checkpoint).absolute() if arguments.checkpoint else None
     done = restore(Path(arguments.backup).absolute(), target)

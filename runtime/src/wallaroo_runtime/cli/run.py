@@ -20,7 +20,7 @@ from wallaroo_runtime.system.stop import signals_kill
 from wallaroo_runtime.worker.interpreter import SETTING as WORKER_PYTHON
 
 USED = frozenset(OWN)
-_NEARLY_ADDRESS = re.compile(r"\d+|on|true|[\w.\[\]:-]*:\d+")  # of the monitor
+_NEARLY_ADDRESS = re.compile(r"\d+|on|true|[\w.\[\]:-]*:\d+")  # a word that was probably meant as the monitor's address
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 UNIX = "unix://"
 FREE, OFF = f"{LOOPBACK}:0", "off"
@@ -92,7 +92,7 @@ def monitor_of(arguments: argparse.Namespace) -> str:
 
     A driver that spark-submit has started has a monitor only on request, because others may read the printed URL.
     """
-    from wallaroo_runtime.spark.machine.master import SUBMITTED  # late, as the engines
+    from wallaroo_runtime.spark.machine.master import SUBMITTED  # late import, as for the engines
 
     address = arguments.monitor or (OFF if SUBMITTED in os.environ else FREE)
     return "" if address == OFF else str(address)
@@ -118,7 +118,7 @@ def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
         if name in sockets:
             raise wrong_usage(reason=f"--attach: worker {name} is named twice", fix="name it once")
         sockets[name] = path
-    from wallaroo_runtime.spark.machine.master import cores  # late, as the engines
+    from wallaroo_runtime.spark.machine.master import cores  # late import, as for the engines
 
     if sockets and cores(master) is None:
         reason = f"--attach: tasks of the Spark master {master} run on other machines"

@@ -1,4 +1,4 @@
-"""The parts that the commands `wallaroo gateway` and `wallaroo egress` share."""
+"""Declares and runs the parts that the commands `wallaroo gateway` and `wallaroo egress` share."""
 
 import argparse
 from pathlib import Path

@@ -1,10 +1,10 @@
-"""Other packages with the name of the SDK that Python would find first."""
+"""Finds other packages named `wallaroo` that Python would import instead of the SDK."""
 
 import importlib.util
 import sys
 from pathlib import Path
 
-SIGN = "diagnostic/diagnostic.py"  # a file of the SDK that the package of Wallaroo itself did not have
+SIGN = "diagnostic/diagnostic.py"  # file that the SDK has, but the package of the original Wallaroo did not
 
 
 def set_aside_others() -> list[str]:

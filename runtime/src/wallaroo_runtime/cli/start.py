@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 
-# These commands, and processes that they start, write messages to files; others may read files of other commands.
+# These commands, and the processes that they start, write users' messages to files, so other users may not read them.
 PRIVATE_COMMANDS = {"run", "submit", "gateway", "egress", "state", "dead-letters"}
 
 

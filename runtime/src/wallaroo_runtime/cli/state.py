@@ -62,7 +62,7 @@ def _rescale(arguments: argparse.Namespace) -> int:
     else:
         path = find_directory(arguments.checkpoint)
         if wanted.mode == REALTIME:
-            from wallaroo_runtime.peer.remote import RemoteOptions  # late: they import gRPC
+            from wallaroo_runtime.peer.remote import RemoteOptions  # late import: this imports gRPC
             from wallaroo_runtime.run.realtime import check_realtime
 
             check_realtime(read_manifest(path).load(), master=HERE, remote=RemoteOptions())

@@ -50,7 +50,7 @@ def show_states(arguments: argparse.Namespace) -> int:
     if arguments.action == "dump" and arguments.after and arguments.limit is None:
         reason = "--after is for pages, which have a limit: without one keys come bucket by bucket"
         raise wrong_usage(reason=reason, fix="give --limit, too")
-    from wallaroo_runtime.run.offline_state import check_state, open_states, read_workers  # late: they import gRPC
+    from wallaroo_runtime.run.offline_state import check_state, open_states, read_workers  # late: this imports gRPC
 
     checkpoint = location_of(arguments) or find_directory(arguments.checkpoint)
     raw = arguments.action == "ls" or arguments.raw
@@ -79,8 +79,8 @@ def files_of(checkpoint: Path | str) -> Path | None:
 
 
 def _meanwhile(checkpoint: Path | str, arguments: argparse.Namespace) -> str:
-    """Return advice with the URL of a monitor that can answer now; empty if no run of the checkpoint has a monitor."""
-    from wallaroo_runtime.monitor.endpoint import monitor_of  # late: it imports a client of HTTP
+    """Return the advice to ask the run's monitor, with its URL; empty if no run of the checkpoint has a monitor."""
+    from wallaroo_runtime.monitor.endpoint import monitor_of  # late import: it needs an HTTP client
 
     url = monitor_of(checkpoint) if isinstance(checkpoint, Path) else ""
     if not url:

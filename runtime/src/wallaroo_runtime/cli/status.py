@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the status of a checkpoint."""
-    from wallaroo_runtime.monitor.endpoint import status_of  # late: it imports a client of HTTP
+    from wallaroo_runtime.monitor.endpoint import status_of  # late import: it needs an HTTP client
 
     status = status_of(chosen(arguments.checkpoint))
     if arguments.json:
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def chosen(named: str | None) -> Path:
-    """Return the checkpoint that a command line names; without a name, that of the only running application.
+    """Return the checkpoint that a command line names, or without a name the only running application's checkpoint.
 
     Raises:
         RunError: R608 if no application runs, or several do; or as `find_directory`.

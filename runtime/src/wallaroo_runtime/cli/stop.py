@@ -1,4 +1,4 @@
-"""`wallaroo stop CHECKPOINT|APP`: end a run in order, as Ctrl-C does; the next run continues from the checkpoint."""
+"""`wallaroo stop CHECKPOINT|APP`: end a run in order, as Ctrl-C does. The next run continues from the checkpoint."""
 
 import argparse
 import time
@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Ask the driver of an application to end, and wait for its end."""
     from wallaroo_runtime.checkpoint.registry import supervisor_of
-    from wallaroo_runtime.monitor.endpoint import driver_of  # late: it imports a client of HTTP
+    from wallaroo_runtime.monitor.endpoint import driver_of  # late import: it needs an HTTP client
 
     checkpoint = find_directory(arguments.checkpoint)
     driver = driver_of(checkpoint) or supervisor_of(checkpoint)

@@ -1,6 +1,6 @@
 """`wallaroo submit FILE --master URL`: run a packed application, or a topology, on a Spark cluster.
 
-In client mode the driver is a process on this machine; in cluster mode, on YARN and Kubernetes, spark-submit starts it
+In client mode the driver is a process on this machine. In cluster mode, on YARN and Kubernetes, spark-submit starts it
 on the cluster. `--dry-run` prints the command and starts nothing.
 """
 
@@ -133,7 +133,7 @@ def _cluster_command(
     if uses_kafka(topology):
         jars = ",".join(connector_jars(conf.get(JARS, "")))
     shipped = {name: Path(conf[name]) for name in (TOKEN_FILE, AUTHORITY) if name in conf}
-    here = {name: file.name for name, file in shipped.items()}  # the driver has copies
+    here = {name: file.name for name, file in shipped.items()}  # the driver gets copies
     conf = {**conf, JARS: with_jar(jars, operator_jar()), **here}
     _, tokens = extracted(tokens, {"--master": True})
     tokens += [token for pair in here.items() for token in ("--conf", "=".join(pair))]  # the last one of a name counts

@@ -48,7 +48,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the cases one after the other. Return 1 if a case failed, else 0."""
-    from wallaroo_runtime.console.breakpoint import breakpoints  # late, as is `run_case`
+    from wallaroo_runtime.console.breakpoint import breakpoints  # late import, as for `run_case`
 
     outcomes = []
     with breakpoints() as debugging:
@@ -75,7 +75,7 @@ def _found(directory: Path) -> list[Case]:
 
 
 def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[CaseOutcome]:
-    from wallaroo_runtime.case.run import run_case  # late: it imports the engine
+    from wallaroo_runtime.case.run import run_case  # late import: this imports the engine
 
     apps = case.apps()
     for language, app in apps.items():
@@ -95,7 +95,7 @@ def _check(case: Case, language: str | None) -> None:
     """Read all files of a case before its program is built, because this may take long.
 
     Args:
-        language: Language for which the case must have expected lines; None if it need not have any.
+        language: Language whose expected lines are read, too; None if the case need not have expected lines.
 
     Raises:
         RunError: R745 or R721 if a file is not correct.

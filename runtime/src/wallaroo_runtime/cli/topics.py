@@ -1,6 +1,6 @@
 """`wallaroo topics`: list, make and describe topics of Kafka, show their records, and write some.
 
-`tail` shows each record as PARTITION/OFFSET, key, value and headers; a tombstone is a record without a value, which
+`tail` shows each record as PARTITION/OFFSET, key, value and headers. A tombstone is a record without a value, which
 deletes its key from a compacted topic. `emit` writes one record, or one for each line of stdin: KEY, a tab, VALUE, or
 a value alone.
 """
@@ -47,7 +47,7 @@ def add_parser(subparsers: Any) -> None:
     _add_create(parsers["create"].add_argument)
     _add_tail(parsers["tail"].add_argument)
     _add_emit(parsers["emit"].add_argument)
-    for each in (parser, *parsers.values()):  # before the action or after it
+    for each in (parser, *parsers.values()):  # the option may stand before or after the action
         absent = {} if each is parser else {"default": argparse.SUPPRESS}
         add = each.add_argument
         add(
@@ -215,7 +215,7 @@ def _given(arguments: argparse.Namespace) -> Iterable[TopicRecord]:
 
 
 def _octets(text: str) -> bytes:
-    """Return an argument as the bytes that the shell passed."""
+    """Return the bytes of a command-line argument as the shell passed them, even if they are not Unicode."""
     return text.encode("utf-8", "surrogateescape")
 
 

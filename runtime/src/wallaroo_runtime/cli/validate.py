@@ -25,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check a topology. Raise the findings, or print them with --json."""
-    from wallaroo_runtime.cli.main import exit_code  # late: it imports the commands
+    from wallaroo_runtime.cli.main import exit_code  # late import: this imports all commands
 
     try:
         return _check(arguments)

@@ -39,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Request a visit. If `--wait` is given, wait for the result."""
-    from wallaroo_runtime.peer.visit import VisitResult, ask, wait  # late: gRPC takes long to import
+    from wallaroo_runtime.peer.visit import VisitResult, ask, wait  # late import: gRPC takes long to import
 
     metadata = _metadata(arguments)
     with _gateway(arguments) as service:

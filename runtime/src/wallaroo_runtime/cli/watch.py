@@ -1,4 +1,4 @@
-"""`wallaroo run APP --watch`: refuses options that exclude it."""
+"""`wallaroo run APP --watch`: refuses options that cannot be combined with --watch."""
 
 import argparse
 

@@ -1,1 +1,1 @@
-"""Writes the terminal output of commands: reporter, status line, tables, JSON lines, the debugger's prompt."""
+"""Writes the output of commands: progress of a run, status line, tables, JSON lines, the debugger's prompt."""

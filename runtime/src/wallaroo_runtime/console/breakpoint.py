@@ -18,12 +18,12 @@ BROKEN_OFF = "broken off at a breakpoint"
 
 
 def never() -> bool:
-    """Return False: no signal asks for the end."""
+    """Return False. This is the default of `is_stopped`: no signal asks for the end."""
     return False
 
 
 class Debugging:
-    """Handles each `breakpoint()` by a stop in the debugger, until the user has left the debugger.
+    """Stops in the debugger at each `breakpoint()`, until the user has left the debugger.
 
     Args:
         is_stopped: Returns whether a signal has asked for the end. If so, no breakpoint stops.
@@ -52,7 +52,7 @@ class Debugging:
         return self.is_over
 
     def leave(self) -> None:
-        """Let no breakpoint stop from now on."""
+        """Ignore every `breakpoint()` from now on."""
         self.is_over = True
 
     def check(self) -> None:
@@ -70,7 +70,7 @@ class _Debugger(Pdb):
     """Python's debugger. But `q` and Ctrl-C at its prompt end all debugging, not only the present function."""
 
     def __init__(self, debugging: Debugging) -> None:
-        super().__init__(nosigint=True)  # after `c`, the command handles Ctrl-C
+        super().__init__(nosigint=True)  # after the debugger's command `c`, our command handles Ctrl-C
         self._debugging = debugging
 
     def _cmdloop(self) -> None:

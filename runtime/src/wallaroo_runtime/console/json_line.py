@@ -10,7 +10,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 
 
 def stamped(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with the present time in front, unless they have a time.
+    """Return the values with the present time as first item, unless they already have a time.
 
     Example:
         >>> list(stamped({"pid": 1})), stamped({"time": "then"})

@@ -61,7 +61,7 @@ class TextReporter:
             print(finding, file=sys.stderr, flush=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Show the current work in the status line, with the seconds that pass; without a terminal, print a line."""
+        """Show the current work in the status line, with its duration so far. Without a terminal, print a line."""
         if self._line is not None and not is_shared:
             self._line.show(what, is_timed=True)
         elif not self._is_quiet:
@@ -98,7 +98,7 @@ class TextReporter:
 
     @contextmanager
     def beside(self) -> Iterator[Callable[[], None]]:
-        """Let programs in this process print in the block. Yield a function that draws the status line again."""
+        """Let other code of this process print in the block. Yield a function that draws the status line again."""
         if self._line is None:
             yield nothing
             return
@@ -155,7 +155,7 @@ class JsonReporter:
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
         """Print an object with the state and the current work."""
         self._print(state, doing=what)
-        # A changed program is tried while the former one runs.
+        # States of work on a changed program are not kept, since the former program runs meanwhile.
         self._state = state if state in (STARTING, STOPPING) else self._state
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Shows a status line as the last line of a terminal; all other output is printed above it."""
+"""Shows a status line as the last line of a terminal. All other output is printed above it."""
 
 import os
 import sys
@@ -58,9 +58,9 @@ class StatusLine:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """Let programs of this process print in the block. Each print hides the status line until `draw_again`.
+        """Let other code of this process print in the block. Each print hides the status line until `draw_again`.
 
-        The line is not drawn again by itself, because a program may wait for an answer where it has printed.
+        The line is not drawn again by itself, because the user may be typing an answer after a printed question.
         """
         before = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = (self._giving_way(stream) if stream.isatty() else stream for stream in before)
@@ -112,7 +112,7 @@ class StatusLine:
 
 
 class _Beside:
-    """Wraps stdout or stderr for programs: each use of the stream hides the status line.
+    """Wraps stdout or stderr for other code of this process: each write hides the status line.
 
     Args:
         stream: The original stream.

@@ -97,7 +97,7 @@ class Table:
         return [line]
 
     def _fitting(self, rows: Sequence[Sequence[str]], room: int) -> list[int]:
-        """Return the widths of columns that fit the room. If no widths fit, set `_is_block`."""
+        """Return widths with which the columns fit the terminal. If no widths fit, set `_is_block`."""
         listed = [[column.name for column in self._columns], *rows]
         widths = [max(map(columns_of, cells)) for cells in zip(*listed, strict=True)]
         if not rows:
@@ -112,7 +112,7 @@ class Table:
             widths[widest] -= 1
             spare += 1
         if self._columns[-1].least:
-            widths[-1] += spare  # for later rows, whose widths are not known
+            widths[-1] += spare  # leave the rest of the room to later rows, whose widths are not known
         return widths
 
     def _line(self, cells: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from wallaroo_runtime.durable.file import replace_file
 
 
 class Directory(Protocol):
-    """Reads and writes the small files of a directory; errors have the directory's name."""
+    """Reads and writes the small files of a directory. Errors name the directory."""
 
     @property
     def removal(self) -> str:
@@ -22,10 +22,10 @@ class Directory(Protocol):
         """Return the content of a file; None if there is no such file."""
 
     def write(self, name: str, content: bytes) -> None:
-        """Replace the content of a file; a reader sees the old content or the new content."""
+        """Replace the content of a file. A reader sees the old content or the new content."""
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a folder and everything in it; nothing happens if it does not exist."""
+        """Remove a file, or a folder and everything in it. Nothing happens if it does not exist."""
 
 
 class LocalDirectory:
@@ -58,11 +58,11 @@ class LocalDirectory:
             return None
 
     def write(self, name: str, content: bytes) -> None:
-        """Replace the content of a file; the new content survives a loss of power."""
+        """Replace the content of a file. The new content survives a loss of power."""
         replace_file(self._path / name, content, durable=True)
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a folder and everything in it; nothing happens if it does not exist."""
+        """Remove a file, or a folder and everything in it. Nothing happens if it does not exist."""
         if (self._path / name).is_dir():
             shutil.rmtree(self._path / name)
         else:

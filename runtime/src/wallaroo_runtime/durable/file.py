@@ -11,7 +11,7 @@ from wallaroo_runtime.errors import RunError
 
 # Errors of a system call if the disk, a quota or a limit of the file size leaves no room.
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
-# Errors of a disk that takes nothing though it has room, each with its remedy.
+# Errors of a disk that has room but refuses writes, each with its remedy.
 _REMEDIES = {
     errno.EROFS: "mount it for writing (`dmesg` may say why it is not)",
     errno.ESTALE: "mount it again",
@@ -44,12 +44,12 @@ def disk_told(path: Path) -> Iterator[None]:
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file that only the user can read; for the parameter `opener` of `open`."""
+    """Open a file so that only the user can read it. This is an `opener` for `open`."""
     return os.open(path, flags, 0o600)
 
 
 def unnoticed(path: str, flags: int) -> int:
-    """Open a file without a change of its time of last access; for the parameter `opener` of `open`."""
+    """Open a file without a change of its time of last access. This is an `opener` for `open`."""
     try:
         return os.open(path, flags | os.O_NOATIME)
     except PermissionError:  # the file belongs to another user
@@ -57,7 +57,7 @@ def unnoticed(path: str, flags: int) -> int:
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
-    """Replace the content of a file; a reader sees the old content or the new content, never a mixture.
+    """Replace the content of a file. A reader sees the old content or the new content, never a mixture.
 
     Args:
         path: The file; its directory exists.
@@ -101,7 +101,7 @@ def _sync(path: Path, kind: int = 0) -> None:
 
 
 def refuse_links(directory: Path, left_out: Collection[str] = ()) -> None:
-    """Refuse a directory with a symbolic link in it: the runtime makes no links, so the link is a stranger's.
+    """Refuse a directory with a symbolic link in it. The runtime makes no links, so somebody else has made it.
 
     Args:
         directory: The directory, which need not exist. Its own path may have links.

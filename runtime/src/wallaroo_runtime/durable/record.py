@@ -27,7 +27,7 @@ def pack_record(record: Any) -> bytes:
 
 
 def unpack_record(kind: type[Kind], content: bytes, place: object) -> Kind:
-    """Return the record in bytes that `pack_record` has returned.
+    """Return the record of a file whose content `pack_record` has made.
 
     Args:
         place: Place of the bytes, for the error.
@@ -63,7 +63,7 @@ def read_record(path: Path, kind: type[Kind]) -> Kind | None:
 
 
 def write_record(path: Path, record: Any, *, durable: bool = True) -> None:
-    """Replace the record in a file; a reader sees the old record or the new record.
+    """Replace the record in a file. A reader sees the old record or the new record.
 
     Args:
         durable: Whether the new record must survive a loss of power from now on.

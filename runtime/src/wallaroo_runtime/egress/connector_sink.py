@@ -25,7 +25,7 @@ PROGRAM = "wallaroo"
 
 
 class Refused(ConnectionError):
-    """The sink takes no output now; the text of the error has the reason."""
+    """The sink refuses output at the moment. The text of the error has the reason."""
 
 
 class SinkConnection:
@@ -49,7 +49,7 @@ class SinkConnection:
         self._frames: list[ReceivedFrame] = []
 
     def send(self, data: bytes) -> None:
-        """Send frames; waits while the sink does not read.
+        """Send frames. Wait while the sink does not read.
 
         Raises:
             OSError: The connection broke, or the sink did not read for too long.
@@ -115,7 +115,7 @@ class SinkConnection:
         """Check the frames that the sink has sent on its own initiative.
 
         Raises:
-            Refused: The sink wants no more of this connection.
+            Refused: The sink sent an error, or asks for a new connection.
         """
         while self._frames:
             self._check(self._frames.pop(0))
@@ -156,7 +156,7 @@ class CommittingSink(Sink):
         return self.position != before
 
     def _use(self, stream: SinkConnection) -> bool:  # type: ignore[override]
-        """Deliver over a connection; returns False if the connection breaks, and True if nothing more is to do."""
+        """Deliver over a connection. Return False if the connection breaks, and True if nothing more is to do."""
         try:
             self._greet(stream)
             self._deliver_all(stream)
@@ -224,7 +224,7 @@ class CommittingSink(Sink):
         return pieces
 
     def _messages(self, piece: Piece) -> Iterator[bytes]:
-        """Yield the frames of a piece's messages; a message's id is the offset at which it begins."""
+        """Yield the frames of a piece's messages. A message's id is the offset at which it begins."""
         at, begin = 0, piece.before.total_bytes - self.position.base
         for length in piece.lengths:
             yield protocol.message(OUTPUT, begin + at, 0, b"", piece.data[at : at + length])

@@ -17,14 +17,14 @@ from wallaroo_runtime.storage.outbox.position import begin_position
 
 
 class Deliveries:
-    """Decides which attempts may deliver, and which of their messages are new.
+    """Decides which attempts of tasks may deliver output of running micro-batches, and appends it to the live log.
 
     Args:
         ports: Returns the ports of the sinks that take output of running micro-batches.
         wake: Called with a port that has new output.
 
     Attributes:
-        outstanding: Messages whose output sinks have not taken yet.
+        outstanding: Measures latencies of messages until all sinks have taken their output.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Deliveries:
         self._latest: dict[int, Delivering] = {}
 
     def open(self, writer: AttemptWriter) -> "Delivering":
-        """Return the receiver of an attempt's output; it replaces earlier receivers of the partition.
+        """Return the receiver of an attempt's output. It replaces earlier receivers of the partition.
 
         Raises:
             RunError: R644 if the driver is not the latest; R750 if the partition has a later attempt.
@@ -56,7 +56,7 @@ class Deliveries:
             self.live.close()
 
     def check(self, stream: "Delivering") -> None:
-        """Refuse a stream that is not the latest stream of its partition; the caller holds the lock.
+        """Refuse a stream that is not the latest stream of its partition. The caller holds the lock.
 
         Raises:
             RunError: R644 if the driver is not the latest; R750 if the partition has a later attempt.
@@ -78,7 +78,7 @@ class Deliveries:
         )
 
     def append(self, entry: Entry) -> None:
-        """Append output to the live log; the caller holds the lock."""
+        """Append output to the live log. The caller holds the lock."""
         is_sink = entry.port != DEAD_LETTER_PORT
         if is_sink and not self.live.state.messages[entry.port]:
             begin_position(self.live.directory.parent, entry.port)
@@ -152,16 +152,17 @@ class Delivering:
         self._place = place
 
     def arrive(self, arrived: Iterable[pb.Arrived]) -> None:
-        """Note when messages whose output is complete have arrived; repeated messages do not count again."""
+        """Note the arrival times of messages whose output is complete. Repeated messages do not count again."""
         if self._published_ms:
             times = {each.time_ms: each.messages for each in arrived}
             self._deliveries.outstanding.publish(self._ends, times, self._published_ms)
             self._ends, self._published_ms = {}, 0
 
     def commit(self, sequence: int) -> None:
-        """Note that input before a sequence is committed; input before the previous commit is never repeated.
+        """Note that input before a sequence is committed.
 
-        Input after the previous commit is repeated if a loss of power removes Spark's newest commit.
+        Input before the previous commit is never repeated. Input after it is repeated if a loss of power removes
+        Spark's newest commit.
 
         Raises:
             RunError: R644 or R750 if another attempt delivers.

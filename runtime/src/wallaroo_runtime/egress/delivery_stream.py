@@ -1,4 +1,4 @@
-"""A stream of deliveries: one thread takes deliveries, another thread makes them safe and acknowledges groups."""
+"""Takes a stream of deliveries in one thread. Another thread syncs and acknowledges them in groups."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ PACE_S = 0.01
 
 
 class DeliveryStream:
-    """Takes deliveries as fast as they come, and reports which deliveries are safe.
+    """Takes deliveries as fast as they come, and reports which deliveries are safe on disk.
 
     Sinks send deliveries at once, safe or not. The first delivery after a pause is made safe and acknowledged at once.
     Deliveries that follow it within 10 ms share one sync and one reply.

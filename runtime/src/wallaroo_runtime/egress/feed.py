@@ -16,11 +16,11 @@ from wallaroo_runtime.storage.outbox.position import SinkPosition
 
 @dataclass(slots=True)
 class Piece:
-    """The values of one frame; or a piece without data that only moves the position, past output of other sinks.
+    """The messages of one frame for a sink. A piece without data only moves the position past output of other sinks.
 
     Attributes:
         lengths: Lengths of the messages in `data`.
-        before: Position in front of the piece.
+        before: Position of the sink before the piece.
         finished: File of which this is the last piece; None if it is not the last piece of a file.
         frame: Frame that the messages come from.
         ends: Ends of the messages in `data`; empty until `position` needs them.
@@ -121,7 +121,7 @@ class Feed:
         for entry in self._live.entries(end):
             if entry.kind == OUTPUT and entry.port == self._port:
                 yield self._live_piece(entry)
-        if self._live.offset > self._at.live:  # a piece without data, past entries of other ports
+        if self._live.offset > self._at.live:  # a piece without data moves the position past entries of other ports
             before, self._at = self._at, replace(self._at, live=self._live.offset, live_byte=0)
             yield Piece(b"", (), before, self._at)
 

@@ -20,9 +20,9 @@ ANSWER_S, POLL_S = 15.0, 0.05
 LOOK_S = 0.5  # seconds between two checks for an outage during a call
 POLL_RECORDS = 500
 RECORD_BYTES = 100  # more than the size of a record without key and value
-LARGE = "a record of"  # the reason begins with this if a record is too large
+LARGE = "a record of"  # the reason of a refusal begins with this if a record is too large
 ANY_PARTITION = 1 << 31
-UNKNOWN = -1  # in place of a record's number
+UNKNOWN = -1  # number of a record that is not known
 PREFIX = "kafka."
 DEFAULTS: dict[str, Any] = {
     "partitioner": "murmur2_random",
@@ -53,7 +53,7 @@ NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
 
 
 class Unavailable(OSError):
-    """Kafka cannot be used now; it may have written some of the last records.
+    """Kafka cannot be used now. It may have written some of the last records.
 
     Attributes:
         has_topic: False if the brokers do not have the topic.
@@ -70,7 +70,7 @@ class Lasting(Exception):
     Attributes:
         is_fenced: Whether the reason is another session of the same name.
         is_too_large: Whether the first of these records is too large.
-        numbers: Reasons of the refused records, by their numbers from 0; empty if the cause is not a known record.
+        numbers: Reason for each refused record, by its number from 0; empty if the refused record is not known.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Lasting(Exception):
 
 
 class ProducerSession:
-    """A producer that loses no record; after a failure it may write some records twice.
+    """A producer that loses no record. After a failure it may write some records twice.
 
     Args:
         target: `brokers`, `topic` and `options` of the sink.
@@ -128,7 +128,7 @@ class ProducerSession:
 
     @contextmanager
     def _judged(self) -> Any:
-        """Turn errors of Kafka into `Unavailable` or `Lasting`."""
+        """Turn errors of Kafka in the block into `Unavailable` or `Lasting`."""
         try:
             yield
         except self._client.KafkaException as error:
@@ -137,7 +137,7 @@ class ProducerSession:
     def _judge(self, errors: list[Any]) -> Unavailable | Lasting:
         of_record = self._codes(OF_RECORD)
         numbers = {number for number, error in self._failed if error.code() in of_record}
-        if len(numbers) > 1 or UNKNOWN in numbers:  # a batch was refused for an unknown record
+        if len(numbers) > 1 or UNKNOWN in numbers:  # a batch was refused because of an unknown record in it
             numbers = set()
         for names in (FENCED, LASTING):
             known = self._codes(names)
@@ -245,7 +245,7 @@ class ProducerSession:
                     self._produce(record, number)
 
     def _parts(self, records: Sequence[SinkRecord]) -> Iterator[tuple[int, Sequence[SinkRecord]]]:
-        """Yield parts of the records, each with the number of its first record; polls the client between parts."""
+        """Yield parts of the records, each with the number of its first record. Poll the client between parts."""
         size = min(POLL_RECORDS, self._room)
         yield from ((begin, records[begin : begin + size]) for begin in range(0, len(records), size))
 
@@ -292,7 +292,7 @@ class ProducerSession:
                 raise self._client.KafkaException(self._failed[0][1])
 
     def _refusal(self, record: SinkRecord) -> str:
-        """Return why the topic never takes a record; empty if it may. Brokers would refuse the whole batch."""
+        """Return why the topic can never take a record, else an empty text. Brokers would refuse the whole batch."""
         if size := too_large(self._limit, record.key, record.value, record.headers):
             return f"{LARGE} {size} bytes; {self._limit} bytes are possible, with key, headers and batch"
         if record.partition is not None and record.partition >= self._partitions:
@@ -306,7 +306,7 @@ class ProducerSession:
         return ""
 
     def _count_partitions(self) -> int:
-        """Return the number of partitions of the topic; if unknown, a high number, and brokers check the partition."""
+        """Return the topic's number of partitions; a high number if it is unknown, so that brokers check partitions."""
         with suppress(self._client.KafkaException):
             metadata = self._producer.list_topics(self._topic, ANSWER_S).topics.get(self._topic)
             if metadata is not None and metadata.error is None and metadata.partitions:
@@ -314,9 +314,9 @@ class ProducerSession:
         return ANY_PARTITION
 
     def _noting(self) -> Callable[[int, Any, Any], None]:
-        """Return a function that notes records with an error of their own; it does not keep the producer alive."""
+        """Return the callback that notes records with an error of their own. It has no reference to this session."""
         failed, codes = self._failed, self._client.KafkaError
-        # Errors of the other records of a refused batch, and of purged records.
+        # The other records of a refused batch, and purged records, get these errors.
         followers = {codes._PURGE_QUEUE, getattr(codes, "_INVALID_DIFFERENT_RECORD", codes._PURGE_QUEUE)}
 
         def delivered(number: int, error: Any, _: Any) -> None:
@@ -326,7 +326,7 @@ class ProducerSession:
         return delivered
 
     def _noting_loss(self) -> Callable[[Any], None]:
-        """Return a function that notes that no connection is left; it does not keep the producer alive."""
+        """Return the callback that notes that no connection is left. It has no reference to this session."""
         lost, code = self._lost, self._client.KafkaError._ALL_BROKERS_DOWN
 
         def failed(error: Any) -> None:
@@ -337,10 +337,10 @@ class ProducerSession:
 
     def close(self) -> None:
         """Close the producer, and drop the records that are not written."""
-        with suppress(self._client.KafkaException):  # the reason for closing, which has been reported
+        with suppress(self._client.KafkaException):  # the same error as led to this call, which was reported
             self._producer.purge()
             self._producer.poll(0)
-        del self._producer  # otherwise its threads would keep trying
+        del self._producer  # otherwise the producer's threads would keep trying
 
 
 def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:

@@ -34,13 +34,13 @@ FOLDER = "dead-letters"  # next to the outbox
 class KafkaSink(Sink):
     """Delivers the outbox's messages for one port to a topic.
 
-    Parameters and attributes are those of `Sink`; Kafka has all records up to `position`.
+    Parameters and attributes are those of `Sink`. Kafka has all records up to `position`.
 
     Raises:
         RunError: R698 if the outbox is damaged; R728 if the client is not installed.
     """
 
-    _start_brokers = "the brokers"  # what to start if no broker answers
+    _start_brokers = "the brokers"  # for the finding that no broker answers: the user should start this
 
     def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
         super().__init__(config, directory, say)
@@ -77,7 +77,7 @@ class KafkaSink(Sink):
         return ProducerSession(self._client, self._target, self.config.name)
 
     def _agree(self, session: ProducerSession) -> None:
-        """Agree with Kafka on the position to continue at; without transactions Kafka has no position."""
+        """Agree with Kafka on the position to continue at. Without transactions Kafka has no position."""
 
     def _refused(self, error: Lasting) -> RunError:
         if error.is_fenced:
@@ -91,7 +91,7 @@ class KafkaSink(Sink):
         return RunError.of("R674", sink=self.config.name, place=topic, reason=reason, fix=fix)
 
     def _tell_connected(self) -> None:
-        """Leave the outage as it is: a broker that answers may still take no record, e.g. if there is no topic."""
+        """Report a connection, but not during an outage: the broker may still take no record, e.g. without a topic."""
         if not self._told:
             super()._tell_connected()
 
@@ -114,7 +114,7 @@ class KafkaSink(Sink):
         return self.position != before
 
     def _use(self, session: ProducerSession) -> bool:  # type: ignore[override]
-        """Deliver by a session; returns False if Kafka takes no more records, and True if nothing more is to do.
+        """Deliver by a session. Return False if Kafka takes no more records, and True if nothing more is to do.
 
         Raises:
             RunError: R674 if Kafka will never take a record; R732 if another egress uses the same name.
@@ -154,7 +154,7 @@ class KafkaSink(Sink):
         """Prepare a write of records up to a position. Sinks without transactions need no preparation."""
 
     def _write(self, session: ProducerSession, pieces: list[Piece], end: SinkPosition) -> SinkPosition:
-        """Write the records of pieces, and the position after them; a sink may turn refused records into dead letters.
+        """Write the records of pieces, and the position after them. A sink may turn refused records into dead letters.
 
         Returns:
             The position, which counts the refused records.
@@ -192,7 +192,7 @@ class KafkaSink(Sink):
     def _is_due(self, pieces: list[Piece]) -> bool:
         """Return whether to record the position durably now. For small live output, once a second is enough.
 
-        Kafka has the records, so files are only removed later; without transactions a loss of power may repeat records.
+        If the record is late, files are removed later, and without transactions a loss of power may repeat records.
         """
         now = time.monotonic()
         is_due = now >= self._durable_at + RECORD_DURABLY_S or not all(

@@ -96,7 +96,7 @@ class TransactionalSession(ProducerSession):
             within(ANSWER_S, self._producer.abort_transaction)
 
     def close(self) -> None:
-        """Close the producer and the reader; the next session aborts uncommitted records."""
+        """Close the producer and the reader. The next session aborts uncommitted records."""
         super().close()
         with suppress(self._client.KafkaException):
             self._reader.close()

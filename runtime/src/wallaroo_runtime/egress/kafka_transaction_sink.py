@@ -41,7 +41,7 @@ class TransactionalSink(KafkaSink):
 
     def _begin(self) -> None:
         if not self.position.sender:
-            self._open.unlink(missing_ok=True)  # of an earlier name, from before a version without transactions
+            self._open.unlink(missing_ok=True)  # an earlier name, from before a run without transactions
         self._name_output(f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}")
 
     def _session(self) -> ProducerSession:
@@ -95,6 +95,6 @@ class TransactionalSink(KafkaSink):
 
 
 def _is_same(position: SinkPosition, end: SinkPosition) -> bool:
-    """Return whether two positions follow the same messages; other sinks' output may be between the positions."""
+    """Return whether two positions follow the same messages. Other sinks' output may be between the positions."""
     counts = (position.messages, position.total_bytes, position.live_messages)
     return counts == (end.messages, end.total_bytes, end.live_messages)

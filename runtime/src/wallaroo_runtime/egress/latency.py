@@ -18,7 +18,7 @@ def now_ms() -> int:
 
 
 class _Group:
-    """Messages whose latencies end together.
+    """Messages whose output all sinks have taken at the same time, so that their latencies end together.
 
     Attributes:
         arrived: Number of messages by the time of their arrival, in milliseconds since 1970.
@@ -34,7 +34,7 @@ class _Group:
         self.sinks, self.coarse_ms = sinks, COARSE_MS
 
     def join(self, arrived: Mapping[int, int], published_ms: int) -> None:
-        """Add messages to this group; their times are rounded down to multiples of `coarse_ms`."""
+        """Add messages to this group. Their times are rounded down to multiples of `coarse_ms`."""
         for time_ms, count in arrived.items():
             self.arrived[time_ms - time_ms % self.coarse_ms] += count
             self.published[published_ms - published_ms % self.coarse_ms] += count

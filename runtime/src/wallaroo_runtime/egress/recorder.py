@@ -33,7 +33,7 @@ class Recorder:
             self._moved.set()
 
     def close(self) -> None:
-        """End the thread; the caller must record a position that is not recorded yet."""
+        """End the thread. The caller must record a position that is not recorded yet."""
         self._closing.set()
         self._moved.set()
         self._thread.join()

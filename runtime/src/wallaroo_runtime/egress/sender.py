@@ -76,7 +76,7 @@ class Sender:
                     self._published[file.port] = self._published.get(file.port, 0) + file.bytes
 
     def use(self, live: LiveLog, outstanding: Outstanding) -> None:
-        """Deliver the live log, too; new output for a port is then signalled by `wake`."""
+        """Deliver the live log, too. New output for a port is then signalled by `wake`."""
         for sink in self._sinks:
             sink.live, sink.outstanding = live, outstanding
         self.live, self._outstanding = live, outstanding
@@ -106,7 +106,7 @@ class Sender:
             self.live.remove(min(kept, default=self.live.safe))
 
     def stop(self) -> None:
-        """Make `run` deliver the waiting output and end; any thread or signal handler may call this."""
+        """Make `run` deliver the waiting output and end. Any thread or signal handler may call this."""
         self._stop.set()
         self._news.set()
 
@@ -180,7 +180,7 @@ class Sender:
         self._write_status("stopped")
 
     def _write_status(self, state: str) -> bool:
-        """Write the status; returns whether it differs from the last written status."""
+        """Write the status. Return whether it differs from the last written status."""
         with self._lock:
             findings, self._found = self._found, []
         for diagnostic in findings:

@@ -49,7 +49,7 @@ class EgressHost(Host):
         directory: Directory of the service; its data are in the folders `outbox`, `dead-letters` and `staging` of the
             directory of the data.
         address: Address of the service, for errors.
-        local: `checkpoint` and `has_driver` of a local egress.
+        local: Keyword arguments `checkpoint` and `has_driver` of a local egress.
 
     Raises:
         RunError: As `Host`; R698 if the outbox is damaged.
@@ -79,7 +79,7 @@ class EgressHost(Host):
         return self._outbox
 
     def deliveries(self) -> Deliveries:
-        """Return the receiver of output of running micro-batches; creates the live log if there is none.
+        """Return the receiver of output of running micro-batches. Create the live log if there is none.
 
         Raises:
             RunError: R698 if the log is damaged.
@@ -102,7 +102,7 @@ class EgressHost(Host):
         return deliveries
 
     def _live_ports(self) -> set[int]:
-        """Return the ports of the sinks; these take output of running micro-batches."""
+        """Return the ports of the sinks. These take output of running micro-batches."""
         return {sink["port"] for sink in self.store.attachment.config.get("sinks", ())}
 
     def _wake(self, port: int) -> None:
@@ -119,7 +119,7 @@ class EgressHost(Host):
         return bool(limit) and self.waiting_bytes() >= limit
 
     def published(self) -> Counter[int]:
-        """Return the number of messages that were ever published, by port; dead letters have port 65535."""
+        """Return the number of messages that were ever published, by port. Dead letters have port 65535."""
         live = Counter[int]() if self._deliveries is None else self._deliveries.live.state.messages
         return self.outbox.recorded() + live
 
@@ -151,10 +151,10 @@ class EgressHost(Host):
         return self.data / "staging" / str(epoch)
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:
-        """Return the answer to a driver that has attached; removes staged files of earlier drivers."""
+        """Return the answer to a driver that has attached. Remove staged files of earlier drivers."""
         if self._deliveries is not None:
             with self._deliveries.lock:
-                pass  # wait for a delivery in progress; later deliveries of an earlier driver's tasks are refused
+                pass  # the lock waits for a delivery in progress; after it, tasks of an earlier driver are refused
         reply = super().reply(attachment)
         if self.is_local:
             return reply
@@ -219,7 +219,7 @@ class OutboxServicer(OutboxServiceServicer):
     def Stage(  # noqa: N802
         self, request_iterator: Iterator[pb.StageRequest], context: grpc.ServicerContext
     ) -> pb.StageReply:
-        """Stage the output of an attempt; if the stream breaks, its files are removed."""
+        """Stage the output of an attempt. If the stream breaks, its files are removed."""
         attempt = next(request_iterator, pb.StageRequest()).attempt
         self._host.store.check(attempt.epoch)
         if not _QUERY.fullmatch(attempt.query):
@@ -298,7 +298,7 @@ class OutboxServicer(OutboxServiceServicer):
     def Deliver(  # noqa: N802
         self, request_iterator: Iterator[pb.DeliverRequest], context: grpc.ServicerContext
     ) -> Iterator[pb.DeliverReply]:
-        """Take output of a running micro-batch; its new messages are delivered at once."""
+        """Take output of a running micro-batch. Its new messages are delivered at once."""
         opening = next(request_iterator, pb.DeliverRequest()).opening
         if not _QUERY.fullmatch(opening.query):
             raise self._refused(reason=f"query {opening.query[:100]!r} cannot be part of a file name")
@@ -317,7 +317,7 @@ class OutboxServicer(OutboxServiceServicer):
         """Return the status and counts."""
         with self._host.lock:
             self._host.store.check_look(request.epoch)
-            if self._host.is_local:  # the driver reads the files, and calls only without a status file
+            if self._host.is_local:  # a local driver reads the files itself; it calls only if there is no status file
                 return pb.StatusReply(document=self._host.status())
             size = self._host.outbox.size() + self._host.waiting_bytes()
             waiting = undelivered(self._host.outbox.directory, set(request.ports)) if request.ports else 0

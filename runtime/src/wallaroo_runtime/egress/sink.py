@@ -51,7 +51,7 @@ class Sink:
     def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
         self.config, self._directory, self._say = config, directory, say
         self.position = self._recorded = self._durable = self._unsafe = read_position(directory, config.port)
-        self._delivered: deque[tuple[SinkPosition, OutboxFile]] = deque()  # files, and the position after each
+        self._delivered: deque[tuple[SinkPosition, OutboxFile]] = deque()  # delivered files, each with its end
         self.state = "connecting"
         self.finished_bytes = 0
         self.outage: Diagnostic | None = None
@@ -86,12 +86,12 @@ class Sink:
         self.wake()
 
     def abandon(self) -> None:
-        """Let the thread end now; the next egress delivers messages without an acknowledgement again."""
+        """Let the thread end now. The next egress delivers messages without an acknowledgement again."""
         self._abandoned = True
         self.drain()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the end of the thread; returns whether the thread has ended."""
+        """Wait for the end of the thread. Return whether the thread has ended."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -124,7 +124,7 @@ class Sink:
                 return
 
     def _name_output(self, name: str) -> None:
-        """Give the output a permanent name, unless it has one; sinks with transactions know the output by its name."""
+        """Give the output a permanent name, unless it has one. Sinks with transactions know the output by its name."""
         if not self.position.sender:
             self.position = replace(self.position, sender=name, base=self.position.total_bytes)
             self._record(durable=True)
@@ -151,7 +151,7 @@ class Sink:
         return True
 
     def _use(self, stream: SinkStream) -> bool:
-        """Deliver over a connection; returns False if the connection breaks, and True if nothing more is to do."""
+        """Deliver over a connection. Return False if the connection breaks, and True if nothing more is to do."""
         feed = Feed(self._directory, self.config.port, self.position)
         name = f"record-{self.config.port}"
         self._recorder = recorder = Recorder(self._try_record, self.wake, name)
@@ -191,7 +191,7 @@ class Sink:
                 stream.wait(LAST_ACK_WAIT_S)
                 stream.send()
             elif not stream.is_idle:
-                # The system cannot wait for acknowledgements, so look for them from time to time.
+                # The kernel gives no signal when acknowledgements arrive, so look for them from time to time.
                 has_news = stream.wait(look.next())
             elif self._draining and has_news:
                 self._finish(stream)
@@ -211,7 +211,7 @@ class Sink:
     def _acknowledge(self, stream: SinkStream) -> None:
         for piece in stream.acknowledged():
             if piece.after.is_after(self.position):
-                self._finish_file(piece)  # first, since `_advance` lets noted files be removed
+                self._finish_file(piece)  # note the files first, since `_advance` allows the removal of noted files
                 self._advance(piece.after)
         now = time.monotonic()
         if now >= self._looked_at + RECORD_S:
@@ -219,13 +219,13 @@ class Sink:
             self._advance(stream.partly())
 
     def _finish_file(self, piece: Piece) -> None:
-        """Note the file that ends with a delivered piece, if one does."""
+        """Note a file whose last piece was delivered. Do nothing for other pieces."""
         if piece.finished is not None:
             self._delivered.append((piece.after, piece.finished))
             self.finished_bytes += piece.finished.bytes
 
     def _take(self, pieces: list[Piece], end: SinkPosition, *, durable: bool = True) -> None:
-        """Record the position after a transaction; if the transaction is only prepared, this decides to commit it."""
+        """Record the position after a transaction. If the transaction is prepared, the record decides to commit it."""
         for piece in pieces:
             self._finish_file(piece)
         self._advance(end)
@@ -249,7 +249,7 @@ class Sink:
 
         Args:
             durable: Whether the record must survive a loss of power.
-            must: Whether a full disk is an error; if not, it is reported, and delivery goes on.
+            must: Whether a full disk raises an error. Otherwise it is reported, and delivery goes on.
         """
         position = self._recordable(durable=durable)
         if position == (self._durable if durable else self._recorded):
@@ -285,7 +285,7 @@ class Sink:
         if durable:
             live.sync()
             return position
-        before, self._unsafe = self._unsafe, position  # output before the former position may be safe by now
+        before, self._unsafe = self._unsafe, position  # by now, output before the former position may be safe
         return before if before.is_after(self._recorded) and before.live_needed <= live.safe else self._recorded
 
     def is_done_with(self, record: int, index: int) -> bool:

@@ -1,4 +1,4 @@
-"""The kinds of sinks that the egress delivers to; a new kind is a class and a line here."""
+"""The kinds of sinks that the egress delivers to. A new kind is a class and a line here."""
 
 from collections.abc import Callable
 from pathlib import Path

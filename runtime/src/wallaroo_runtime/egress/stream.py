@@ -97,20 +97,20 @@ class SinkStream:
             yield piece
 
     def partly(self) -> SinkPosition | None:
-        """Return the acknowledged position within the first unfinished piece; None if there is no such piece."""
+        """Return the acknowledged position in the first piece that is not fully acknowledged, or None."""
         if not self._pieces:
             return None
         start, piece = self._pieces[0]
         return piece.position(max(0, self._acknowledged - start))
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until more can be sent, the peer does something, or `wake` is readable; returns whether `wake` is.
+        """Wait until more can be sent, the peer acts, or `wake` is readable. Return whether `wake` is readable.
 
         Raises:
             OSError: The connection broke.
         """
         poll = select.poll()
-        if self.peer_is_open or not self._has_finished:  # both sides are closed, so `poll` would return at once
+        if self.peer_is_open or not self._has_finished:  # if both sides are closed, `poll` would return at once
             events = (select.POLLIN if self.peer_is_open else 0) | (select.POLLOUT if self._rest else 0)
             poll.register(self._socket, events)
         poll.register(self._wake, select.POLLIN)
@@ -138,7 +138,7 @@ class SinkStream:
         return self._outstanding() == 0
 
     def _outstanding(self) -> int:
-        """Return the number of bytes that are unsent or not acknowledged; the end of the stream counts as one byte."""
+        """Return the number of bytes that are unsent or not acknowledged. The end of the stream counts as one byte."""
         (count,) = struct.unpack("i", fcntl.ioctl(self._socket, _SIOCOUTQ, b"\0\0\0\0"))
         return int(count)
 
@@ -161,9 +161,9 @@ class SinkStream:
         return int.from_bytes(tcp_info[24:28], sys.byteorder)
 
     def close(self) -> None:
-        """Close the connection; bytes that the peer has not acknowledged never arrive."""
+        """Close the connection. Bytes that the peer has not acknowledged never arrive."""
         if self._outstanding() <= self._has_finished:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _WAIT)
         outstanding = self._outstanding()
-        self._socket.close()  # soon after `settle`, because bytes that the peer takes in between are sent again
+        self._socket.close()  # close soon after `settle`: bytes that the peer takes in between are sent again
         self._acknowledged = self._sent - outstanding

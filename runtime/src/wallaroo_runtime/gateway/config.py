@@ -1,4 +1,4 @@
-"""The limits of a gateway that are not part of the configuration by the driver."""
+"""Declares the limits of a gateway that the driver does not configure."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ FSYNC_POLICIES = ("batch", "interval", "never")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a gateway that do not depend on the driver.
+    """The limits of a gateway that the driver does not configure.
 
     Attributes:
         buffer_bytes: Limit for the total size of all partly received messages.
@@ -17,7 +17,8 @@ class Limits:
         segment_bytes: Size of a journal segment.
         stall_s: Seconds by which a large, partly received message may be late; see `stall`.
         hello_s: Seconds within which a connection to a connector source must send HELLO.
-        look_s: Seconds between two checks for stalled connections and a full disk, after which the status is written.
+        look_s: Seconds between two checks for stalled connections and a full disk. After each check the status is
+            written.
     """
 
     buffer_bytes: int = 256 * 1024 * 1024

@@ -69,15 +69,15 @@ class Connection:
         self.tail += data
 
     def look(self) -> None:
-        """Set `has_ended` on a paused connection, if the peer has closed its side and no byte is unread."""
+        """Check a connection that is not being read: set `has_ended` if the peer has closed and no byte is unread."""
         with contextlib.suppress(OSError):
             self.has_ended = self.has_ended or not self.socket.recv(1, socket.MSG_PEEK)
 
     def close(self, is_safe: Callable[[int], bool]) -> None:
         """Close, with EOF if the peer has closed its side and all its messages are safe, else with a reset.
 
-        A peer takes EOF for the statement that all its messages are safe. So a peer that may still send gets a reset. A
-        refused connector gets EOF, too, because only the acknowledgements of its protocol count for it.
+        A peer that gets EOF knows that all its messages are safe. So a peer that may still send gets a reset. A refused
+        connector gets EOF, too, because only the acknowledgements of its protocol count for it.
 
         Args:
             is_safe: `Intake.is_safe`.
@@ -163,7 +163,7 @@ def listen(config: pb.Source) -> socket.socket:
 
 
 def listen_all(configs: Iterable[pb.Source]) -> list[Source]:
-    """Open the listening sockets of all sources; if one cannot be opened, close the others.
+    """Open the listening sockets of all sources. If one cannot be opened, close the others.
 
     Raises:
         RunError: R714 if an address cannot be used.
@@ -187,7 +187,7 @@ def _cutter(config: pb.Source) -> Cutter | None:
 
 
 def accept(source: Source) -> Connection | None:
-    """Accept one connection; returns None if no peer waits.
+    """Accept one connection. Return None if no peer waits.
 
     Raises:
         OSError: There are no more descriptors or buffers.

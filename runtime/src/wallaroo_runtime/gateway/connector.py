@@ -28,7 +28,7 @@ RULES = "SPECIFICATION.md, section 7, has the protocol"
 
 @dataclass(slots=True)
 class Streams:
-    """The streams of one source.
+    """The streams of messages that connectors send to one source.
 
     Attributes:
         points: Id of the last message that was taken, by stream.
@@ -112,7 +112,7 @@ class Connectors:
         self._sessions[connection] = ConnectorSession(connection, time.monotonic() + self._hello_s)
 
     def remove(self, connection: Connection) -> None:
-        """Forget a connection; other connectors may send its streams now."""
+        """Forget a connection. Other connectors may send its streams now."""
         session = self._sessions.pop(connection, None)
         if session is not None:
             self._release(session)
@@ -143,7 +143,7 @@ class Connectors:
             self.refuse(connection, finding)
 
     def check(self, connection: Connection, cut: Cut) -> None:
-        """Refuse a connector if a frame's header announces too many bytes; the limit is lower before HELLO."""
+        """Refuse a connector if its next frame's header announces too many bytes. The limit is lower before HELLO."""
         session = self._sessions[connection]
         if connection.is_refused:
             return
@@ -250,7 +250,7 @@ class Connectors:
         is_known = stream in streams.points
         streams.owners[stream] = session
         point = streams.points.setdefault(stream, notify.point)
-        # A connector never repeats messages up to the point of an opened stream, so these must be safe before.
+        # A connector never repeats messages up to the point of an opened stream. So these must be safe before it opens.
         session.asked.append((self._intake.taken, stream))
         if is_known:
             session.deliver(self._intake.taken, {stream: point})
@@ -265,7 +265,7 @@ class Connectors:
         connection.is_refused = True
 
     def turn(self, now: float) -> list[Connection]:
-        """Send connectors the frames that they wait for; called once in every turn of the event loop.
+        """Send connectors the frames that they wait for. Called once in every turn of the event loop.
 
         Returns:
             The connections to close.

@@ -74,7 +74,7 @@ class ConnectorSession:
                 del self._unsent[:sent]
 
     def deliver(self, taken: int, points: Mapping[int, int]) -> None:
-        """Note points to acknowledge when all messages up to a value of `Intake.taken` are processed."""
+        """Note the points of streams to acknowledge when all messages up to a value of `Intake.taken` are processed."""
         if len(self.deliveries) >= MOST_DELIVERIES:
             last = self.deliveries[-1]
             last.taken, last.offset = taken, None
@@ -83,7 +83,7 @@ class ConnectorSession:
             self.deliveries.append(Delivery(taken, dict(points)))
 
     def processed(self, end_messages: int, end_offset: int, committed: int) -> dict[int, int]:
-        """Return the points of streams that were processed since the last call."""
+        """Return, by stream, the last point whose messages were processed since the last call."""
         for delivery in self._written(end_messages):
             delivery.offset = end_offset
         points: dict[int, int] = {}

@@ -40,13 +40,14 @@ Cutter = Callable[[bytes | bytearray, int], Cut]
 
 
 class Splitter(Protocol):
-    """Cuts a stream whose framing only the user's decoder knows. Only one thread calls a splitter; a call may block."""
+    """Cuts a stream whose framing only the user's decoder knows. Only one thread calls a splitter. A call may block."""
 
     def split(self, data: bytes) -> tuple[list[int], int]:
         """Cut bytes that begin at a message boundary.
 
         Returns:
-            The lengths of the whole messages at the start of `data`, and the length of the next one (0 if not known).
+            The lengths of the whole messages at the start of `data`, and the length of the incomplete message after
+            them; 0 if it is not known.
         """
 
 
@@ -116,7 +117,7 @@ def fixed_cutter(kind: str, max_message_bytes: int) -> Cutter:
 
 def _line_cutter(max_message_bytes: int) -> Cutter:
     def cut(data: bytes | bytearray, size: int) -> Cut:
-        if size <= max_message_bytes:  # no line is too long
+        if size <= max_message_bytes:  # with so few bytes, no line can be too long
             end = data.rfind(b"\n", 0, size) + 1
             return Cut(data.count(b"\n", 0, end), end)
         at = count = 0

@@ -43,7 +43,7 @@ class Gateway:
         config: Sources and limits, as the driver sends them.
         splitter: Makes the `Splitter` of a source that only its worker can cut.
         maker: Makes the `Maker` of a generator source.
-        has_driver: Returns whether a driver is alive; without a driver there are no ticks.
+        has_driver: Returns whether a driver is alive. Without a driver, no ticks are written.
         limits: Limits that no driver changes.
 
     Attributes:
@@ -79,11 +79,11 @@ class Gateway:
                 past.advance(writer.safe.offset)
             points = {each.port: points_of(each, past) for each in config.kafka}
             if points:
-                past.save()  # a restart must not choose the first offsets of a topic again
+                past.save()  # a restart must use the same first offsets of a topic
             self._sources = listen_all(config.sources)
         except RunError as error:
             if writer is not None:
-                writer.close()  # a service retries in the same process, where the old lock would refuse it
+                writer.close()  # a service retries in this process, where the journal's lock must be free
             for diagnostic in error.diagnostics:
                 self.status.say(diagnostic)
             self.status.write("failed")
@@ -124,12 +124,12 @@ class Gateway:
         return [source.listener.getsockname()[:2] for source in self._sources]
 
     def wake(self) -> None:
-        """Make the event loop turn; any thread or signal handler may call this."""
+        """Make the event loop turn. Any thread or signal handler may call this."""
         with contextlib.suppress(BlockingIOError):
             os.write(self._wake_write, b"\0")
 
     def stop(self) -> None:
-        """Make `run` end; any thread or signal handler may call this."""
+        """Make `run` end. Any thread or signal handler may call this."""
         self._stopping = True
         self.wake()
 
@@ -165,7 +165,7 @@ class Gateway:
             self._close(failure)
 
     def _tell_wait(self) -> None:
-        """Write the status when a source begins or ends to wait, so that the driver sends the processed position."""
+        """Write the status when a source begins or stops to wait: the driver reports progress to a waiting gateway."""
         waits = self._generators.wait or self._connectors.wait or self.visits.open > 0
         if waits != self._intake.is_awaited:
             self._intake.is_awaited = waits
@@ -215,7 +215,7 @@ class Gateway:
         self._accept_while(len(self._connections) < self._limit)
 
     def _resume(self, connection: Connection) -> None:
-        """Read a connection again, as soon as the gateway reads connections."""
+        """Read a paused connection again, as soon as the gateway reads any connections."""
         self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
         if self._reads:
             connection.pace.go_on(time.monotonic())
@@ -325,7 +325,7 @@ class Gateway:
         if connection.source.is_connector:
             self._connectors.take(connection, data)
         else:
-            connection.taken = self._intake.taken + count  # set first, since `take` may raise
+            connection.taken = self._intake.taken + count  # set before `take`, which may raise an error
             self._intake.take(connection.source.config.port, count, data)
 
     def _split(self, connection: Connection) -> None:
@@ -363,7 +363,7 @@ class Gateway:
             connection.close(self._intake.is_safe)
 
     def _drop(self, connection: Connection, diagnostic: Diagnostic | None) -> None:
-        """Close a connection that cannot go on; messages that were taken from it stay taken."""
+        """Close a connection that cannot go on. Messages that were taken from it stay taken."""
         if diagnostic is not None:
             self.status.say(diagnostic)
         with contextlib.suppress(KeyError):

@@ -1,4 +1,4 @@
-"""Generator sources: a worker makes messages, at most a few MiB more than are processed."""
+"""Takes messages of generator sources from workers, but at most a few MiB more than are processed."""
 
 import queue
 import threading
@@ -77,7 +77,7 @@ class MessageGenerator:
         threading.Thread(target=self._run, name=f"generate-{self.config.port}", daemon=True).start()
 
     def ask(self) -> None:
-        """Request the next messages; `made` has the answer later."""
+        """Request the next messages. When the answer has come, `made` has it."""
         self.is_asked = True
         self._questions.put(True)
 
@@ -126,7 +126,7 @@ class Generators:
         return any(generator.waits for generator in self._generators)
 
     def turn(self) -> None:
-        """Take the generated messages, and request more if there is room; called in every turn of the event loop."""
+        """Take the generated messages, and request more if there is room. Called in every turn of the event loop."""
         for generator in self._generators:
             while generator.made:
                 generator.is_asked = False

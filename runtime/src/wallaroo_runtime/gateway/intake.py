@@ -101,7 +101,7 @@ class SyncPace:
 
 
 class Intake:
-    """Gathers messages into frames, writes the frames to the journal, and makes them safe in time.
+    """Gathers messages into frames, writes the frames to the journal, and syncs them to disk as the policy demands.
 
     Messages of one source share a frame until it has 1 MiB or the next sync is due, because readers see nothing before
     the sync. A message of another source ends the frame, so the journal has the order of arrival.
@@ -111,7 +111,7 @@ class Intake:
         policy: When to sync: batch, interval or never.
         interval_s: Least time between the starts of two syncs, for the policy interval.
         backlog_bytes: Limit for the bytes that are journaled and not committed.
-        past: Facts from earlier frames of the journal, for sources that continue where they ended.
+        past: Facts from earlier frames of the journal, by which sources continue where they ended.
         wake: Makes the event loop call `turn`; any thread may call it.
 
     Attributes:
@@ -138,7 +138,7 @@ class Intake:
         self._gathered: Gathered | None = None
         self._waiting: deque[Gathered] = deque()
         self.now_ms = Clock().now_ms
-        self._sync_began = -math.inf  # so the first sync comes at once
+        self._sync_began = -math.inf  # so the first sync is due at once
         self._retry_at = 0.0
         self._committed_at = 0.0
         self.committed = read_committed(writer.directory)
@@ -184,7 +184,7 @@ class Intake:
         return 0 <= frame.end <= self.writer.safe.offset
 
     def take(self, port: int, count: int, data: bytes) -> None:
-        """Take `count` whole messages of a source; while the disk is full, they wait in memory."""
+        """Take `count` whole messages of a source. While the disk is full, they wait in memory."""
         gathered = self._gathered
         if gathered is None or port != gathered.port or gathered.size + len(data) > FRAME_BODY_BYTES:
             self._seal()
@@ -197,12 +197,12 @@ class Intake:
         self._write()
 
     def take_values(self, port: int, values: Sequence[bytes], encoding: int) -> None:
-        """Take messages without wire framing, for one frame; if the disk is full, they wait in memory."""
+        """Take messages without wire framing, for one frame. If the disk is full, they wait in memory."""
         parts = [column(list(map(len, values))), *values]
         self._take_whole(Gathered(port, self.now_ms(), len(values), sum(map(len, parts)), parts, 0, encoding))
 
     def take_columns(self, port: int, count: int, flags: int, parts: list[bytes], *, timestamp_ms: int) -> Gathered:
-        """Take messages as columns, for one frame; if the disk is full, they wait in memory."""
+        """Take messages as columns, for one frame. If the disk is full, they wait in memory."""
         frame = Gathered(port, timestamp_ms, count, sum(map(len, parts)), parts, flags, PLAIN)
         self._take_whole(frame)
         return frame
@@ -230,7 +230,7 @@ class Intake:
         return frame
 
     def flush(self) -> None:
-        """Write the gathered messages; if the disk is full, they wait in memory."""
+        """Write the gathered messages. If the disk is full, they wait in memory."""
         self._seal()
         self._write()
 
@@ -263,7 +263,7 @@ class Intake:
             yield self._gathered
 
     def turn(self, now: float) -> None:
-        """Do all work that is due; called once in every turn of the event loop.
+        """Do all work that is due. Called once in every turn of the event loop.
 
         Raises:
             OSError: The disk failed.

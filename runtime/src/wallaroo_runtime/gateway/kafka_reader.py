@@ -54,7 +54,7 @@ class FrameRecords:
         self._times: list[int] = []
         self._headers: list[bytes] = []
         self._runs: list[tuple[int, tuple[int, int]]] = []  # partition, index of the last message, next offset
-        self._partition = self._next = -1  # of the current run
+        self._partition = self._next = -1  # partition and next offset of the current run
         self._size = 0
 
     @property
@@ -75,7 +75,7 @@ class FrameRecords:
             value = whole_value(
                 self._config.topic, partition, offset, key=key, value=value, timestamp_ms=time_ms, headers=headers
             )
-        elif headers:  # the runtime uses a header of this name itself
+        elif headers:  # leave out the record's header that has the name of the runtime's own header
             encoded = encode_headers(pair for pair in headers if pair[0] != _NAME)
         size, limit = len(value or b""), self._config.max_message_bytes
         if size > limit:
@@ -133,11 +133,11 @@ class KafkaReader:
         self.has_caught_up = False
         self.outage: Diagnostic | None = None
         self.error: Exception | None = None
-        self._put_bytes = self._taken_bytes = 0  # the thread changes the first, the event loop the second
+        self._put_bytes = self._taken_bytes = 0  # the thread changes `_put_bytes`, the event loop `_taken_bytes`
         self._rows = FrameRecords(config)
         self._room, self._stopping = threading.Event(), threading.Event()
         self._lost: list[str] = []
-        self._is_missing = False  # whether the last search did not find the topic
+        self._is_missing = False  # whether the last search for partitions did not find the topic
         self._ended: set[int] = set()
         self._ends = dict(config.ends)
         self._gone: set[int] = set()  # partitions whose next records no longer exist
@@ -159,7 +159,7 @@ class KafkaReader:
         self._room.set()
 
     def close(self) -> None:
-        """End the thread; the next start reads all records again that the journal does not have."""
+        """End the thread. The next start reads all records again that the journal does not have."""
         self._stopping.set()
         self._room.set()
         if self._thread is not None:
@@ -249,7 +249,7 @@ class KafkaReader:
             return []
         if topic is not None and topic.error is None:
             return list(topic.partitions)
-        if self._is_missing:  # a topic that is new, or loses its leader, is missing for a moment
+        if self._is_missing:  # a topic that is new or has just lost its leader may be missing for a moment
             self._tell_outage(f"it has no topic {self.config.topic}")
         self._is_missing = True
         return []
@@ -262,7 +262,7 @@ class KafkaReader:
         try:
             self._rows.add(message)
         except RunError:
-            self._put()  # the records before it are kept
+            self._put()  # keep the records before the refused one
             raise
         self._next[message.partition()] = message.offset() + 1
         self.outage = None

@@ -32,7 +32,7 @@ def points_of(config: pb.KafkaSource, past: Past) -> dict[int, int]:
 class KafkaSources:
     """The Kafka sources of a gateway.
 
-    Tables come first: at each start they are read to their ends before any other source is read.
+    At each start, tables are read to their ends before any other source is read.
 
     Args:
         points: Next offset of each partition, by port of the source.
@@ -67,7 +67,7 @@ class KafkaSources:
                 reader.start()
 
     def turn(self) -> bool:
-        """Take the records read so far, while the journal has room; called once in every turn of the event loop.
+        """Take the records read so far, while the journal has room. Called once in every turn of the event loop.
 
         Returns:
             Whether other sources may go on.

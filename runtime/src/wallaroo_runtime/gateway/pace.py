@@ -6,8 +6,8 @@ LEAST_BYTES_PER_S = 64 * 1024
 class Pace:
     """Measures by how many seconds a partly received message is late.
 
-    A message must come at `LEAST_BYTES_PER_S` or faster. Each byte moves a time forward by the duration that a byte has
-    at this rate, but never past now. The distance from that time to now is the delay.
+    A message must come at `LEAST_BYTES_PER_S` or faster. The delay grows with time. Each received byte reduces it by
+    the time that a byte takes at this rate, but never below 0.
 
     Example:
         >>> pace = Pace()
@@ -31,7 +31,7 @@ class Pace:
         self._kept_up = min(now, self._kept_up + size / LEAST_BYTES_PER_S)
 
     def pause(self, now: float) -> None:
-        """Note that the gateway stops reading the connection; the peer does not become late in the meantime."""
+        """Note that the gateway stops reading the connection. The peer does not become late in the meantime."""
         self._paused = self._paused or now
 
     def go_on(self, now: float) -> None:

@@ -37,7 +37,7 @@ class GatewayHost(Host):
     Args:
         directory: Directory of the service; the journal is `journal` in the directory of the data.
         address: Address of the service, for errors.
-        local: `checkpoint` and `has_driver` of a local gateway.
+        local: Keyword arguments `checkpoint` and `has_driver` of a local gateway.
 
     Raises:
         RunError: As `Host`; R698 if the journal is damaged; R714 if an address cannot be used.
@@ -80,7 +80,7 @@ class GatewayHost(Host):
         )
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:
-        """Return the answer to a driver that has attached; calls of `follow` for an earlier driver then end."""
+        """Return the answer to a driver that has attached. Calls of `follow` for an earlier driver then end."""
         self.heads.wake()
         return super().reply(attachment)
 
@@ -105,7 +105,7 @@ class GatewayHost(Host):
             version, safe = self.heads.wait(version)
 
     def visit(self, name: str, metadata: bytes) -> int:
-        """Journal a visit; returns its id.
+        """Journal a visit. Return its id.
 
         Raises:
             RunError: As `VisitIntake.ask`; R733 if no driver has attached.
@@ -172,7 +172,7 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Limit(self, request: pb.LimitRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
-        """Return the position at which a micro-batch of limited size ends."""
+        """Return the position at which the next micro-batch ends, if its size is limited."""
         reader = self._open(request)
         end = reader.end()
         self._check_range(request.start, end.offset, reader)
@@ -181,7 +181,7 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Split(self, request: pb.SplitRequest, context: grpc.ServicerContext) -> pb.SplitReply:  # noqa: N802
-        """Cut a micro-batch into ranges."""
+        """Cut the part of the journal for a micro-batch into ranges for tasks."""
         reader = self._open(request)
         self._check_range(request.start, request.end, reader)
         parts = min(max(1, request.parts), MAX_PARTS)
@@ -233,7 +233,7 @@ class JournalServicer(JournalServiceServicer):
         """Return whether a visit is processed, and its counts."""
         journal = self._host.journal
         end = read_visits(journal).get(request.id)
-        committed = read_committed(journal)  # read first: counts are written before the commit
+        committed = read_committed(journal)  # before the counts, which are written first
         visited = read_visited(journal)
         is_done = end is not None and max(committed, visited.done) >= end
         reply = pb.LookAtVisitReply(known=end is not None, done=is_done)

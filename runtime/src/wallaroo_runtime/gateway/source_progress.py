@@ -26,7 +26,7 @@ _POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack
 
 
 def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> list[bytes]:
-    """Return the headers for a frame of streams' messages; a header has the position of a stream after the message.
+    """Return the headers for a frame of streams' messages. A header has the position of a stream after the message.
 
     Args:
         count: Number of messages.
@@ -39,7 +39,7 @@ def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> 
 
 
 def _has_point(headers: bytes) -> bool:
-    """Return whether the last header of a message is a point."""
+    """Return whether the last of a message's headers is the position of a stream."""
     return headers[-_POINT.size - len(_POINT_START) : -_POINT.size] == _POINT_START
 
 
@@ -49,7 +49,7 @@ class HasEnd(Protocol):
     end: int
 
 
-Noted = tuple[HasEnd, int, Mapping[int, int]]  # a frame, its port, its points
+Noted = tuple[HasEnd, int, Mapping[int, int]]  # a frame, the port of its source, the last points of its streams
 
 
 @dataclass(frozen=True, slots=True)

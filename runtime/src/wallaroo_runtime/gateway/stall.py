@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.gateway.connection import Connection
 
-PRESSED = 6  # divides the limit while other connections wait for room
+PRESSED = 6  # the time limit is divided by this while other connections wait for room
 SMALL_TAIL_BYTES = 64 * 1024  # partial messages up to this size have no time limit
 
 
@@ -29,9 +29,9 @@ def stalled(
 def resumed(connections: set[Connection], waiting: set[Connection], has_room: bool) -> list[Connection]:
     """Return the waiting connections that the gateway reads again.
 
-    If there is room, these are all. If not, it is the connection with the largest partial message, unless the gateway
-    reads another large message already. Without this rule all could wait for ever, since a message that is not read is
-    never late.
+    If there is room, all of them are read again. If not, only the connection with the largest partial message is read
+    again, unless the gateway already reads another large message. Without this rule all connections could wait for
+    ever, since a message that is not being read never becomes late.
 
     Args:
         waiting: Connections whose partial messages wait for room; at least one.

@@ -1,4 +1,4 @@
-"""Ticks: frames without messages that advance the time of windows."""
+"""Writes ticks into the journal: frames without messages, which advance the time of windows."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ class TickWriter:
         self._at = 0.0
 
     def turn(self, now: float) -> None:
-        """Write a tick if it is due; called once in every turn of the event loop."""
+        """Write a tick if it is due. Called once in every turn of the event loop."""
         if self._interval_s and now >= self._at:
             self._at = now + self._interval_s
             if self._has_driver() and self._intake.accepts:

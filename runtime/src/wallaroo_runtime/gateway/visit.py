@@ -12,7 +12,7 @@ from wallaroo_runtime.gateway.intake import Gathered, Intake
 from wallaroo_runtime.storage.journal.visit import read_visited, read_visits, write_visits
 
 PATIENCE_S, LOOK_S = 30.0, 0.1
-MAX_METADATA_BYTES = 1 << 20  # limited, since each bucket gets the metadata
+MAX_METADATA_BYTES = 1 << 20  # the metadata are limited, since each bucket gets a copy
 LOST = "ask again once it runs"
 
 
@@ -53,7 +53,7 @@ class VisitIntake:
         return unsafe + sum(end > done for end in self._known.values())
 
     def ask(self, name: str, metadata: bytes, seconds: float = PATIENCE_S) -> int:
-        """Journal a visit and wait until it is safe; any thread but the event loop's may call this.
+        """Journal a visit and wait until it is safe. Any thread but the event loop's may call this.
 
         Returns:
             Id of the visit.
@@ -82,7 +82,7 @@ class VisitIntake:
         raise RunError.of("R733", name=name, reason=reason, fix="look at the run: sinks, or the disk, may hold it up")
 
     def turn(self) -> None:
-        """Do all work that is due; called once in every turn of the event loop."""
+        """Do all work that is due. Called once in every turn of the event loop."""
         while self._asked and self._intake.accepts:
             asked = self._asked.popleft()
             if not asked.is_given_up:
@@ -108,7 +108,7 @@ class VisitIntake:
         return True
 
     def close(self) -> None:
-        """Answer the callers of safe visits, and refuse all other callers; called after the journal is closed."""
+        """Answer the callers of safe visits, and refuse all other callers. Called after the journal is closed."""
         self._is_closed = True
         self.turn()
         for asked in (*self._asked, *self._written):

@@ -12,12 +12,12 @@ MAKER = "wallaroo_runtime.worker.generate:WorkerMaker"
 
 
 def worker_splitter(config: pb.Source) -> Splitter:
-    """Make the splitter that asks the worker of a source."""
+    """Return a splitter that lets the worker of a source cut its bytes into messages."""
     splitter: Splitter = pkgutil.resolve_name(SPLITTER)(config.target, config.path, config.max_message_bytes)
     return splitter
 
 
 def worker_maker(config: pb.Generator) -> Maker:
-    """Make the maker that asks the worker of a generator source."""
+    """Return a `Maker` that lets the worker of a generator source make its messages."""
     maker: Maker = pkgutil.resolve_name(MAKER)(config.target, config.path)
     return maker

@@ -79,10 +79,10 @@ class Broker:
             self._write_settings()
             os.pwrite(lock, b"%-64s" % self.address.encode(), 0)
             if not (self.directory / "topics" / "meta.properties").exists():
-                self._format(jars, "" if is_being_made(classes) else classes)  # the command loads few of the classes
+                self._format(jars, "" if is_being_made(classes) else classes)  # this command loads few classes
             self._launch(jars, classes, lock)
         finally:
-            os.close(lock)  # the broker has inherited it
+            os.close(lock)  # the broker has inherited the lock
         self._wait_ready()
 
     def _take_directory(self) -> int:
@@ -156,7 +156,7 @@ class Broker:
                 stdout=log,
                 stderr=log,
                 cwd=self.directory,
-                start_new_session=True,  # the program, which then stops the broker, gets a terminal's Ctrl-C
+                start_new_session=True,  # only this program gets Ctrl-C of the terminal; it then stops the broker
                 umask=0o077,
                 pass_fds=(lock,),
                 preexec_fn=dying_with_parent(signal.SIGTERM),
@@ -216,7 +216,7 @@ class Broker:
 
 
 def cluster_id(drawn: bytes) -> str:
-    r"""Return 16 bytes as a cluster id in Kafka's form. The id never begins like an option.
+    r"""Return 16 bytes as a cluster id in Kafka's form. The id never begins with `-`, so it is no option.
 
     Example:
         >>> cluster_id(b"\xf8" + bytes(15))

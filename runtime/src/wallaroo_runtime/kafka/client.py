@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 CONNECT_S, ANSWER_S = 5.0, 20.0
 _CONNECTING = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
 
-# From settings of Kafka's Java client, as librdkafka's errors name them, to those of librdkafka; empty if it has none.
+# Settings of Kafka's Java client, as errors of librdkafka name them, with librdkafka's settings; empty if it has none.
 _COUNTERPARTS = {
     '"buffer.memory"': "queue.buffering.max.kbytes",
     '"default.api.timeout.ms"': "socket.timeout.ms",
@@ -49,7 +49,7 @@ def kafka_client(what: str) -> Any:
 
 
 def option_refused(part: str, use: str, error: Exception) -> RunError:
-    """Return the R716 for an option that librdkafka refuses.
+    """Return the error for an option that librdkafka refuses (R716).
 
     Args:
         part: Kind and name of the source or sink that has the option.
@@ -84,14 +84,14 @@ class Cluster:
 
     @contextmanager
     def translated(self, fix: str = "correct what it names, and try again") -> Iterator[None]:
-        """Turn an error of Kafka in the block into an R672 or an R727. `fix` is the remedy in an R727."""
+        """Turn an error of Kafka in the block into the error of `refused`. `fix` is the remedy of R727."""
         try:
             yield
         except self.kafka.KafkaException as error:
             raise self.refused(error.args[0], fix) from error
 
     def refused(self, error: "KafkaError", fix: str) -> RunError:
-        """Return the R672 or R727 for an error of Kafka."""
+        """Return the `RunError` for an error of Kafka: R672 if no broker answers, else R727."""
         codes = self.kafka.KafkaError
         if error.code() in (codes._TRANSPORT, codes._ALL_BROKERS_DOWN, codes._TIMED_OUT, codes._RESOLVE):
             return RunError.of("R672", what=self.what, brokers=self.name, reason=error.str())
@@ -126,7 +126,7 @@ class Cluster:
 
 
 def connection_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options for the connection to brokers, under the client's names.
+    """Return from a source's or sink's options those for the connection to brokers, without `kafka.` in their names.
 
     Example:
         >>> connection_settings({"kafka.security.protocol": "SSL", "kafka.acks": "1", "minPartitions": "3"})

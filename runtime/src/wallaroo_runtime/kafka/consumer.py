@@ -1,4 +1,4 @@
-"""Configures the client by which a gateway reads a topic into the journal."""
+"""Configures the Kafka client with which a gateway reads a topic into the journal."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from wallaroo_runtime.kafka.client import kafka_client, option_refused
 
 PREFIX = "kafka."
-# From names of Kafka's own client, which reads in micro-batches, to those of this client; empty: no counterpart.
+# Settings of Kafka's Java client, which reads in micro-batches, with those of this client; empty if it has none.
 RENAMED = {"fetch.max.wait.ms": "fetch.wait.max.ms", "max.poll.records": "", "default.api.timeout.ms": ""}
 DEFAULTS: dict[str, Any] = {
     "queued.max.messages.kbytes": 16 * 1024,
-    "fetch.queue.backoff.ms": 10,  # the default is 1000 ms, the time until a full queue is filled again
+    "fetch.queue.backoff.ms": 10,  # time until a full queue is filled again; 1000 by default
     "reconnect.backoff.max.ms": 1000,
     "topic.metadata.refresh.interval.ms": 5000,
 }

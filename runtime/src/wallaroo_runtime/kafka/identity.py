@@ -31,5 +31,5 @@ def is_other(before: str, now: str) -> bool:
 
 
 def other_topic(source: str, topic: str, before: str, now: str, fix: str) -> RunError:
-    """Return the R738 for a source whose topic is not the topic that was read."""
+    """Return the error for a source whose topic is not the topic that was read (R738)."""
     return RunError.of("R738", source=source, topic=topic, before=before, now=now, fix=fix)

@@ -72,7 +72,7 @@ def check_partitions(topic: str, brokers: str, known: Iterable[int], wanted: Ite
 
 
 def lost_records(asking: OffsetReader, source: str, topic: str, position: Mapping[int, int]) -> Iterator[Diagnostic]:
-    """Yield an R792 for each partition that has lost records at or after a position.
+    """Yield a finding (R792) for each partition that has lost records at or after a position.
 
     Args:
         source: Name of the source.
@@ -91,7 +91,7 @@ def lost_records(asking: OffsetReader, source: str, topic: str, position: Mappin
 
 
 def why_lost(offset: int, first: int, end: int) -> str:
-    """Return why the records from an offset on are lost; empty if they exist or are still to come.
+    """Return why the records from an offset on are lost; empty if they exist or are not written yet.
 
     Args:
         first: Offset of the partition's first record.
@@ -178,7 +178,7 @@ class ClusterOffsets:
             reader.close()
 
     def _committed(self, reader: Any, places: list[Any]) -> list[Any]:
-        """Return committed offsets. Retry while the brokers prepare their first consumer group."""
+        """Return committed offsets of partitions. Retry while the brokers prepare their first consumer group."""
         codes, deadline = self._cluster.kafka.KafkaError, time.monotonic() + ANSWER_S
         later = (codes.NOT_COORDINATOR, codes.COORDINATOR_NOT_AVAILABLE, codes.COORDINATOR_LOAD_IN_PROGRESS)
         while True:

@@ -14,7 +14,7 @@ from wallaroo_runtime.kafka.topic import batch_settings, record_limits
 
 READ_S, READ_RECORDS = 0.2, 500
 LEADER_S = 0.2  # between two attempts while a partition has no leader
-# As in Kafka's own clients and in Goka: programs that join topics must agree on the partitioner.
+# The partitioners of Kafka's own clients and of Goka: programs that join topics must use the same one.
 PARTITIONERS = {"murmur2": "murmur2_random", "fnv1a": "fnv1a_random", "random": "random"}
 MAX_WAITING = 50_000
 
@@ -107,7 +107,7 @@ def follow(
         raise RunError.of("R673", topic=topic, brokers=cluster.name, reason=reason)
     settings = {
         **cluster.settings,
-        "group.id": f"wallaroo-topics-{secrets.token_hex(8)}",  # nothing is committed, so Kafka does not store it
+        "group.id": f"wallaroo-topics-{secrets.token_hex(8)}",  # Kafka does not store a group that commits nothing
         "enable.auto.commit": False,
         "enable.partition.eof": True,
         "isolation.level": "read_uncommitted" if uncommitted else "read_committed",
@@ -144,7 +144,7 @@ def _bounds(kafka: Any, consumer: Any, partition: Any) -> tuple[int, int]:
 
 
 def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) -> Iterator[TopicRecord]:
-    """Yield records until the end of `ends` partitions is reached; with `ends` 0, until `is_stopped` returns True."""
+    """Yield records until `ends` partitions are read to their ends; for `ends` 0, until `is_stopped` returns True."""
     ended: set[int] = set()
     while not is_stopped():
         for message in consumer.consume(READ_RECORDS, READ_S):
@@ -183,7 +183,8 @@ def emit(
         partition: Partition for all records; None chooses it by the key.
 
     Raises:
-        RunError: R673, R672, R727; if a record is too large, the records before it are written.
+        RunError: R673 if there is no such topic or partition, R672 if no broker answers, R727 if a broker refuses. If a
+            record is too large, the records before it are written.
     """
     cluster.partitions(topic)
     kafka, failed, counts = cluster.kafka, list[Any](), dict[int, int]()

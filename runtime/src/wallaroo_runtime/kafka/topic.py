@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from concurrent.futures import TimeoutError as NoAnswerError  # before Python 3.11 this is not the built-in TimeoutError
+from concurrent.futures import TimeoutError as NoAnswerError  # another class than the built-in one before Python 3.11
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 
 MAX_PARTITIONS = 10_000
-LEAST_MAX_BYTES = 1000  # the client's least limit
+LEAST_MAX_BYTES = 1000  # the least value that the client accepts for this limit
 KNOWN_S = 0.05  # between two checks for a new topic
 AUTO_CREATE = "auto.create.topics.enable"
 NOT_CREATED = "writes it, and the brokers create none"
@@ -83,7 +83,7 @@ class RecordLimits(NamedTuple):
 
 
 def record_limits(settings: Mapping[str, Any], topic: str) -> RecordLimits:
-    """Return the limits of a topic's records; the defaults if the brokers do not report them."""
+    """Return a topic's limits for records. If the brokers do not report them, return Kafka's defaults."""
     from confluent_kafka.admin import RESOURCE_TOPIC
 
     if not (config := _config(settings, RESOURCE_TOPIC, topic)):

@@ -1,6 +1,6 @@
 """Copies a whole checkpoint that no process uses, checks the copy file by file, and restores it as a whole.
 
-Spark's records name files by their absolute path, so a restore writes these records again for the new place.
+Spark's records contain absolute paths of files, so a restore rewrites these records for the new directory.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from wallaroo_runtime.system.process import process_start_time
 
 LIST, FILES = "backup.json", "files"
 VERSION = 1
-LEFT_OUT = (LOCK, WORKERS, "logs", DRIVER_FILE)  # files of a run, which the next run makes again
+LEFT_OUT = (LOCK, WORKERS, "logs", DRIVER_FILE)  # files that each run makes again, so a copy does not need them
 SERVERS = ("gateway.json", "egress.json")
 
 
@@ -214,7 +214,7 @@ def _made(target: Path, source: Path) -> Iterator[Path]:
     folder.mkdir(mode=0o700)
     try:
         yield folder
-        os.sync()  # one call for all files
+        os.sync()  # one call syncs all files
         if target.exists():
             target.rmdir()
         folder.rename(target)

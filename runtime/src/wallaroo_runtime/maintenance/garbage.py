@@ -18,14 +18,14 @@ from wallaroo_runtime.system.lock import TRY, locked
 DAY_S = 86_400.0
 CRASHES = "crashes"
 LEFTOVER_S = 3600.0  # a younger entry may be about to be used
-LOGS = "logs"  # the only content of a run that ended before it had a checkpoint, except its lock
+LOGS = "logs"  # a run that ended before it had a checkpoint leaves only logs and a lock
 GO, CLASSES = "go", "classes"
 ENTRIES_OF_GO = ("slot", "binary")
 
 
 @dataclass(frozen=True, slots=True)
 class Unused:
-    """An entry of these directories that no process uses.
+    """An entry of the state or cache directory that no process uses.
 
     Attributes:
         kind: `checkpoint`, `leftover` of a run that never had a checkpoint, `crash` or `cache`.
@@ -58,7 +58,7 @@ def find_unused(days: float, *, checkpoints: bool) -> Iterator[Unused]:
     now, root = time.time(), state_directory()
     for path in _children(root):
         if path.is_symlink():
-            continue  # a link of the user to another place
+            continue  # the user has made this link to another place
         if (path / MANIFEST).is_file():
             if checkpoints and not is_served(path):
                 yield from _old("checkpoint", path, now, days, path / LOCK)

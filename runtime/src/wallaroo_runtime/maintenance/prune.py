@@ -1,7 +1,7 @@
 """Removes dead letters. With micro-batches, this is possible while the application runs.
 
 A letter's id has its number among the letters of its micro-batch and partition. So a file with remaining letters, or
-before such a file, is written again with an empty value in place of each removed letter; trailing files without letters
+before such a file, is written again with an empty value in place of each removed letter. Trailing files without letters
 are removed. Counts of a run come from the log of the outbox, not from these files. A file that is written again keeps
 its time, from which the age of its letters follows.
 
@@ -36,8 +36,8 @@ class Pruned:
 
     Attributes:
         removed: Number of letters removed.
-        kept: Number of letters that were not chosen, or whose micro-batch is being published, or that are of the last
-            run in real-time mode.
+        kept: Number of letters that stay: not chosen, of a micro-batch that is being published, or of the last run in
+            real-time mode.
         of_last_run: Number of letters that were chosen but kept, because they are of the last run in real-time mode.
         bytes: Number of bytes by which the files became shorter; 0 in a dry run.
     """
@@ -79,15 +79,15 @@ def prune(checkpoint: Path, choose: Callable[[StoredLetter, bool], bool], *, dry
 
 
 def _prune_live(held: HeldDirectory, choose: Callable[[StoredLetter, bool], bool]) -> Pruned:
-    from wallaroo_runtime.peer.local import stop_left_behind  # late: the import includes gRPC
+    from wallaroo_runtime.peer.local import stop_left_behind  # late import: the import includes gRPC
 
     held.check_links()
-    stop_left_behind(held.path)  # an egress that outlives its driver writes dead letters
+    stop_left_behind(held.path)  # an egress that has outlived its driver would write dead letters
     is_settled, is_realtime = _is_settled(held.path), read_manifest(held.path).is_realtime
     live = LiveLog(held.path / "outbox", held.path / FOLDER)
     try:
         if not is_realtime:
-            live.state.forget_writers()  # writers of committed input, which no task repeats
+            live.state.forget_writers()  # the input of these writers is committed, so no task repeats it
         live.roll()
     finally:
         live.close()

@@ -33,7 +33,7 @@ from wallaroo_runtime.topology.secret import resolved
 BLOCK_BYTES = 8 * 1024 * 1024
 ACKNOWLEDGE_SECONDS = 60.0
 MAX_FINDINGS = 20
-KEY_BYTES = 200  # a letter has only this many bytes of a longer key
+KEY_BYTES = 200  # a letter has only this many bytes of its key, if the key is longer
 STEP_FIX = "send what came to the source again, if its other results may come twice"
 RERUN = "a changed program has run its message again after a kill (R754), so states may have it already"
 

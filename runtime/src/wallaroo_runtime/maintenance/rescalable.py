@@ -45,8 +45,8 @@ class End:
         batch: The last micro-batch that Spark has committed.
         plan: Spark's plan of this micro-batch, as its checkpoint has it.
         offset: Offset in the journal at which this micro-batch ends.
-        sequence: Sequence of the first frame after the offset; -1 if the journal ends there.
-        ports: Ports of the frames after the offset.
+        sequence: Sequence of the first frame after `offset`; -1 if the journal ends at `offset`.
+        ports: Ports of the sources with frames after `offset`.
         topics: Spark's offsets of its sources other than journals.
     """
 
@@ -94,7 +94,7 @@ def goal_of(path: Path, manifest: Manifest, now: Manifest, place: object) -> Goa
 def _topics_moved(path: Path, end: End, topics: Topics, *, is_realtime: bool) -> tuple[str, ...]:
     """Let the new mode continue at the old mode's offsets of topics. Return the offsets as lines for Spark."""
     if not is_realtime:
-        if end.ports & {*topics.ports.values()}:  # Spark would regard new records of a key as older
+        if end.ports & {*topics.ports.values()}:  # Spark would process later records of a key before these
             raise once_more(path, REALTIME, "the journal has records of topics that are not processed")
         return tuple(topics.lines())
     offsets = topics.of_spark(end.topics)
@@ -105,7 +105,7 @@ def _topics_moved(path: Path, end: End, topics: Topics, *, is_realtime: bool) ->
 
 
 def batch_after(batch: int, offset: int, *, is_realtime: bool) -> int:
-    """Return the number of the micro-batch that a change of mode adds, so that no file of dead letters gets it.
+    """Return the number for the micro-batch that a change of mode adds. No file of dead letters has this number.
 
     A file of dead letters has the number of its micro-batch in its name. In real-time mode this number is the offset at
     which the micro-batch begins. So later micro-batches get numbers above the offset.
@@ -195,14 +195,14 @@ def check_unpublished(path: Path, query: str, last: int) -> int:
         raise once_more(path, MICROBATCH, f"micro-batch {published} is published and not committed")
     for batch, _, _, letters in letter_files(path / LETTERS):
         if batch == last + 1:
-            letters.unlink()  # a driver writes them again, too
+            letters.unlink()  # a driver would also remove and rewrite the letters of this micro-batch
     return published
 
 
 def check_realtime(path: Path, end: End) -> int:
-    """Refuse a checkpoint with delivered results of uncommitted input. Return the last batch, recorded as published."""
+    """Refuse a checkpoint with delivered results of uncommitted input. Publish the last batch. Return its number."""
     outbox, letters = path / "outbox", path / LETTERS
-    live = LiveLog(outbox, letters)  # removes an incomplete end, and syncs the rest to disk
+    live = LiveLog(outbox, letters)  # opening removes an incomplete end, and syncs the rest to disk
     live.close()
     if 0 <= end.sequence <= live.state.last:
         raise once_more(path, REALTIME, "results were delivered whose input Spark has not committed")
@@ -212,10 +212,10 @@ def check_realtime(path: Path, end: End) -> int:
 
 
 def refused(path: object, reason: str, fix: str) -> RunError:
-    """Return an R663 with the reason and the remedy."""
+    """Return the error that a rescale is not possible now (R663), with the reason and the remedy."""
     return RunError.of("R663", USAGE, path=path, reason=reason, fix=fix)
 
 
 def once_more(path: object, before: str, reason: str) -> RunError:
-    """Return an R663 with the remedy to run the application once more in mode `before`."""
+    """Return the error (R663) whose remedy is to run the application once more in mode `before`."""
     return refused(path, reason, f"run it once more with --mode {before} --stop-when-idle 5, then again")

@@ -44,9 +44,10 @@ class Wanted:
 
     Attributes:
         mode: `microbatch` or `realtime`; None for the present mode.
-        partitions: Shuffle partitions of micro-batches. None means the present number, or the number before
-            real-time mode, or that of a new checkpoint.
-        buckets: Buckets of each partition. None means the same, but a change to real-time mode takes the default.
+        partitions: Shuffle partitions of micro-batches. None means the present number; after real-time mode the number
+            before it, or else the number of a new checkpoint.
+        buckets: Buckets of each partition. None is as for `partitions`, but a change to real-time mode takes the
+            default.
     """
 
     mode: str | None = None
@@ -148,7 +149,7 @@ def _rescale(path: Path, manifest: Manifest, now: Manifest, checkpoint: object, 
         if goal is not None:
             now = replace(now, spark=next_name(manifest.spark), rescaled=(goal.published, goal.batch))
             keys, size = _move(path, manifest, now, goal, session)
-            if goal_of(path, manifest, now, checkpoint) != goal:  # Java processes may outlive a driver by a moment
+            if goal_of(path, manifest, now, checkpoint) != goal:  # Java may outlive its driver by a moment
                 raise once_more(checkpoint, manifest.mode, "an earlier run of it was still ending")
         reach("rescale.before_switch")
         write_manifest(LocalDirectory(path), now)

@@ -42,7 +42,7 @@ class Topics:
         return {each.path: {int(at): int(next_) for at, next_ in line[each.topic].items()} for each, line in pairs}
 
     def lines(self) -> list[str]:
-        """Return the offsets of each source according to the journal, as lines for Spark's record."""
+        """Return, for each source of a topic, the offsets that the journal has reached, as lines for Spark's record."""
         points = self._past().points if self.sources else {}
         return [json.dumps({each.topic: {str(at): point for at, point in points[self.ports[each.path]].items()}})
                 for each in self.sources]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Runs a plan in this process, without Spark, by the same stages and frames."""
+"""Runs an application in this process, without Spark, but with the same stages and frames."""
 
 from wallaroo_runtime.memory.engine import BatchResult, Engine
 from wallaroo_runtime.memory.run import MemoryRun

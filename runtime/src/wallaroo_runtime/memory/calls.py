@@ -88,7 +88,7 @@ def run_data(client: CallClient, opening: pb.Opening, inputs: Iterable[bytes]) -
                 index, held, skips = index + 1, next(source, None), []
             stream.finish()
         except Broken as broken:
-            skips += broken.skips  # input `held` has no answer
+            skips += broken.skips  # input `held` has no answer yet, so it is sent again
         finally:
             stream.close()
 
@@ -127,7 +127,7 @@ class StateSession:
 
     def __init__(self, client: CallClient, opening: pb.Opening) -> None:
         self.client, self.opening = client, opening
-        self._streams: dict[int, tuple[CallStream, int]] = {}  # by endpoint: stream, number of calls
+        self._streams: dict[int, tuple[CallStream, int]] = {}  # by endpoint: the stream and its number of calls
 
     def run_bucket(
         self,

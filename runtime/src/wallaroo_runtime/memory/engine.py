@@ -51,7 +51,7 @@ class BatchResult:
     fired: int = 0
 
     def take(self, output: pb.Output) -> None:
-        """Add an output to the results, because no later level needs the output."""
+        """Add an output that no later level needs to the results."""
         if output.port == DEAD_LETTER_PORT:
             self.letters.append(output.frame)
         else:
@@ -145,7 +145,7 @@ class Engine:
             yield from self._controls(calls, controls)
 
     def _controls(self, calls: Sequence[bytes], ports: Collection[int]) -> Iterator[FrameRow]:
-        """Yield a row for each bucket and each tick or visit in the calls."""
+        """Yield each tick and visit in the calls as a row for every bucket."""
         for data in calls:
             for sequence, frame in controls_of(data, ports):
                 port = read_header(frame).port

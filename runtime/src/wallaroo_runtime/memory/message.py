@@ -19,7 +19,7 @@ def in_order(batch: BatchResult, port: int) -> Iterator[Record]:
 
 
 def runs(messages: Iterable[Message]) -> Iterator[tuple[bool, list[Message]]]:
-    """Yield consecutive messages in groups, each with whether its messages are payloads; else they are objects."""
+    """Yield consecutive messages in groups. The flag of a group is True for payloads, and False for objects."""
     group: list[Message] = []
     was_payload = False
     for message in messages:

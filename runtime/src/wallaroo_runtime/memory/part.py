@@ -31,7 +31,7 @@ def chosen(what: str, parts: list[P], name: str | int) -> P:
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> RunError:
-    """Return the R720 that the application has no part with this name."""
+    """Return the error that the application has no part with this name (R720)."""
     return _missing(what, name, ", ".join(f'"{each}"' for each in known) or "none")
 
 
@@ -41,7 +41,7 @@ def _missing(what: str, name: str, known: str) -> RunError:
 
 
 def refused(source: Source, value: str, reason: str, fix: str) -> RunError:
-    """Return the R721 that a source does not accept a message."""
+    """Return the error that a source does not accept a message (R721)."""
     return RunError.of("R721", USAGE, place=f'source "{source.name}"', value=value, reason=reason, fix=fix)
 
 
@@ -49,7 +49,8 @@ def check_payloads(source: TcpSource, payloads: Iterable[bytes], splitter: Calla
     """Refuse payloads that a source could not receive with its framing.
 
     Args:
-        splitter: Returns the splitter of a source whose framing only the decoder knows. Then payloads have a header.
+        splitter: Returns the splitter of a source whose framing only the decoder knows. Payloads for such a source
+            include the header.
 
     Raises:
         RunError: R721 if a payload does not fit, or an error that the decoder raised.

@@ -10,7 +10,7 @@ from wallaroo.message.kit import Message
 from wallaroo.message.timer import FIRST_MS, ms_of
 from wallaroo_runtime.topology.model import Source, SparkSource
 
-ROW = "*"  # in the place of the SQL expression of a message
+ROW = "*"  # the message of a source is the whole row, not an SQL expression
 
 
 def with_row_time(source: Source, message: Message) -> Message:
@@ -33,7 +33,7 @@ def with_row_time(source: Source, message: Message) -> Message:
 
 def _ms(time: Any) -> int:
     if time is None:
-        return FIRST_MS - 1  # not a valid time, as for null in Spark's rows: windows and timers report it
+        return FIRST_MS - 1  # an invalid time, as for null in Spark's rows; windows and timers report it
     if isinstance(time, int):
         return time
     return ms_of(datetime.fromisoformat(time.replace("Z", "+00:00") if isinstance(time, str) else time.isoformat()))

@@ -44,7 +44,7 @@ from wallaroo_runtime.worker.split import WorkerSplitter
 from wallaroo_runtime.worker.visit_count import VisitCount
 
 FIRST_MS = 1_700_000_000_000  # the clock of an application begins here, so that it is the same in each run
-MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # limits of one micro-batch
+MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # limits for a micro-batch of generated messages
 STATE, VISIT, WHOLE = "state", "visit", "sink of whole records"
 
 
@@ -61,7 +61,7 @@ class MemoryRun:
 
     Attributes:
         now_ms: The application's clock, in milliseconds since 1970. Only `advance` moves the clock.
-        letters: The dead letters since the last `take`; `written_letters` has them in the form that the workers sent.
+        letters: The dead letters since the last `take`; `written_letters` has them as the workers sent them.
         letter_count: Number of dead letters since the start.
         feed: The topics of sources and sinks, with their records.
     """
@@ -185,7 +185,7 @@ class MemoryRun:
         self.now_ms += milliseconds
         if self._engine.has_ticks:
             fired, repeats = self._run([[b"".join(frames)]]).fired, 0
-            while fired and repeats < MOST_TICKS:  # repeat the last tick until no timer runs at it
+            while fired and repeats < MOST_TICKS:  # timers may set timers: repeat the last tick until none runs
                 fired, repeats = self._run([[frames[-1]]]).fired, repeats + 1
             self._follow()
 
@@ -378,7 +378,7 @@ class MemoryRun:
             message=calls.message(letter.encoding, letter.input) if calls else letter.input,
             key=readable(letter.key) if letter.has_key else None,
             source=source.name if source else "",
-            sequence=min(letter.sequence, self._sequence),  # a dead letter of a tick does not get the tick's sequence
+            sequence=min(letter.sequence, self._sequence),  # the ticks of one `advance` have later sequences
             traceback=letter.traceback,
         )
 

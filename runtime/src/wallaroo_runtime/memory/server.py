@@ -35,7 +35,7 @@ from wallaroo_runtime.topology.model import (
 TEST_KITS = {"python": "wallaroo.testing", "go": "wallarootest"}
 NOOP = "noop"
 READ_BYTES = 256 * 1024
-TURN_S = 0.1  # between two turns of clock and generators
+TURN_S = 0.1  # between two calls of `turn`, which moves clock and generators
 GENERATED = 1000  # messages of a generator in one turn
 PENDING_BYTES = 64 * 1024 * 1024  # sources pause while more bytes wait for receivers
 FINISH_S = 2.0
@@ -209,7 +209,7 @@ class MemoryServer:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, EOF)
         except ConnectionError:
             return
-        except DiagnosticError as error:  # the decoder does not find the ends of messages
+        except DiagnosticError as error:  # the decoder has failed to find the ends of messages
             for finding in error.diagnostics:
                 self._say(replace(finding, message=f'source "{source.name}", connection {peer}: {finding.message}'))
         except ValueError as error:
@@ -232,7 +232,7 @@ class MemoryServer:
         self._received_at = time.monotonic()
 
     def _do(self, action: Callable[[], object], *, may_be_wrong: bool = False) -> bool:
-        """Run an action, e.g. a micro-batch, and send its output. An error ends the run, unless the user has mistyped.
+        """Run an action, e.g. a micro-batch, and send its output. An error ends the run, except one of a user's input.
 
         Returns:
             Whether the action has raised no error.

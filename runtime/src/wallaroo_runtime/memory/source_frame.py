@@ -10,7 +10,7 @@ from wallaroo_runtime.gateway.framing import KINDS, framer
 from wallaroo_runtime.topology.model import Source, TcpSource
 
 FRAME_MESSAGES = 8192
-MOST_TICKS = 1000  # of one call; `wallarootest` has the same number
+MOST_TICKS = 1000  # limit for one call of `advance`; `wallarootest` has the same limit
 
 
 def wire_frames(
@@ -58,7 +58,7 @@ def visit_frame(sequence: int, now_ms: int, visit: pb.Visit) -> bytes:
 
 
 def tick_frames(sequence: int, now_ms: int, milliseconds: int, interval_ms: int) -> list[bytes]:
-    """Return the ticks that a gateway would write while time passes: first, last, at most about `MOST_TICKS` between.
+    """Return ticks as a gateway would write them while time passes: the first, the last, about `MOST_TICKS` at most.
 
     The first tick has the present time, so that a key is silent for exactly the time that passes.
 

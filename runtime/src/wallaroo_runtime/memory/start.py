@@ -27,7 +27,7 @@ from wallaroo_runtime.worker.discovery import stop_worker
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
 MAIN = "main"
-BUCKETS = 4  # more than one, so that keys meet a shuffle as on Spark
+BUCKETS = 4  # more than one, so that a shuffle distributes keys as on Spark
 
 
 def start(
@@ -49,8 +49,8 @@ def start(
         args: The application's command-line arguments.
         check_persist: Whether a change of a state makes a dead letter if user code does not persist it.
         on_error: `dead_letter` or `fail`, which overrides the application; empty keeps the application's choice.
-        inputs: Addresses that replace those of the sources of a topology file.
-        outputs: Addresses that replace those of the sinks of a topology file.
+        inputs: Addresses for the sources of a topology file, in place of the addresses in the file.
+        outputs: Addresses for the sinks of a topology file, in place of the addresses in the file.
         tell: Called before an action that may take seconds, with the action's name.
 
     Raises:

@@ -51,7 +51,7 @@ class LogStore:
         return self._changed.get(key) or self._committed.get(key) or BucketLog()
 
     def wants_snapshot(self, bucket: int, log: BucketLog) -> bool:
-        """Say whether a log needs a snapshot, because its changes are larger than its last one."""
+        """Say whether a log needs a snapshot, because its changes are larger than the last snapshot."""
         return is_due(bucket, log.snapshot_bytes, log.change_bytes, self._small_log_bytes)
 
     def put(self, stage: str, bucket: int, log: BucketLog) -> None:

@@ -44,7 +44,7 @@ class TopicFeed:
         """Refuse a topic that the application does not have.
 
         Args:
-            is_new: Whether an unknown topic is accepted, unless its name is nearly that of a known topic.
+            is_new: Whether an unknown topic is accepted, unless its name is similar to the name of a known topic.
 
         Raises:
             RunError: R720 if the topic is refused.
@@ -61,7 +61,7 @@ class TopicFeed:
         )
 
     def unread(self, topic: str) -> Diagnostic | None:
-        """Return an R720 if no source reads a topic and no program looks it up, else None."""
+        """Return a finding (R720) if no source reads a topic and no program looks it up, else None."""
         if topic in self._readers or self._is_looked_up(topic):
             return None
         known = ", ".join(f'"{each}"' for each in self._readers)

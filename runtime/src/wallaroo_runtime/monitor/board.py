@@ -56,7 +56,7 @@ class Sample:
 class Board:
     """Collects the reports of a run, and makes the document that servers return.
 
-    Any thread may call `tell_batch`, `tell_live`, `read` and `wait`; other methods are for the thread of the run.
+    Any thread may call `tell_batch`, `tell_live`, `read` and `wait`. Other methods are for the thread of the run.
 
     Args:
         topology: Topology of the application.

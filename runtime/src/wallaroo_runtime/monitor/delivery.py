@@ -16,7 +16,7 @@ SETTLED_MS = 2000  # a status of the egress is never older than this
 @dataclass(frozen=True, slots=True)
 class _Outstanding:
     report: BatchReport
-    ends: Mapping[int, int]  # by port: the number of messages that the sink has taken when it has taken this batch
+    ends: Mapping[int, int]  # by port: the sink's total number of messages after this micro-batch
 
 
 class Latencies:
@@ -64,7 +64,7 @@ class Latencies:
             self._latencies[stage].add(counts, now)
 
     def look(self, egress: Mapping[str, Any], now_ms: int, now: float) -> None:
-        """Record how many messages sinks have taken, and so the latency of micro-batches that are delivered now.
+        """Record how many messages sinks have taken, and the latency of each micro-batch that is now delivered.
 
         Args:
             egress: Status of the egress.
@@ -112,7 +112,7 @@ def _done(sink: Mapping[str, Any]) -> int:
 
 
 def _since(before: Mapping[str, Any], egress: Mapping[str, Any]) -> Mapping[str, Mapping[int, int]]:
-    """Return by how much counts of the egress have grown between two statuses. A new egress process begins at 0."""
+    """Return how much the latency counts of the egress grew between two statuses. A new egress process begins at 0."""
     is_same = (before.get("pid"), before.get("start_time")) == (egress.get("pid"), egress.get("start_time"))
     old, new = _counted(before) if is_same else {}, _counted(egress)
     return {

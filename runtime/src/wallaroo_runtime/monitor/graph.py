@@ -8,7 +8,7 @@ from wallaroo_runtime.topology.model import Part, Source, Step, Topology
 
 
 def parts_of(topology: Topology) -> Iterator[dict[str, Any]]:
-    """Yield the parts, each after its inputs. `column` is the number of edges on the longest path from a source."""
+    """Yield each part of an application after its inputs. `column` is the length of the longest path from a source."""
     columns: dict[str, int] = {}
     pipelines: dict[str, str] = {}
     for pipeline in topology.pipelines:

@@ -4,7 +4,7 @@ MAX_SAMPLES = 4096
 
 
 class Lag:
-    """The arrival times of unprocessed messages. For the messages between two calls of `add`, the last arrival counts.
+    """Estimates how long unprocessed messages have waited, as if messages between two calls of `add` arrived together.
 
     Messages are processed approximately in the order of their arrival. For messages that an earlier run has left, the
     time counts from the first call of `add`.
@@ -23,6 +23,6 @@ class Lag:
         if received > (self._samples[-1][1] if self._samples else processed):
             self._samples.append((now, received))
         self._samples = [sample for sample in self._samples if sample[1] > processed]
-        if len(self._samples) > MAX_SAMPLES:  # of a long wait, keep half of the samples
+        if len(self._samples) > MAX_SAMPLES:  # after a long wait, keep only half of the samples
             self._samples = [*self._samples[:-1:2], self._samples[-1]]
         return round(now - self._samples[0][0], 1) if self._samples else 0.0

@@ -58,7 +58,7 @@ class _Collector:
         yield self._one(counter, "dead_letters", text, run["dead_letters"])
         yield from (self._one(counter, name, text, run[name]) for name, text in RUN_COUNTERS.items())
         yield self._one(counter, "micro_batches", "Micro-batches of this run.", run["batches"])
-        if document["lag"]["messages"] is not None:  # otherwise not known yet: 0 would keep an alarm silent
+        if document["lag"]["messages"] is not None:  # if the lag is not known yet, a 0 would keep an alarm silent
             yield self._one(gauge, "lag_messages", "Messages that arrived, not processed.", document["lag"]["messages"])
             text = "How long the oldest message that is not processed has been waiting."
             yield self._one(gauge, "lag_seconds", text, document["lag"]["seconds"])
@@ -84,7 +84,7 @@ class _Collector:
         sinks = [{**sink, "reachable": sink.get("state") != "unreachable"} for sink in document["sinks"]]
         rows = {"sink": sinks, "state": states, "worker": document["workers"], "process": document["processes"]}
         for kind, label, name, text in TABLES:
-            more = ("path",) if label == "sink" else ()  # sinks may share a name
+            more = ("path",) if label == "sink" else ()  # the path distinguishes sinks with equal names
             family = kind(f"wallaroo_{label}_{name}", text, labels=("application", label, *more))
             for row in rows[label]:
                 values = (row[field] for field in ("name", *more))

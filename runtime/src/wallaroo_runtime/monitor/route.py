@@ -67,7 +67,7 @@ class Routes:
         return Answer.of({"state": state}, 200 if state == "running" else 503)
 
     def _metrics(self, query: Query, accept: str) -> Answer:
-        from wallaroo_runtime.monitor.metrics import render  # late: most runs have no reader of metrics
+        from wallaroo_runtime.monitor.metrics import render  # late import: most runs serve no metrics
 
         latencies = {stage: latency.total for stage, latency in self._board.latencies.histograms().items()}
         return Answer(*render(self._board.read(), latencies, accept))

@@ -101,7 +101,7 @@ class MonitorServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve a connection, and make room for another one at the end."""
+        """Serve a connection. At its end, allow another connection in its place."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -123,7 +123,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:  # noqa: N802 - the base class's name
         """Answer a request."""
-        self.close_connection = True  # each connection has a thread: an idle reader must not keep one
+        self.close_connection = True  # an idle reader must not keep the thread of its connection
         path, _, text = self.path.partition("?")
         query = parse_qs(text) if text.count("&") < MOST_PARAMETERS else {}
         if not is_own_name(self.headers.get("Host", ""), self.server.host):
@@ -146,7 +146,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.close_connection = True
         length = self.headers.get("Content-Length", "")
-        if LENGTH.fullmatch(length):  # a sender that is cut off while it writes does not read the answer
+        if LENGTH.fullmatch(length):  # else a client that is still writing would not read the answer
             self.rfile.read(min(int(length), MOST_BODY))
         self._send(
             Answer.error(

@@ -7,12 +7,12 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.monitor.answer import Answer, Query
 
 MOST_KEYS = 1000
-PAGE_BYTES = 16 * 1024 * 1024  # of states, in their stored form
+PAGE_BYTES = 16 * 1024 * 1024  # limit for the states of a page, in their stored form
 WAIT_S = 30.0
 
 
 class States(Protocol):
-    """Reads the states of a running application."""
+    """Reads the states of a running application, as of its last committed micro-batch."""
 
     @property
     def names(self) -> list[str]:

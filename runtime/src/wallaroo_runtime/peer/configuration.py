@@ -86,14 +86,14 @@ def gateway_request(
     targets: Mapping[str, str] | None = None,
     starts: Starts | None = None,
 ) -> pb.AttachJournalRequest:
-    """Return the request that configures a gateway; the caller adds the identity of the driver.
+    """Return the request that configures a gateway. The caller adds the identity of the driver.
 
     Args:
         plan: Plan with the ports of the sources.
         sources: Sources that the gateway serves.
         targets: gRPC targets of workers by their names, for sources that a worker cuts or makes; None if there are no
             such sources.
-        starts: Starts of the Kafka sources that the gateway reads; None if Spark reads them.
+        starts: Where the gateway begins to read the Kafka sources; None if Spark reads these sources.
     """
     request = pb.AttachJournalRequest(
         fsync=bounds.journal_fsync,
@@ -155,7 +155,7 @@ def framing_of(source: Listener) -> str:
 def egress_request(
     topology: Topology, plan: Plan, bounds: Bounds = UNSET, *, at_once: bool = False, sets_aside: bool = False
 ) -> pb.AttachOutboxRequest:
-    """Return the request that configures the egress; the caller adds the identity of the driver.
+    """Return the request that configures the egress. The caller adds the identity of the driver.
 
     Args:
         at_once: Whether sinks must deliver each message at once, since output comes message by message.

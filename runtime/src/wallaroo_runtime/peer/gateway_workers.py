@@ -18,7 +18,7 @@ CACHE_BYTES = 16 * 1024 * 1024  # these workers keep no state
 
 
 class HostedWorkers:
-    """Runs workers of an application on this machine; they end with this process.
+    """Runs workers of an application on this machine. They end with this process.
 
     Args:
         directory: Directory for the unpacked archive and the logs of the workers.
@@ -31,7 +31,7 @@ class HostedWorkers:
         self._started: dict[str, tuple[WorkerSpec, str]] = {}
 
     def target(self, name: str) -> str:
-        """Return the gRPC target of a worker; starts the worker at the first call.
+        """Return the gRPC target of a worker. Start the worker at the first call.
 
         Raises:
             RunError: R655 if the archive cannot be unpacked here; another error if the worker does not start.

@@ -27,10 +27,10 @@ from wallaroo_runtime.system.process import process_start_time
 
 NAMES = ("gateway", "egress")
 READY_DEADLINE_S = 60.0
-ATTACH_S = 60.0  # an egress delivers for some seconds before it takes another configuration
+ATTACH_S = 60.0  # an egress first delivers for some seconds before it takes another configuration
 STOP_DEADLINE_S = 10.0
 POLL_S = 0.05
-SIGNAL_S = 1.0  # a service manager signals all processes of a run within this time
+SIGNAL_S = 1.0  # if the system stops a run, all its processes get the signal within this time
 RESTART_LIMIT, RESTART_WINDOW_S = 10, 60.0
 
 
@@ -94,7 +94,7 @@ class LocalPeer(Peer):
         self._ready = ready
 
     def wait_ready(self) -> None:
-        """Wait until the child reports that it serves; raises the error that it reports instead."""
+        """Wait until the child reports that it serves. Raise the error that it reports instead."""
         if self._ready is None:
             return
         with os.fdopen(self._ready, "rb") as ready:
@@ -142,7 +142,7 @@ class LocalPeer(Peer):
             try:
                 yield service
             finally:
-                close_channel(service)  # from now on the status is read from its file
+                close_channel(service)  # after the attach, the status is read from its file
 
     def _look(self) -> None:
         """Call the process for its status if no file has it: on a full disk, or after the start of the process."""
@@ -191,7 +191,7 @@ class LocalPeer(Peer):
                     note(f'source "{name}" now listens at {address}')
 
     def _may_be_stopping(self) -> bool:
-        """Return whether the process has just ended with status 0: a signal may be about to end the driver, too."""
+        """Return whether the process has just ended with status 0. If so, a signal may soon end the driver, too."""
         if self._child is None or self._child.poll() != 0:
             return False
         now = time.monotonic()
@@ -221,12 +221,12 @@ class LocalPeer(Peer):
     def _wait_end(self, deadline_s: float = STOP_DEADLINE_S) -> None:
         end = time.monotonic() + deadline_s
         while self.is_alive() and time.monotonic() < end:
-            self.status()  # gets the last status, even if no file has it
+            self.status()  # gets the last status by a call if no file has it
             time.sleep(POLL_S)
 
 
 def _last_line(path: Path, begin: int) -> str:
-    """Return the last line of a log that begins after the offset `begin`; earlier processes wrote the part before."""
+    """Return the last line of a log that begins after the offset `begin`. Earlier processes wrote the part before."""
     try:
         with path.open("rb") as file:
             file.seek(max(begin, path.stat().st_size - 4096))

@@ -12,10 +12,10 @@ from wallaroo_runtime.service.local import socket_in
 
 @contextmanager
 def local_gateway(checkpoint: Path, away: RunError) -> Iterator[Service]:
-    """Give the gateway of a checkpoint during the block; the application must run on this machine.
+    """Yield the gateway of a checkpoint for calls in the block. The application must run on this machine.
 
     Args:
-        away: Error that is raised if there is no gateway.
+        away: Error to raise if there is no gateway.
     """
     if not (checkpoint / "gateway" / "socket").exists():
         raise away

@@ -21,7 +21,7 @@ from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 
 ATTACH_PATIENCE_S = 15.0
 AWAY_LIMIT_S, AWAY_NOTE_S = 60.0, 5.0
-STATUS_S, AWAY_STATUS_S = 0.1, 1.0  # seconds between two status calls; a call to a peer that is away takes long
+STATUS_S, AWAY_STATUS_S = 0.1, 1.0  # seconds between two status calls, since a call to a peer that is away takes long
 STATUS_CALL_S = 3.0
 
 Request = pb.AttachJournalRequest | pb.AttachOutboxRequest
@@ -49,7 +49,7 @@ class Peer:
         self._away_since, self._is_noted = 0.0, False
 
     def launch(self) -> None:
-        """Start the process of a local peer, if none runs; does not wait until it serves."""
+        """Start the process of a local peer, if none runs. Do not wait until it serves."""
 
     def wait_ready(self) -> None:
         """Wait until the launched process serves. From then on the journal of a gateway exists.
@@ -59,7 +59,7 @@ class Peer:
         """
 
     def attach(self, request: Request) -> None:
-        """Attach this driver to the peer; a further call changes the configuration.
+        """Attach this driver to the peer. A further call changes the configuration.
 
         Raises:
             RunError: R617, R641, R642, R643, R647, R648 or R649 if the peer cannot serve this driver; the error with
@@ -83,7 +83,7 @@ class Peer:
 
     @contextmanager
     def _endpoint(self) -> Iterator[Service]:
-        """Give the service with an address for calls."""
+        """Yield the service with an address that calls can use."""
         yield self.service
 
     def _look(self) -> None:
@@ -177,7 +177,7 @@ class Peer:
         return -1
 
     def commit(self, offset: int) -> bool:
-        """Commit the gateway's journal up to `offset`; returns False if the peer is away: then call again later."""
+        """Commit the gateway's journal up to `offset`. Return False if the peer is away; then repeat the call."""
         if self._directory is not None:
             JournalReader(self._directory / "journal").commit(offset)
             return True
@@ -187,7 +187,7 @@ class Peer:
         return False
 
     def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
-        """Record the counts of visits at the gateway, before the visits are committed; waits while the peer is away.
+        """Record the counts of visits at the gateway, before the visits are committed. Wait while the peer is away.
 
         Args:
             counts: Number of keys that a visit ran for, and how many of them failed, by id of the visit.
@@ -231,7 +231,7 @@ class Peer:
 
 
 def _read_status(path: Path) -> dict[str, Any]:
-    """Return the status in a file; the file stays after the end of its process."""
+    """Return the status in a file. The file stays after the end of its process."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -10,7 +10,7 @@ from wallaroo_runtime.service.client import ServiceClient
 
 
 class Hold:
-    """Attaches this process to services without giving them work, so that no other driver uses them.
+    """Attaches this process as driver to remote services, without work for them, so that no other driver uses them.
 
     Args:
         application: Name of the application.
@@ -27,7 +27,7 @@ class Hold:
         """Attach to all gateways, so that from then on no other driver gets or acknowledges messages.
 
         Raises:
-            RunError: R642 if a gateway cannot be reached; R643 if its journal is not that of the checkpoint.
+            RunError: R642 if a gateway cannot be reached; R643 if its journal does not belong to the checkpoint.
         """
         for name in self._remote.gateways:
             self._epochs[name] = self.take("gateway", name)
@@ -42,7 +42,7 @@ class Hold:
             self.client("gateway", name).call("Status", pb.StatusRequest(epoch=epoch))
 
     def take(self, kind: str, name: str = "") -> int:
-        """Attach to one service; returns the epoch of this process. The errors are those of `take_gateways`."""
+        """Attach to one service. Return the epoch of this process. The errors are those of `take_gateways`."""
         driver = driver_of(self._application, self._checkpoint, self.store(kind, name), fresh=False)
         nothing: dict[str, Callable[..., Request]] = {"gateway": _listen_to_nobody, "egress": pb.AttachOutboxRequest}
         return int(self.client(kind, name).call("Attach", nothing[kind](driver=driver)).epoch)

@@ -19,7 +19,7 @@ class VisitResult(NamedTuple):
 
     Attributes:
         id: Id of the visit.
-        keys: Number of keys that a visitor ran for, counted once for each step; -1 if it is not known.
+        keys: Number of keys for which a visitor ran, where a key counts once for each step; -1 if it is not known.
         failed: Number of these keys for which the visit became a dead letter.
     """
 
@@ -69,5 +69,5 @@ def wait(service: Service, name: str, number: int) -> VisitResult:
 
 
 def away(name: str) -> RunError:
-    """Return the error that no gateway runs that could take the visit (R733)."""
+    """Return the error that no application runs whose gateway could take the visit (R733)."""
     return RunError.of("R733", name=name, reason="nothing runs there", fix=AGAIN)

@@ -1,4 +1,4 @@
-"""Places nodes in stages where messages pass from one worker to another between two shuffles.
+"""Cuts a level into stages where messages pass from one worker to another without a shuffle.
 
 Within a level, the place of a node is its worker, and the number of borders between workers before the node. The nodes
 of one place make one stage. The stages of a level run one after the other in the same task, and receive the messages
@@ -15,7 +15,7 @@ NATIVE = "native"
 
 @dataclass(frozen=True, slots=True, order=True)
 class StagePlace:
-    """The place of a future stage within a level.
+    """The place of a stage within a level. Stages are made from places later.
 
     Attributes:
         rank: Number of borders before the stage.
@@ -70,7 +70,7 @@ class Layout:
 
     def close(self, send: Callable[[str], Node]) -> list[tuple[StagePlace, tuple[Node, ...]]]:
         """Return all places in the order of their stages, with their nodes and a SEND for each path that they send."""
-        order = sorted(self.nodes, key=lambda place: place.rank)  # stable: in order of appearance within a rank
+        order = sorted(self.nodes, key=lambda place: place.rank)  # the sort keeps the order of equal ranks
         return [(place, (*self.nodes[place], *map(send, self.sent.get(place, {})))) for place in order]
 
 

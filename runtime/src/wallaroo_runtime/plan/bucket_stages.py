@@ -9,7 +9,7 @@ from wallaroo_runtime.plan.crossing import Crossing
 
 FIRST_OF_TABLE = -(1 << 31)  # ordinals of tables' frames begin here, before ticks and all other frames of sequence 0
 TIME = slice(24, 32)  # bytes of the time in the header of a frame
-FRAMES_PER_BUCKET = 1 << 16  # ordinals of one bucket's outputs stay below those of the next bucket
+FRAMES_PER_BUCKET = 1 << 16  # each bucket has this many ordinals for its outputs
 
 
 class BucketRow(Protocol):

@@ -115,8 +115,8 @@ def _worker_changes(old: Topology, new: Topology) -> Iterator[Change]:
 def _is_start(what: str, old: Worker, new: Worker) -> bool:
     """Say whether a changed setting of a worker, other than its code, may change results.
 
-    Addresses among the arguments are ignored, because they are those of sources and sinks. So are folders in the
-    command: the code hash identifies the program even if it moves, e.g. because `go run` builds it in a new place.
+    Addresses among the arguments are ignored, because they belong to sources and sinks. Folders in the command are
+    ignored, too: the code hash identifies the program even if it moves, e.g. because `go run` builds it in a new place.
     """
     if what == "args":
         return without_addresses(old.args) != without_addresses(new.args)

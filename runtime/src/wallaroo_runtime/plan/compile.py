@@ -24,7 +24,7 @@ class Draft:
     Attributes:
         topology: The topology to compile.
         bucket_ids: The chosen id of each bucket.
-        given: The ports that sources, state steps and sinks already have.
+        given: The ports of sources, state steps and sinks, which are known before compilation.
         parts: All sources, steps and sinks by path, each after its inputs.
         ports: Path of each part to its port.
         entry_levels: Name of each state to the level at which all steps with the state run.
@@ -76,7 +76,7 @@ def _too_many(count: int) -> Diagnostic:
 
 
 def number_ports(draft: Draft) -> None:
-    """Give sources, state steps and sinks the ports of `Draft.given`."""
+    """Copy the ports of sources, state steps and sinks from `Draft.given`."""
     crossings = len(draft.parts) if len(draft.topology.workers) > 1 else 0
     count = draft.given.next + crossings
     if count > MAX_PORTS:
@@ -157,7 +157,7 @@ def takes_key(step: Step) -> bool:
 
 
 def lay_out(draft: Draft) -> None:
-    """Give every node of a level its place, which becomes a stage."""
+    """Give every node its place within its levels. Each place becomes a stage."""
     for level in range(1 + max(draft.entry_levels.values(), default=0)):
         layout = Layout()
         for worker, node in _entries(draft, level):

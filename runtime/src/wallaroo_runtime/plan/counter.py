@@ -14,7 +14,7 @@ class StepCounter(NamedTuple):
     """A counter of steps.
 
     Attributes:
-        is_of: Returns whether a node has the counter. A window counts at most as many as messages came to it.
+        is_of: Returns whether a node has the counter. The count of a window is at most the number of its messages.
         text: Description for metrics and for people.
     """
 

@@ -24,13 +24,13 @@ LOOKS = 3
 def match_parts(old: Topology, new: Topology) -> dict[str, str]:
     """Return for each part of `new` the path of the same part in `old`. New parts are left out.
 
-    Steps match if pipeline, name and state are equal. Steps that remain match if their paths are equal, and both or
-    neither have a state. So a moved step is found by its name, and a renamed step by its path.
+    First, steps match if pipeline, name and state are equal. Then, unmatched steps match if their paths are equal and
+    both or neither have a state. So a moved step is found by its name, and a renamed step by its path.
 
     Sources and sinks are matched more strictly, because a checkpoint has messages for them. First they match if kind,
-    pipeline, name and address (topic, or Spark's options) are equal. Those that remain match in their order if all but
-    the address is equal, then if the address is equal, but only if there are as many as before: if two sinks of one
-    name replace one, both at new addresses, neither is the former one.
+    pipeline, name and address (topic, or Spark's options) are equal. Then unmatched ones match in order if everything
+    but the address is equal, and at last if the address is equal. In these two looks, old and new parts must be equal
+    in number. So if two sinks at new addresses replace one of their name, neither of them matches it.
     """
     matched: dict[str, str] = {}
     for look in range(LOOKS):
@@ -42,7 +42,7 @@ def match_parts(old: Topology, new: Topology) -> dict[str, str]:
 
 
 def _grouped(topology: Topology, look: int, matched: set[str]) -> defaultdict[Key, list[str]]:
-    """Group the paths of unmatched parts by the key that one look compares. `look` is the number of the look."""
+    """Group the paths of unmatched parts by the key that look number `look` of `match_parts` compares."""
     groups = defaultdict[Key, list[str]](list)
     for path, keys in _keyed(topology):
         if path not in matched:

@@ -6,7 +6,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.plan.stage import NodeKind, Plan
 from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Part, Sink, Source, Topology
 
-PARTITIONS, BUCKETS = 1, 8  # one task does all work, without a shuffle; its buckets run in parallel
+PARTITIONS, BUCKETS = 1, 8  # without a shuffle, one task does all work; its buckets run in parallel
 MICROBATCH = "leave out --mode"
 LOCAL = f"{MICROBATCH}: micro-batches run there; or give --master local[*], without --deploy-mode, to use this machine"
 OPTIONS = "kafka."  # options for the Kafka client; others are for Spark
@@ -14,7 +14,7 @@ _SERVED = {"tcp", "generator", "kafka"}
 
 
 def obstacles(plan: Plan, topology: Topology, *, cluster: str = "") -> list[Diagnostic]:
-    """Return an R755 for each obstacle; empty if the application can run in real-time mode.
+    """Return a finding (R755) for each obstacle; empty if the application can run in real-time mode.
 
     Args:
         plan: The plan of the topology, with any number of partitions.

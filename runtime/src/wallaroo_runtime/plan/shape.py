@@ -41,7 +41,7 @@ class ShapeChange:
 
 
 def state_component(topology: Topology, step: Step) -> Component | None:
-    """Return the component of a step's state; if the front-end recorded none, return the component of the step."""
+    """Return the component of a step's state. If the front-end recorded none, return the component of the step."""
     return topology.component(step.worker, f"{step.path}/state") or topology.component(step.worker, step.path)
 
 
@@ -65,12 +65,12 @@ def compare_components(
     gone = sorted(was.keys() - now.keys())
     added = sorted(path for path in now.keys() - was.keys() if not path.startswith(CLASSES))
     other = sorted(path for path in was.keys() & now.keys() if was[path].rstrip("!") != now[path].rstrip("!"))
-    open_fields: list[str] = []  # only the run shows what becomes of them
+    open_fields: list[str] = []  # fields of which only a run can show what happens
     if language in STRICT:
         narrowed = {path: _narrows(was[path], now[path]) for path in other}
         other = [path for path in other if narrowed[path] is None]
         open_fields = [path for path, narrows in narrowed.items() if narrows]
-    if language == "python":  # its states keep the fields of old ones that their classes no longer have
+    if language == "python":  # a restored Python object keeps fields that its class no longer has
         other += [path for path in gone if path.startswith(CLASSES)]
         places = {_place(path) for path in added}
         open_fields = [path for path in gone if _place(path) not in places and not path.startswith(CLASSES)]

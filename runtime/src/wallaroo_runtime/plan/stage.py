@@ -50,10 +50,10 @@ class Node:
         keys: SEND, RECEIVE: whether frames carry the messages' keys. KEY: whether the messages carry the key already.
         output: OUTPUT: name of the output in its computation; else empty.
         ttl_ms: State kinds: how long a key's state stays without a message of the key; 0 for ever.
-        event_time: State kinds with `ttl_ms` or timers: whether times are those of the data.
+        event_time: State kinds with `ttl_ms` or timers: whether they use times in the data, not times of arrival.
         timers: State kinds: names of the timers that the step sets.
         sessions: WINDOW: whether its windows are sessions.
-        visits: State kinds: names of the visits that the step takes.
+        visits: State kinds: names of the visits for which the step has visitors.
         watermarks: Windows, state kinds with `event_time`: whether ticks have times of the data instead of the clock.
     """
 

@@ -16,7 +16,7 @@ from wallaroo.emit.program import is_file, split_app
 from wallaroo_runtime.errors import USAGE, WORKER, RunError
 from wallaroo_runtime.worker.launch import ELF_BYTES, elf_machine, other_machine
 
-SHOWN = 8  # limit for the programs of a folder that an error names
+SHOWN = 8  # an error names at most so many programs of a folder
 MAIN = "app.py"  # main file of a folder with a program in Python, as `wallaroo new` writes it
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
@@ -48,7 +48,7 @@ class App:
 
 
 def resolve(app: str) -> App:
-    """Return the application that an argument names; nothing is run or imported.
+    """Return the application that an argument names. Nothing is run or imported.
 
     Args:
         app: A Python file or module, either with `:function`, or the folder of an `app.py`; a Go package directory; a
@@ -81,7 +81,7 @@ def resolve(app: str) -> App:
 
 
 def find_module(name: str) -> str:
-    """Return the file that a program started here would import for a module, or an empty text; imports nothing."""
+    """Return the file that a program started here would import for a module, or an empty text. Import nothing."""
     search: Iterable[str] | None = [os.getcwd(), *(path or os.getcwd() for path in sys.path)]
     origin = ""
     for part in name.split("."):

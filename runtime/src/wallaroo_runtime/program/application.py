@@ -18,7 +18,7 @@ from wallaroo_runtime.topology.model import TcpSink, Topology
 from wallaroo_runtime.topology.override import BROKERS, override, parse_brokers, with_brokers
 from wallaroo_runtime.topology.secret import declare
 
-BROKERS_END = "_BROKERS"  # end of the names of all variables with brokers
+BROKERS_END = "_BROKERS"  # names of all environment variables with brokers end so
 PORT = re.compile(r":([0-9]{1,5})(?=,|\Z)")
 
 
@@ -52,7 +52,7 @@ def load_application(
         RunError: R609 if there is no such application; every finding if it is not correct; R655 if an archive cannot be
             used; T211 if brokers in the environment are wrong.
     """
-    if brokers := os.environ.get(BROKERS):  # groups of Goka read it when they are declared
+    if brokers := os.environ.get(BROKERS):  # check it early, since Goka's groups read it when they are declared
         parse_brokers(BROKERS, brokers)
     resolved = resolve(app)
     path = Path(resolved.path)

@@ -11,7 +11,7 @@ from pathlib import Path
 from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.lock import SHARE, TRY, locked
 
-BOUND_BYTES = 1 << 30  # some sixty binaries of 17 MB
+BOUND_BYTES = 1 << 30  # enough for about sixty binaries
 
 
 def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_bytes: int = BOUND_BYTES) -> Path:
@@ -31,16 +31,16 @@ def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_by
     slot = root / "slot" / hashlib.sha256(place.encode()).hexdigest()[:32]
     slot.mkdir(parents=True, exist_ok=True, mode=0o700)
     with locked(root / "lock", SHARE):
-        slot.mkdir(exist_ok=True, mode=0o700)  # again, because it may have been removed before the lock was taken
+        slot.mkdir(exist_ok=True, mode=0o700)  # again: another process may have removed it before the lock
         with locked(slot / "lock"):
             built = slot / name
             if built.exists():
-                _put(built, built, shutil.copy2)  # a copy: the compiler may write into the file
+                _put(built, built, shutil.copy2)  # no hard link, since the compiler may write into the file
             compile_to(built)
             final = root / "binary" / hashlib.sha256(built.read_bytes()).hexdigest()[:32] / name
             final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             _put(*((final, built) if final.exists() else (built, final)), os.link)
-        now = time.time_ns()  # more exact than the kernel, which takes the time of its last tick
+        now = time.time_ns()  # more exact than the time that the kernel would set
         for used in (slot, final.parent):
             os.utime(used, ns=(now, now))
     # If another build is running, that build applies the limit at its end.

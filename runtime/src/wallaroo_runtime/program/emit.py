@@ -28,7 +28,7 @@ STDERR = 2
 
 
 class Emitted(NamedTuple):
-    """The declaration of a program.
+    """The declaration of a program: its topology document, and the libraries that it uses.
 
     Attributes:
         libraries: Programs whose components the program uses, by the names of their workers.
@@ -39,7 +39,7 @@ class Emitted(NamedTuple):
 
 
 def say_nothing(what: str) -> None:
-    """Ignore the report of a slow step."""
+    """Ignore the text about slow work. This is the default of `tell`."""
 
 
 def emit(
@@ -60,7 +60,7 @@ def emit_all(
     *,
     tell: Callable[[str], None] = say_nothing,
 ) -> Emitted:
-    """Run a program's front-end, and return the program's declaration; its output goes to stderr of this process.
+    """Run a program's front-end, and return the program's declaration. Its output goes to stderr of this process.
 
     A Go program is built before. Programs whose components the program uses run in the same way, and their workers are
     added to the document.
@@ -161,7 +161,7 @@ def _refuse_other_wallaroo(app: App) -> None:
 
 
 def _run(command: Sequence[str], args: Sequence[str], file: Path, deadline_seconds: float, path: str) -> str:
-    """Run the front-end to its end; returns a text about that end."""
+    """Run the front-end until it ends. Return in words how it ended."""
     added = {"WALLAROO_MODE": "emit", "WALLAROO_ARGS": json.dumps(list(args)), "WALLAROO_EMIT_FILE": str(file)}
     sys.stdout.flush()
     try:

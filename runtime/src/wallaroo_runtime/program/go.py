@@ -19,7 +19,7 @@ _NOT_FETCHED = re.compile(r"(?:module lookup disabled by GOPROXY|Get \"https?://
 
 
 def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> str:
-    """Run a command of the go toolchain and return its output; notify the user if that takes long.
+    """Run a command of the go toolchain and return its output. Notify the user if that takes long.
 
     Args:
         command: The command and its arguments.
@@ -33,7 +33,7 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
         with (
             TemporaryDirectory(
                 prefix="wallaroo-go-", ignore_cleanup_errors=True
-            ) as work,  # go leaves its files if it is killed
+            ) as work,  # this removes go's temporary files even if go is killed
             subprocess.Popen(
                 command, cwd=directory, env={"GOTMPDIR": work, **environment}, stdout=pipe, stderr=pipe, text=True
             ) as process,
@@ -48,7 +48,7 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
 
 
 def _said(process: "subprocess.Popen[str]") -> tuple[str, str]:
-    """Return the output of a command at its end; the user is notified if the command takes long."""
+    """Return the output of a command at its end. The user is notified if the command takes long."""
     try:
         return process.communicate(timeout=NOTE_SECONDS)
     except subprocess.TimeoutExpired:
@@ -57,7 +57,7 @@ def _said(process: "subprocess.Popen[str]") -> tuple[str, str]:
 
 
 def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Return the output of a command at its end; a command that takes too long is killed."""
+    """Return the output of a command at its end. A command that takes too long is killed."""
     try:
         return process.communicate(timeout=BUILD_SECONDS)
     except BaseException:
@@ -66,7 +66,7 @@ def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 def broken(directory: Path, output: str) -> RunError:
-    """Return the error for a compiler's output: W407 at the first place, R697 without a module, R742 on a full disk."""
+    """Return the error for a compiler's output: R697 for a missing module, R742 for a full disk, else W407."""
     if match := _NOT_FETCHED.search(output):
         return RunError.of("R697", WORKER, reason=match[0])
     if full := next(filter(_FULL.search, output.splitlines()), ""):

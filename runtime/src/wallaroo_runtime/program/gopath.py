@@ -26,8 +26,8 @@ def packages_by_place(
         modules: The directories of the program's modules, by their paths.
         standard: The directory of the standard library.
         sdk: Paths of the SDK's module and of the modules that it needs.
-        has_module: Whether the program has a go.mod. Then a path that begins with a host is a module's, unless
-            vendored.
+        has_module: Whether the program has a go.mod. If so, a path that begins with a host belongs to a module, unless
+            the package is vendored.
     """
     packages: dict[str, Path] = {}
     seen, left = {program}, [program]

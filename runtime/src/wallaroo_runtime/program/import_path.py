@@ -1,4 +1,4 @@
-"""The modules of the Go SDK that a program imports."""
+"""Finds the modules of the Go SDK that a program imports."""
 
 import os
 import re
@@ -11,7 +11,7 @@ _IMPORT = re.compile(rf'"{MODULE}(?:/([^/"\s]+)[^"\s]*)?"')
 
 
 def is_in(path: str, root: str) -> bool:
-    """Return whether a path of a package or module is that of a module, or below it."""
+    """Return whether the path of a package or module is `root`, or below `root`."""
     return f"{path}/".startswith(f"{root}/")
 
 

@@ -29,7 +29,7 @@ def init(directory: Path) -> list[Path]:
     """Make plain go tools (`go vet`, `go test`, editors) work in a program's directory.
 
     The directory of the SDK differs from machine to machine, so a go.work names it, and git ignores this file. The
-    nearest go.mod is the program's; if there is none, the program gets one. Existing files are amended, not replaced. A
+    nearest go.mod is the program's. If there is none, the program gets one. Existing files are amended, not replaced. A
     .gitignore gets the output of `go build`, too.
 
     Returns:
@@ -51,7 +51,7 @@ def init(directory: Path) -> list[Path]:
     file = find_workspace(go, module) or module / "go.work"
     written += _write_workspace(go, module, file)
     if module / "go.mod" in written and (needed := read_workspace(go, file).get("Go")):
-        run_go([go, "mod", "edit", f"-go={needed}"], module, go_environment())  # the SDK's modules need it
+        run_go([go, "mod", "edit", f"-go={needed}"], module, go_environment())  # the SDK needs this version
     if _ignore(directory / ".gitignore", _built(go, directory, str(file))) and directory / ".gitignore" not in written:
         written.append(directory / ".gitignore")
     if os.environ.get("GOWORK", "") not in ("", str(file)):
@@ -60,7 +60,7 @@ def init(directory: Path) -> list[Path]:
 
 
 def _without_sdk(go: str, file: Path) -> bool:
-    """Remove the SDK's directories, which earlier versions wrote into a go.mod; returns whether the go.mod changed."""
+    """Remove the SDK's directories, which earlier versions wrote into a go.mod. Return whether the go.mod changed."""
     content = json.loads(run_go([go, "mod", "edit", "-json", str(file)], file.parent, go_environment()))
     names = [
         path
@@ -74,7 +74,7 @@ def _without_sdk(go: str, file: Path) -> bool:
 
 
 def _write_workspace(go: str, module: Path, file: Path) -> list[Path]:
-    """Make a go.work name a module and the SDK of this installation, and no other SDK; returns the changed files.
+    """Make a go.work name a module and the SDK of this installation, and no other SDK. Return the changed files.
 
     Raises:
         RunError: R780 if the go.work is committed.
@@ -107,7 +107,7 @@ def _built(go: str, directory: Path, workspace: str) -> list[str]:
 
 
 def _ignore(file: Path, names: list[str]) -> bool:
-    """Add files to a .gitignore, unless git ignores them already; returns whether the .gitignore was changed."""
+    """Add files to a .gitignore, unless git ignores them already. Return whether the .gitignore was changed."""
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     added = [
         name for name in names if name not in text.splitlines() and not _git(file.parent, "check-ignore", "-q", name)

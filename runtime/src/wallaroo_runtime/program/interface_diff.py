@@ -19,7 +19,7 @@ MAX_LINES = 20
 def explained(error: RunError, topology: Topology) -> RunError:
     """Return the error with the differing parts added to each finding about different interface hashes.
 
-    The worker's program is run once more, in emit mode, to get its declaration; if that fails, the finding has the
+    The worker's program is run once more, in emit mode, to get its declaration. If that fails, the finding has the
     reason.
     """
     findings = [_explained(finding, topology) for finding in error.diagnostics]
@@ -28,7 +28,7 @@ def explained(error: RunError, topology: Topology) -> RunError:
 
 @contextmanager
 def explaining(topology: Topology) -> Iterator[None]:
-    """Run a block, and change its errors as `explained` does."""
+    """Add the differing parts to errors that the block raises, as `explained` does."""
     try:
         yield
     except RunError as error:

@@ -1,4 +1,4 @@
-"""Finds libraries, programs that host components for other programs; checks the components, and adds the workers."""
+"""Finds libraries, i.e. programs with components for other programs. Checks the components, and adds the workers."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -123,7 +123,7 @@ def _outputs_text(outputs: Mapping[str, str]) -> str:
 
 
 def _entry(library: Json, name: str, steps: list[Any]) -> dict[str, Any]:
-    """Return a worker's entry for the document, in which each component has the path of the step that names it."""
+    """Return a worker's entry for the document. In this entry each component has the path of the step that uses it."""
     known = {component["name"]: component for component in library["components"]}
     components = []
     for step in steps:

@@ -1,4 +1,4 @@
-"""Prints the modules of its arguments that an interpreter does not find; any Python 3 runs it, by its file."""
+"""Prints those of the given modules that the interpreter does not find. Any Python 3 can run this file as a script."""
 
 import sys
 

@@ -121,7 +121,7 @@ def write_workspace(go: str, version: str, program: Path, work: Path, replace: d
 
 
 def go_environment(workspace: str = "off") -> dict[str, str]:
-    """Return the environment of go commands, without the user's settings for modules; go fetches no toolchain."""
+    """Return the environment of go commands, without the user's settings for modules. Go fetches no toolchain."""
     return {**os.environ, "GOWORK": workspace, "GOFLAGS": "", "GO111MODULE": "on", "GOTOOLCHAIN": "local"}
 
 
@@ -183,7 +183,7 @@ def _mend(go: str, file: Path, standard: Path, work: Path, replace: dict[str, st
 
 
 def _is_gone(entry: Mapping[str, Any], file: Path) -> bool:
-    """Return whether a copied go.mod leaves out a replacement; `wallarooapi` always comes from this installation."""
+    """Return whether the copy of a go.mod leaves out a replacement: one of the SDK, or with a missing directory."""
     if is_sdk(entry["Old"]["Path"]):
         return True
     path = Path(entry["New"]["Path"])

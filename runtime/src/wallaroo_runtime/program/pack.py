@@ -68,7 +68,7 @@ class PackOptions:
 
 
 def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> ArchiveManifest:
-    """Write the archive of an application; equal input gives equal bytes.
+    """Write the archive of an application. Equal input gives equal bytes.
 
     Args:
         tell: Called with a text before work that may take minutes.

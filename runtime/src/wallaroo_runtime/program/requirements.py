@@ -15,7 +15,7 @@ from wallaroo_runtime.errors import RunError
 SDK = "wallaroo-spark"
 PIP_SECONDS = 600
 MACHINES = {"linux-amd64": "x86_64", "linux-arm64": "aarch64"}
-GLIBC_MINORS = range(5, 35)  # manylinux_2_5 to manylinux_2_34
+GLIBC_MINORS = range(5, 35)  # minor versions of glibc: manylinux_2_5 to manylinux_2_34
 PURE = "-none-any.whl"
 SHOWN_LINES = 5
 

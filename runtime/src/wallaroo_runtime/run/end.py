@@ -1,4 +1,4 @@
-"""The reasons for which a run ends without a failure or signal. The run checks each `EndCondition` from time to time.
+"""Declares the conditions that end a run without a failure or signal. The run checks each condition repeatedly.
 
 A part that fails raises an error instead (`Flow.check`); `checkpoint/end_note.py` notes for `status` how the run ended.
 """
@@ -48,7 +48,7 @@ class IdleWatch:
     """Detects that no messages have come for some time, and that all possible work on earlier messages is done.
 
     A run can be idle although output waits for sinks that cannot be reached, or messages wait for a full outbox. The
-    next run takes this output and these messages.
+    next run delivers this output and processes these messages.
 
     Args:
         seconds: Seconds without input after which the run is idle.

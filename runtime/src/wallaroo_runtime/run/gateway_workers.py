@@ -20,7 +20,7 @@ def path_of(options: CheckpointOptions, application: Application) -> Path:
 
 
 def check_setups(options: RunOptions, application: Application) -> None:
-    """Run the setup of an archive's workers before Spark starts. Without an archive the setup has just run.
+    """Run the setup of an archive's workers before Spark starts. A program that is no archive has just run its setup.
 
     Raises:
         RunError: The error of a setup, e.g. T207 for a value of this environment; W403 if the setup declares other
@@ -37,7 +37,7 @@ def check_setups(options: RunOptions, application: Application) -> None:
 
 
 def start_beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
-    """Start workers for a local gateway, because on a cluster the gateway cannot reach the executors' workers.
+    """Start workers on this machine for a local gateway, since it cannot reach the workers of a cluster's executors.
 
     Their output goes to a folder of the run's directory.
 

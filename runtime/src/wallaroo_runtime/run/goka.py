@@ -18,7 +18,7 @@ OFFSETS, CHECKSUM = f"offsets/{BATCH}", f"offsets/.{BATCH}.crc"
 
 
 def check_left(checkpoint: Checkpoint) -> None:
-    """Refuse to take over a group that Kafka does not have, before any topic is created for it.
+    """Refuse to take over the data of a Goka group that Kafka does not have. Call this before topics are created.
 
     Raises:
         RunError: R788 if no table of a group has records and no group has committed offsets; R672 or R728 if Kafka

@@ -11,7 +11,7 @@ from wallaroo_runtime.topology.model import KafkaSource, SparkSource
 
 
 def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, asked: int = 0) -> None:
-    """Report the contents of a checkpoint from earlier runs, and the differences of this run.
+    """Report to the user what earlier runs have left in a checkpoint, and which settings differ in this run.
 
     Args:
         asked: Number of shuffle partitions that the user asks for; 0 if the user asks for none.
@@ -38,7 +38,7 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, ask
 
 
 def records_of(checkpoint: Checkpoint) -> RecordCount:
-    """Return the counts of Spark's own sources and sinks since the checkpoint began; call it before the query starts.
+    """Return the counts of Spark's own sources and sinks since the checkpoint began. Call it before the query starts.
 
     In real-time mode there are no such sources and sinks, but a rescale may have kept their numbers.
     """

@@ -1,4 +1,4 @@
-"""Lasting outages of gateway and egress: both outlive a driver, so the next driver must report an outage again."""
+"""Finds lasting outages in the status of gateway and egress, which outlive a driver, for the next driver to report."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from wallaroo.diagnostic.diagnostic import Kind, kind_of
 
 
 def lasting(status: Mapping[str, Any]) -> list[Any]:
-    """Return the findings of a status, without outages that are over, and with one finding for each lasting outage.
+    """Return the findings of a status. Of the outages, only those that still last are included, each once.
 
     Args:
         status: Status of a gateway or an egress.

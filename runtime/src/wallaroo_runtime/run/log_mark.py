@@ -7,13 +7,13 @@ from pathlib import Path
 
 from wallaroo_runtime.durable.file import private
 
-SPARK_LOG, SPARK_OUT = "spark.log", "spark.out"  # each run has its spark.log
+SPARK_LOG, SPARK_OUT = "spark.log", "spark.out"  # each run begins a new spark.log
 BEGAN, STOPS = "--- run began ", "--- run stops "
 BEGIN = re.compile(rf"{BEGAN}[0-9]{{4}}-[0-9-]{{5}}T[0-9:.]{{12}}Z ---")
 
 
 def mark_begin(folder: Path) -> None:
-    """Write into all existing logs and Spark's log that a run begins; a log without this line is of the last run."""
+    """Write into all existing logs and Spark's log that a run begins. A log without this line is of the last run."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _mark([*folder.glob("*.log"), *folder.glob("*.out"), folder / SPARK_LOG], BEGAN)
 

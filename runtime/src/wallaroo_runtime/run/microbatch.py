@@ -23,13 +23,13 @@ class MicroBatchMode:
     """The mode of Spark's micro-batches."""
 
     reads_kafka = True
-    quiet_look_s = 0.1  # frequent checks make latencies exact, even of the first message after a pause
+    quiet_look_s = 0.1  # frequent checks measure latencies exactly, also for the first message after a pause
 
     def check(self, options: RunOptions, topology: Topology) -> None:
         """Refuse nothing, because this mode runs all applications."""
 
     def bounds(self, bounds: Bounds) -> Bounds:
-        """Return the bounds as they are."""
+        """Return the bounds unchanged, because this mode needs no others."""
         return bounds
 
     def layout(self, spark: SparkOptions) -> tuple[int, int]:
@@ -37,14 +37,14 @@ class MicroBatchMode:
         return spark.partitions, BUCKETS_PER_PARTITION
 
     def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
-        """Return the chosen settings."""
+        """Return the settings that the user has chosen, because this mode needs no others."""
         return dict(chosen)
 
     def starts(self, topology: Topology, checkpoint: Checkpoint, options: RunOptions) -> None:
         """Return None, because Spark reads the topics."""
 
     def is_counted(self, topology: Topology) -> bool:
-        """Return whether Spark reads nothing but journals."""
+        """Return whether Spark reads only journals, so that all messages come through gateways."""
         return not any(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())
 
     def begin(
@@ -57,7 +57,7 @@ class MicroBatchMode:
         return ids
 
     def start(self, session: Any, plan: Plan, topology: Topology, options: "QueryOptions", peers: Peers) -> "Query":
-        """Start the query; gateways get the counts of its visits."""
+        """Start the query. Gateways will get the counts of the query's visits."""
         from wallaroo_runtime.spark.query import start_query  # imported late: pyspark takes a second to import
 
         return start_query(session, plan, topology, options, peers.tell_visits)

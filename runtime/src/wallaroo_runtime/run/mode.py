@@ -25,7 +25,7 @@ class Mode(Protocol):
 
     @property
     def reads_kafka(self) -> bool:
-        """True if Spark reads topics; otherwise the gateway reads them."""
+        """True if Spark reads topics of Kafka. Otherwise the gateway reads them."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class Mode(Protocol):
         """Return where gateways begin to read topics, and where they may end; None if gateways read no topics.
 
         Raises:
-            RunError: R673, R738, R792 and others if a topic cannot be read from there.
+            RunError: R673, R738, R792 and others if a topic cannot be read from the place where reading must begin.
         """
         ...
 
@@ -69,7 +69,7 @@ class Mode(Protocol):
         self, session: Any, plan: Plan, checkpoint: Checkpoint, options: CheckpointOptions, peers: Peers,
         reporter: Reporter,
     ) -> dict[str, str]:  # fmt: skip
-        """Prepare topics and the tables of a new checkpoint, before the query starts; returns the ids of topics.
+        """Prepare topics and the tables of a new checkpoint, before the query starts. Return the ids of topics.
 
         Raises:
             RunError: A topic cannot be read from where the checkpoint ended.

@@ -50,7 +50,7 @@ class Flow:
         self._gone: set[str] = set()
         self._away: set[int] = set()  # ports of sinks that cannot be reached
         self._all = [*peers.gateways, peers.egress]
-        self._released = [-1 for _ in peers.gateways]  # committed offset that each gateway knows
+        self._released = [-1 for _ in peers.gateways]  # the last committed offset that each gateway got
         self._told: list[list[Any] | None] = [None for _ in self._all]
         self._idle = IdleEndings()
         self._samples: deque[tuple[float, int]] = deque()
@@ -157,7 +157,7 @@ class Flow:
             return False
         if (error := self._query.exception()) is not None:
             raise error
-        if self._peers.topic_ids():  # without these the query ends by itself, after all input
+        if self._peers.topic_ids():  # if gateways read no topics, the query ends by itself after all input
             progress = self._query.progress()
             if self._has_unread() or self._has_visits() or progress.messages_in < self._peers.received():
                 return False

@@ -56,7 +56,7 @@ class Watch:
         self._board.tell_live(report)
 
     def begin(self, peers: Peers) -> None:
-        """Take gateways and egress, before the first micro-batch."""
+        """Take the gateways and the egress, whose counts before the first micro-batch are the start for the numbers."""
         self._peers = peers
         self._board.begin(peers.egress.status())
 
@@ -67,16 +67,16 @@ class Watch:
         self._states.fix = "start it with --master local[2] or more"
 
     def look(self) -> None:
-        """Read the progress of sinks; frequent calls make latencies exact."""
+        """Read the progress of sinks. Frequent calls make latencies exact."""
         if self._peers is not None:
             self._board.look(self._peers.egress.status())
 
     def note(self, text: str) -> None:
-        """Pass on."""
+        """Pass the call on to the other reporter."""
         self._reporter.note(text)
 
     def output(self, worker: str, line: str) -> None:
-        """Pass on."""
+        """Pass the call on to the other reporter."""
         self._reporter.output(worker, line)
 
     def warn(self, finding: Diagnostic) -> None:
@@ -85,15 +85,15 @@ class Watch:
         self._reporter.warn(finding)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Pass on."""
+        """Pass the call on to the other reporter."""
         self._reporter.doing(state, what, is_shared=is_shared)
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
-        """Pass on."""
+        """Pass the call on to the other reporter."""
         self._reporter.event(state, text, findings)
 
     def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
-        """Pass on."""
+        """Pass the call on to the other reporter."""
         self._reporter.initialized(sources, checkpoint)
 
     def progress(self, snapshot: Snapshot) -> None:
@@ -117,7 +117,7 @@ class Watch:
         self._board.update(snapshot.state, sample)
 
     def _measure(self, gateways: list[dict[str, Any]], egress: Mapping[str, Any]) -> None:
-        """Measure the processes of the run on this machine, every five seconds and when workers came or went."""
+        """Measure the memory of the run's processes here, every five seconds and when workers have started or ended."""
         assert self._query is not None
         now, shown = time.monotonic(), {worker["name"] for worker in self._workers}
         if now - self._looked_at < PROCESSES_S and shown == set(self._query.targets):

@@ -1,4 +1,4 @@
-"""Opens the states of a checkpoint for people: Spark reads the states, and workers turn them into text."""
+"""Opens the states of a checkpoint for commands: Spark reads the states, and workers turn them into text."""
 
 import json
 import os
@@ -82,7 +82,7 @@ def check_archive(manifest: Manifest, archive: Archive | None) -> None:
 def open_states(
     checkpoint: Path | str, conf: Mapping[str, str], *, raw: bool = False, archive: Archive | None = None
 ) -> Iterator[StateQuery]:
-    """Give the states of a checkpoint during the block; Spark and the started workers end with the block.
+    """Give the states of a checkpoint during the block. Spark and the started workers end with the block.
 
     A run of the checkpoint may go on meanwhile, and only the states that it has committed are read.
 
@@ -142,7 +142,7 @@ class Showers:
         self._run = f"state-{os.getpid()}-{uuid.uuid4().hex}"
 
     def of(self, name: str) -> Any:
-        """Return the shower for the states of a worker; the first call starts the worker.
+        """Return the object that asks a worker for its states in readable form. The first call starts the worker.
 
         Raises:
             RunError: R771 if the worker's program is in an archive that was not given; the error with which the worker

@@ -39,7 +39,7 @@ class CheckpointOptions:
         path: Directory of the checkpoint; None for the application's default directory.
         location: URL of the checkpoint in a file system that Hadoop knows; else empty.
         fresh: Whether to start over.
-        continues_goka: Whether a new checkpoint begins with the tables and offsets that Goka's own processors left.
+        continues_goka: Whether a new checkpoint begins with the tables and offsets that Goka's own processors stored.
         accepts_changed: Whether fields of states that a changed program does not have may be lost.
         topic_reset: Where reading continues if records of a topic are gone or the topic was created again: `start`, in
             real-time mode also `end`. If empty, such an event ends the run.

@@ -32,7 +32,7 @@ class Peers:
 
     Args:
         fresh: Whether the run starts over.
-        starts: Starts of the Kafka sources that the gateway reads in real-time mode; None if Spark reads them.
+        starts: Where the gateway begins to read the Kafka sources in real-time mode; None if Spark reads these sources.
         sets_aside: Whether records that Kafka never takes become dead letters.
 
     Attributes:

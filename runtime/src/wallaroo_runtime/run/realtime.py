@@ -74,7 +74,7 @@ class RealTimeMode:
 
     def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
         """Return the chosen settings, and the settings that the mode needs."""
-        from wallaroo_runtime.spark.realtime.settings import session_settings  # late: importing pyspark takes a second
+        from wallaroo_runtime.spark.realtime.settings import session_settings  # late: pyspark takes a second to import
 
         return session_settings(dict(chosen))
 

@@ -23,7 +23,7 @@ from wallaroo_runtime.topology.secret import resolved
 def kafka_starts(
     topology: Topology, known: Mapping[str, str], reset: str = "", *, to_ends: bool = False
 ) -> dict[str, TopicStart]:
-    """Return the start of each Kafka source, by path; a gateway whose journal has offsets ignores it.
+    """Return the start of each Kafka source, by path. A gateway whose journal already has offsets ignores the starts.
 
     Args:
         known: Id of the topic that the checkpoint has read, by path of the source.
@@ -43,7 +43,7 @@ def kafka_starts(
 
 
 def topic_start(source: KafkaSource, known: Mapping[str, str], reset: str = "") -> TopicStart:
-    """Return the start of a source.
+    """Return where and how reading of one source's topic begins.
 
     Args:
         known: As for `kafka_starts`.
@@ -98,7 +98,8 @@ def _ends(source: KafkaSource, partitions: Iterable[int]) -> dict[int, int]:
 def tables_left(topology: Topology) -> Iterator[Diagnostic]:
     """Yield a warning (R779) for each table of a new checkpoint whose topic has records already.
 
-    Goka would read states from that topic. Here the topic is output: the first values of a group replace the records.
+    Goka would read its states from that topic. This runtime only writes to the topic, so new values replace the
+    records.
 
     Raises:
         RunError: R672 if no broker answers.

@@ -23,14 +23,14 @@ WAIT = "waiting for a change of the program"
 
 
 def execute_watched(options: RunOptions, reporter: Reporter) -> int:
-    """Run an application until it is stopped by a signal, or idle; each change of its files starts it again.
+    """Run an application until it is stopped by a signal, or idle. Each change of its files starts it again.
 
     If a changed program cannot be loaded, or does not fit the checkpoint, that is reported, and the former program goes
     on. If the changed program fails later, e.g. because workers do not start, that is reported, and the run waits for
     the next change. `--fresh` only affects the first start that opens the checkpoint.
 
     Returns:
-        The exit code: 0, or that of a signal that came before any program was initialized.
+        The exit code: 0, or the code of a signal that came before any program was initialized.
 
     Raises:
         RunError: The first start failed for a reason outside the program, or Spark has ended.
@@ -53,7 +53,7 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> int:
 
 
 def _run_once(options: RunOptions, reporter: Reporter, program: "WatchedProgram", ending: RunEnd) -> bool:
-    """Run the current program; return whether a changed program must run next."""
+    """Run the current program. Return whether a changed program must run next."""
     stopped = ending.stopped
     application, program.loaded, stopped.is_started = program.loaded, None, False
     try:
@@ -65,7 +65,7 @@ def _run_once(options: RunOptions, reporter: Reporter, program: "WatchedProgram"
         if program.loaded is None:
             reporter.event(WAITING, WAIT, error.diagnostics)
             return program.wait(stopped)
-        for finding in error.diagnostics:  # the former program failed, but its changed version is loaded already
+        for finding in error.diagnostics:  # the former program failed, but a changed program is already loaded
             reporter.warn(finding)
         return True
     program.was_ready = True
@@ -73,7 +73,7 @@ def _run_once(options: RunOptions, reporter: Reporter, program: "WatchedProgram"
 
 
 class Loading(threading.Thread):
-    """Loads a program in a thread; the load can be ended.
+    """Loads a program in a thread. The load can be ended.
 
     Attributes:
         application: The loaded application.
@@ -94,7 +94,7 @@ class Loading(threading.Thread):
         try:
             self.application = load_application(app.name, app.args, app.inputs, app.outputs)
         except Exception as error:
-            self.error = error  # the thread of the run raises or reports it
+            self.error = error  # the main thread of the run raises or reports this error
 
     def end(self) -> None:
         """End the load at once, because its result is not needed."""
@@ -127,9 +127,9 @@ class WatchedProgram:
         self.was_opened = True
 
     def has_changed(self) -> bool:
-        """Return whether a changed program is loaded and can run; the user is notified of a program that cannot.
+        """Return whether a changed program is loaded and can run. If it cannot run, this is reported to the user.
 
-        A load may take long, e.g. for a build in Go; the run goes on meanwhile.
+        A load may take long, e.g. for a build in Go. The run goes on meanwhile.
         """
         try:
             if not self._has_loaded():
@@ -141,7 +141,7 @@ class WatchedProgram:
         return True
 
     def _has_loaded(self) -> bool:
-        """Return whether a changed program was loaded; a further change ends the load in progress and begins another.
+        """Return whether a changed program was loaded. A further change ends the load in progress and begins another.
 
         Raises:
             RunError: The changed program cannot be run.
@@ -173,7 +173,7 @@ class WatchedProgram:
         return not self.was_ready and error.exit_code not in (TOPOLOGY, WORKER)
 
     def wait(self, stopped: RunStop) -> bool:
-        """Wait for a changed program that can be run; returns False if a signal came first."""
+        """Wait for a changed program that can be run. Return False if a signal came first."""
         stopped.is_started = True  # from now on signals only set the flag
         while not stopped.wait(LOOK_S):
             try:

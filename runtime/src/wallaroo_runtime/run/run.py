@@ -58,7 +58,7 @@ def execute(options: RunOptions, reporter: Reporter) -> int:
     """Run an application until a signal stops it, or it is idle or complete.
 
     Returns:
-        The exit code: 0, or that of a signal that came before the application was initialized.
+        The exit code: 0, or the code of a signal that came before the application was initialized.
 
     Raises:
         RunError: The run cannot start, or has failed. All parts of the run have ended.
@@ -75,13 +75,13 @@ def execute(options: RunOptions, reporter: Reporter) -> int:
 
 
 class RunEnd(NamedTuple):
-    """The ways in which a run can end, and the life of Spark.
+    """The ways in which a run can end, and whether Spark ends with it.
 
     Attributes:
         stopped: The flag that signals set.
-        ends: Conditions that end the run in addition to those of the options.
+        ends: Conditions that end the run, in addition to the conditions from the options.
         spark: Ends Spark, which outlives the run; None if Spark ends with the run.
-        opened: Called after the checkpoint was opened; with `--fresh` it was cleared before.
+        opened: Called after the checkpoint was opened, and cleared if the user asked for this by `--fresh`.
     """
 
     stopped: RunStop
@@ -145,7 +145,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
 
 
 def load(app: AppOptions, reporter: Reporter) -> Application:
-    """Load the application that the options name; the user is notified of each program that is read or built.
+    """Load the application that the options name. The user is notified of each program that is read or built.
 
     Raises:
         RunError: As `load_application`.
@@ -157,7 +157,7 @@ def load(app: AppOptions, reporter: Reporter) -> Application:
 def _directory_of(
     options: RunOptions, topology: Topology, held: HeldDirectory, reporter: Reporter, stopped: RunStop
 ) -> Directory:
-    """Return the directory of the checkpoint; starts Spark if only Spark can reach the directory."""
+    """Return the directory of the checkpoint. Start Spark if only Spark can reach the directory."""
     location = options.checkpoint.location
     if not location:
         return LocalDirectory(held.path)
@@ -172,7 +172,7 @@ def _directory_of(
 
 
 def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
-    """Return the settings of Spark that depend on the run; Kafka's connector is fetched if it is used."""
+    """Return the settings of Spark that depend on the run. Kafka's connector is fetched if it is used."""
     from wallaroo_runtime.spark.machine.settings import JARS, REMOTE_FILES, memory_settings
     from wallaroo_runtime.spark.source.kafka_connector import connector_jars, jar_settings, uses_kafka
 
@@ -183,7 +183,7 @@ def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
     needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ and mode.reads_kafka
     user_jars = spark.settings.get(JARS, "")
     jars = jar_settings(connector_jars(user_jars)) if needs_jars else {}
-    if options.runs_code_here and jars.pop(JARS, "") and user_jars:  # the driver is the executor, and would copy them
+    if options.runs_code_here and jars.pop(JARS, "") and user_jars:  # this driver is the executor
         jars[JARS] = user_jars
     chosen = dict(spark.settings)
     if needs_jars or SUBMITTED in os.environ:
@@ -194,7 +194,7 @@ def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
 def _session(
     options: RunOptions, topology: Topology, partitions: int, logs: Path, java: VirtualMachine | None = None
 ) -> Any:
-    """Start Spark if it does not run, and return its session; keeps the signal handlers."""
+    """Start Spark if it does not run, and return its session. Spark does not change the signal handlers."""
     from wallaroo_runtime.spark.session import create_session
 
     with kept_signals():
@@ -226,7 +226,7 @@ def _run(
     checkpoint: Checkpoint,
     ending: RunEnd,
 ) -> str:
-    """Start all parts, watch them and end them; returns the reason of the end."""
+    """Start all parts, watch them and end them. Return the reason of the end."""
     stopped, topology, logs = ending.stopped, application.topology, checkpoint.path / "logs"
     for finding in open_sources(topology):
         reporter.warn(finding)
@@ -363,7 +363,7 @@ def _start(
     if peers.waits_for_worker:
         peers.serve_sources(query.targets if options.runs_code_here else start_beside(options, application, stack))
     letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
-    checkpoint.record_topics(topic_ids)  # not before gateways have reset their topics
+    checkpoint.record_topics(topic_ids)  # only now, because gateways had to reset their topics first
     topics = watch_topics(stack, topology, topic_ids, session if mode.reads_kafka else None)
     flow = Flow(peers, query, reporter.note, letters, output, topics)
     flow.check()
@@ -371,7 +371,7 @@ def _start(
 
 
 def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: RunEnd, watch: Watch | None) -> str:
-    """Watch the run until it must end, and return the reason; raises the error of a part that fails."""
+    """Watch the run until it must end, and return the reason. Raise the error of a part that fails."""
     now = time.monotonic()
     ends = (*ending.ends, *ends_of(options, now, flow.activity, flow.is_complete))
     reported_at, pause, quiet_s = now, LOOK_S, chosen_mode(options).quiet_look_s

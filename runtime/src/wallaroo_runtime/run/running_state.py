@@ -20,7 +20,7 @@ def states_of_run(
         targets: gRPC target of each worker's first endpoint, by name of the worker.
         asks: Whether workers are on this machine, so that they can be asked; if not, states are shown as their bytes.
     """
-    # Imported late: the modules import much that the run has imported by now.
+    # Imported late: at this point the run has already imported most of what these modules import.
     from wallaroo_runtime.spark.state_store.reader import SparkLogs
     from wallaroo_runtime.worker.show import WorkerShower
 

@@ -32,7 +32,7 @@ class RunStop(Stop):
         self._raised = Raised(Interrupted)
 
     def take(self, number: int, frame: FrameType | None = None) -> None:
-        """Handle a signal: interrupt the start, but only once, unless Python has dropped that exception.
+        """Handle a signal: set the flag, and interrupt the start once, or again if Python has dropped the exception.
 
         A second SIGINT interrupts any work.
 
@@ -49,7 +49,7 @@ class RunStop(Stop):
             raise KeyboardInterrupt
 
     def check(self) -> None:
-        """Interrupt the start if a signal came but its exception was lost; called before each step that changes data.
+        """Interrupt the start if a signal came but its exception was lost. Called before each step that changes data.
 
         Raises:
             KeyboardInterrupt: A signal came.
@@ -68,14 +68,15 @@ class RunStop(Stop):
 
     @property
     def exit_code(self) -> int:
-        """Exit code of a start that a signal has ended, as in shells: 130 after SIGINT, 143 after SIGTERM."""
+        """Exit code if a signal has ended the start, as in shells: 130 after SIGINT, 143 after SIGTERM."""
         # PySpark's own handler for SIGINT during its start (`kept_signals`) raises KeyboardInterrupt without a number.
         return SIGNALLED + (self._number or signal.SIGINT)
 
     def ended_start(self, error: BaseException) -> bool:
         """Return whether an error is no failure, but the consequence of a signal that has ended the start.
 
-        All processes of a terminal get the signal. If another process ends before this one, its end is an error here.
+        All processes of a terminal get the signal. If a part of the run ends before this process, that looks like an
+        error.
         """
         if self.is_started or self._is_impatient:
             return False
@@ -86,7 +87,7 @@ class RunStop(Stop):
 
 @contextmanager
 def stop_signals() -> Iterator[RunStop]:
-    """Give the flag, which signals set during the block; after a signal, SIGTERM and SIGHUP stay ignored."""
+    """Yield the flag that signals set during the block. After a signal, SIGTERM and SIGHUP stay ignored."""
     stopped = RunStop()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
@@ -131,6 +132,6 @@ def ending_java(java: VirtualMachine | None, stopped: RunStop) -> Iterator[None]
 
 
 def end_java(java: VirtualMachine, reporter: Reporter) -> None:
-    """End Java after Spark. If Java does not end, show that as output, because programs expect the numbers last."""
+    """End Java after Spark. If Java goes on, report this as output of a worker, since numbers must come last."""
     if (directory := java.end()) is not None:
         reporter.output("java", f"goes on for a minute or two: it keeps classes in {directory} for faster starts")

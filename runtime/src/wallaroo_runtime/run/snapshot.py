@@ -79,7 +79,7 @@ def listening(topology: Topology, addresses: Iterable[tuple[str, str]]) -> list[
 
 
 class Reporter(Protocol):
-    """Notifies the user of events in a run; one thread calls all methods."""
+    """Notifies the user of events in a run. One thread calls all methods."""
 
     def note(self, text: str) -> None:
         """Report an event that needs no action."""
@@ -109,7 +109,7 @@ class Reporter(Protocol):
         """
 
     def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
-        """Report that sources listen, at which addresses, and that the query is active."""
+        """Report that the run is ready: the addresses at which sources listen, and that the query is active."""
 
     def progress(self, snapshot: Snapshot) -> None:
-        """Report the numbers; called about once a second and once at the end."""
+        """Report the numbers. Called about once a second and once at the end."""

@@ -73,6 +73,6 @@ def _found(directory: Directory, name: str) -> str:
 def _processed(directory: Directory, spark: str) -> str:
     try:
         count = progress_in(directory, f"{spark}/").messages_in
-    except (OSError, RunError):  # a damaged checkpoint may be removed, too
+    except (OSError, RunError):  # a damaged checkpoint must not prevent its removal
         return "its positions cannot be read"
     return f"{count:,} messages of its journal processed"

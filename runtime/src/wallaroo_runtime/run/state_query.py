@@ -1,4 +1,4 @@
-"""Answers people's questions about states: names, pages and single keys, as of the last committed micro-batch."""
+"""Reads states for commands and the monitor: names, pages and single keys, after the last committed micro-batch."""
 
 import base64
 import shlex
@@ -18,11 +18,11 @@ from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row
 from wallaroo_runtime.storage.state_log import entries_of, grouped
 from wallaroo_runtime.worker.show import Shown
 
-SHOW_BYTES = 4 * 1024 * 1024  # limit for the states in one call of a worker
+SHOW_BYTES = 4 * 1024 * 1024  # limit for the bytes of states in one call of a worker
 MOST_BYTES = 16 * 1024 * 1024  # bytes of a state; of a larger state only the size is shown
-MOST_DIGITS = 20  # of a key that is a number
+MOST_DIGITS = 20  # limit for the digits of a key that is a number
 HEX = "0x"
-KEY_BYTES = 8  # of a key that is a number
+KEY_BYTES = 8  # size of a key that is a number
 
 
 class Logs(Protocol):
@@ -62,7 +62,7 @@ class StateQuery:
 
     Args:
         plan: Plan of the application, with the numbers of its checkpoint.
-        shower: Returns the shower that asks a worker; None if states are shown as their bytes.
+        shower: Returns the object that asks a worker, by the worker's name; None if states are shown as their bytes.
         checkpoint: Directory or URL of the checkpoint, for commands in messages.
     """
 

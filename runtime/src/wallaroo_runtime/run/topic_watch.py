@@ -1,4 +1,4 @@
-"""Checks from time to time whether topics of a run were created again; readers get no error from such topics."""
+"""Checks from time to time whether topics of a run were created again. Readers get no error from such topics."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -72,7 +72,7 @@ class TopicWatch:
         try:
             now = self._ask(source)
         except RunError:
-            return  # no broker answers, or the topic is missing now: the reader of the topic reports that
+            return  # no broker answers, or the topic is missing: the reader of the topic reports such problems
         before = self._ids[source.path]
         if is_other(before, now):
             fix = RESET_REALTIME if self._is_realtime else RESET
@@ -83,7 +83,7 @@ def watch_topics(stack: ExitStack, topology: Topology, ids: Mapping[str, str], s
     """Watch the topics of all sources until `stack` ends; `session` is None if the gateway reads the topics."""
     ask: Callable[[KafkaSource], str] = topic_id
     if session is not None:
-        from wallaroo_runtime.spark.source.kafka import topic_id as topic_id_of  # late: it imports pyspark
+        from wallaroo_runtime.spark.source.kafka import topic_id as topic_id_of  # late import: this imports pyspark
 
         ask = partial(topic_id_of, session)
     watch = TopicWatch(kafka_sources(topology), ids, ask, is_realtime=session is None)

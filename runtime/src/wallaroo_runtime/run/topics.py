@@ -13,18 +13,18 @@ from wallaroo_runtime.topology.secret import resolved
 from wallaroo_runtime.topology.topic import TopicCreation
 
 Warn = Callable[[Diagnostic], None]
-Wanted = dict[str, tuple[KafkaSource | KafkaSink, TopicCreation]]  # by topic
+Wanted = dict[str, tuple[KafkaSource | KafkaSink, TopicCreation]]  # topics to create, by name
 
 
 def create_topics(topology: Topology, note: Callable[[str], None]) -> None:
-    """Create the topics that do not exist; existing topics stay as they are.
+    """Create the topics that do not exist. Existing topics stay as they are.
 
     Args:
         note: Gets a line for each topic that was created.
 
     Raises:
-        RunError: R672 if no broker answers; R673 if a topic must be created like another topic that is missing; R727 if
-            Kafka refuses a topic; R728 if the client is not installed.
+        RunError: R672 if no broker answers; R673 if a topic must get the settings of another topic, which is missing;
+            R727 if Kafka refuses a topic; R728 if the client is not installed.
     """
     groups: dict[tuple[str, ...], Wanted] = {}
     for part in (*topology.sinks(), *topology.sources()):
@@ -55,7 +55,7 @@ def check_topics(session: Any, topology: Topology, checkpoint: Checkpoint, reset
     Raises:
         RunError: As `check_kafka`.
     """
-    from wallaroo_runtime.spark.source.kafka import check_kafka  # late: it imports pyspark
+    from wallaroo_runtime.spark.source.kafka import check_kafka  # late import: this imports pyspark
 
     folder = f"{checkpoint.directory}/{checkpoint.manifest.spark}"
     known, repeats = checkpoint.topic_ids, checkpoint.repeated >= 0

@@ -18,8 +18,8 @@ class IdleEndings:
 
     def __init__(self) -> None:
         self._looked_at = 0.0
-        self._seen: dict[str, tuple[int, int]] = {}  # generation and process
-        self._found: dict[int, str] = {}  # reported by the next call of `look`, if no task has reported them
+        self._seen: dict[str, tuple[int, int]] = {}  # by name of the worker: generation and id of its process
+        self._found: dict[int, str] = {}  # ended processes; the next `look` reports them unless tasks have done so
 
     def look(self, targets: Mapping[str, str], reported: Iterable[str]) -> Iterator[str]:
         """Yield a text for each worker process that has ended and that no task has reported.
@@ -37,7 +37,7 @@ class IdleEndings:
         self._found = {}
         for name, target in targets.items():
             if target.startswith(UNIX):
-                with contextlib.suppress(OSError, KeyError, ValueError):  # others notice that the supervisor is gone
+                with contextlib.suppress(OSError, KeyError, ValueError):  # other code reports a lost supervisor
                     self._ask(name, Path(target.removeprefix(UNIX)).parent)
 
     def _ask(self, name: str, directory: Path) -> None:

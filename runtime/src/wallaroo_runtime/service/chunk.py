@@ -10,7 +10,7 @@ FRAME_BYTES = HEADER_BYTES + MAX_BODY_BYTES
 
 
 def chunks(data: bytes) -> Iterator[pb.Chunk]:
-    """Yield whole frames as chunks; data larger than one chunk continues in the next one.
+    """Cut whole frames into chunks. Data that is larger than one chunk continues in the next chunk.
 
     Example:
         >>> [(len(chunk.data), chunk.is_continued) for chunk in chunks(bytes(CHUNK_BYTES + 5))]

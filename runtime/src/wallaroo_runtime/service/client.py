@@ -38,7 +38,7 @@ PASSING = frozenset(
     }
 )
 
-_channels: dict[tuple[str, str], grpc.Channel] = {}  # open for the whole life of the process
+_channels: dict[tuple[str, str], grpc.Channel] = {}  # channels stay open until the process ends
 _lock = threading.Lock()
 
 

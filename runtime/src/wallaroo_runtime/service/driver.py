@@ -1,4 +1,4 @@
-"""The driver of a checkpoint: `driver.json` names its process, so that local services notice when it is gone."""
+"""Records the driver of a checkpoint in `driver.json`, by which local services notice that the driver is gone."""
 
 import os
 from contextlib import suppress
@@ -12,7 +12,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.system.process import process_start_time
 
 DRIVER_FILE = "driver.json"
-SHORT = 500  # characters of a reason at most, so that a note fits into one disk block
+SHORT = 500  # limit for the characters of a reason, so that a note fits into one disk block
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,10 @@ def _write_over(path: Path, note: DriverNote) -> None:
 
 
 class DriverWatch:
-    """Detects that the driver has been gone for so long that no other driver is expected.
+    """Detects that a checkpoint has been without a driver for so long that no other driver is expected.
 
-    A driver that announces itself later replaces the earlier driver. Without any announcement the driver never counts
-    as gone.
+    If another driver announces itself, it is watched in place of the earlier driver. Before the first announcement no
+    driver counts as gone.
 
     Args:
         path: File in which a driver announces itself.
@@ -82,7 +82,7 @@ class DriverWatch:
         self._gone_since: float | None = None
 
     def expired(self, now: float) -> bool:
-        """Check the driver once, and return whether it has been gone too long; `now` is a monotonic time in seconds."""
+        """Check once, and return whether the driver has been gone too long. `now` is a monotonic time in seconds."""
         self._read_announcement()
         if not self._driver.pid or process_start_time(self._driver.pid) == self._driver.start_time:
             self._gone_since = None

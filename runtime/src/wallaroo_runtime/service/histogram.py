@@ -1,4 +1,4 @@
-"""Counts of milliseconds in buckets whose bounds are 3 % apart."""
+"""Counts durations in milliseconds, in buckets whose bounds are 3 % apart."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -41,7 +41,7 @@ class Histogram:
         self.count = self.sum_ms = self.max_ms = 0
 
     def add(self, value_ms: int, count: int = 1) -> None:
-        """Count a value `count` times; a value below 0, e.g. after a clock was set back, counts as 0."""
+        """Count a value `count` times. A value below 0, e.g. after a clock was set back, counts as 0."""
         if count <= 0:  # a value with count 0 must not become the largest
             return
         value = min(max(value_ms, 0), MOST_MS)
@@ -58,7 +58,7 @@ class Histogram:
         self.max_ms = max(self.max_ms, other.max_ms)
 
     def quantile(self, share: float) -> int:
-        """Return the bucket's bound up to which this share of the values lies, e.g. 0.5; 0 if there are no values."""
+        """Return the bucket's bound below which a share of the values lies, e.g. 0.5 for half; 0 without values."""
         wanted, seen = share * self.count, 0
         for bucket in sorted(self._counts):
             seen += self._counts[bucket]

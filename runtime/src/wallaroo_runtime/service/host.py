@@ -1,4 +1,4 @@
-"""The part that gateway and egress share as services: each serves one driver at a time."""
+"""Declares the host of a gateway or an egress, which serves one driver at a time."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from wallaroo_runtime.service.store import Attachment, AttachmentStore, Config
 from wallaroo_runtime.system.lock import lock_directory
 
 STOP_S = 30.0
-HEARD_S = 2.0  # a driver asks for the status ten times a second
+HEARD_S = 2.0  # limit for the wait until a driver asks for the status, which it does ten times a second
 
 
 class ServicePart(Protocol):
@@ -26,7 +26,7 @@ class ServicePart(Protocol):
     status: StatusFile
 
     def run(self) -> None:
-        """Work until stopped; if it cannot go on, report the reason in the status and raise RunError or OSError."""
+        """Work until stopped. If it cannot go on, report the reason in the status and raise RunError or OSError."""
 
     def stop(self) -> None:
         """Make `run` end."""
@@ -35,7 +35,7 @@ class ServicePart(Protocol):
 class Host(ABC):
     """Runs a gateway or an egress for the latest driver that has attached.
 
-    A remote service goes on at once after a restart; a local service waits until its driver attaches again.
+    A remote service goes on at once after a restart. A local service waits until its driver attaches again.
 
     Args:
         kind: `gateway` or `egress`.
@@ -54,7 +54,7 @@ class Host(ABC):
         RunError: R610 if another process uses the directory; R698 if the record of the latest driver is damaged.
     """
 
-    request: Callable[[], Any]  # the message of the protocol that attaches a driver
+    request: Callable[[], Any]  # type of the message that attaches a driver
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Host(ABC):
         return pb.AttachReply(epoch=attachment.epoch, store=self.id(), directory=directory)
 
     def _replace(self, config: Any, before: Config) -> None:
-        """Replace the part by one for `config`; if that fails, start it again with `before`, for the former driver."""
+        """Replace the running part by one for `config`. If that fails, start the former part again, with `before`."""
         try:
             self._start(config)
         except RunError:
@@ -160,10 +160,10 @@ class Host(ABC):
             self.ended.set()
         except Exception:
             self.ended.set()
-            raise  # the thread writes the traceback into the log of the service
+            raise  # the traceback goes to the log of the service
 
     def _stop(self) -> bool:
-        """Stop the part and wait for its end; returns whether it has ended. A second call waits again."""
+        """Stop the part and wait for its end. Return whether it has ended. A second call waits again."""
         if self._part is not None:
             self._part.stop()
         self._part = None
@@ -172,7 +172,7 @@ class Host(ABC):
         return self._thread is None or not self._thread.is_alive()
 
     def release(self) -> None:
-        """End the calls without a time limit, before the server stops."""
+        """End the calls that have no time limit, before the server stops."""
         return  # most services have no such calls
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ READY = b"serving"
 
 @contextmanager
 def socket_in(directory: Path) -> Iterator[str]:
-    """Give a short path of the socket in a directory, however long the path of the directory is.
+    """Yield a short path of the socket in a directory, even if the path of the directory is long.
 
     Raises:
         OSError: The directory cannot be opened.
@@ -71,7 +71,7 @@ def run_local(kind: str, arguments: Sequence[str], make: Callable[..., Host]) ->
         return USAGE
     checkpoint, stopped = Path(arguments[0]), stop_event()
     watch = DriverWatch(checkpoint / DRIVER_FILE, LINGER_S)
-    StatusFile(checkpoint / f"{kind}.json").write("starting")  # a driver finds the pid there, to stop this process
+    StatusFile(checkpoint / f"{kind}.json").write("starting")  # with the pid, for a driver that stops it
     with os.fdopen(int(arguments[1]), "wb") as driver:
         try:
             directory = checkpoint / kind

@@ -98,7 +98,7 @@ def _answer(error: RunError, context: grpc.ServicerContext) -> NoReturn:
 
 
 def _refusal(address: str) -> str:
-    """Return why nobody can listen at an address, which gRPC only logs; empty if that is possible now."""
+    """Return why a server cannot listen at an address, since gRPC only logs the reason; empty if it can."""
     host, _, port = address.rpartition(":")
     try:
         if host == "unix":
@@ -115,7 +115,7 @@ def _refusal(address: str) -> str:
 
 
 def serve_until(is_over: Callable[[float], bool], host: Host, server: grpc.Server) -> int:
-    """Serve until `is_over` returns True, or the host cannot go on; returns the exit code.
+    """Serve until `is_over` returns True, or the host cannot go on. Return the exit code.
 
     Args:
         is_over: Waits for the given number of seconds, and returns whether to end.

@@ -47,7 +47,7 @@ class StatusFile:
             _print(f"{diagnostic.code} is no longer reported")
 
     def write(self, state: str, **values: Any) -> bool:
-        """Write the status if it differs from the last written status; returns whether it differs."""
+        """Write the status if it differs from the last written status. Return whether it differs."""
         document = {
             **self._process,
             "state": state,

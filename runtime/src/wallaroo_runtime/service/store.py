@@ -37,13 +37,14 @@ class Attachment:
 
 
 class AttachmentStore:
-    """Decides which drivers are served; one thread at a time uses it.
+    """Decides which drivers are served. One thread at a time uses it.
 
     Args:
         directory: Directory of the service.
         kind: `gateway` or `egress`.
         address: Address of the service, for errors.
-        keeps_parts: Whether the file has sources and sinks, with their secrets; a restart without a driver needs them.
+        keeps_parts: Whether to record sources and sinks, with their secrets. A service that restarts without a driver
+            needs them.
 
     Attributes:
         directory: Directory of the service.
@@ -98,7 +99,7 @@ class AttachmentStore:
         return RunError.of(code, service=self.kind, address=self.address, **values)
 
     def save(self, attachment: Attachment) -> None:
-        """Record the driver that is served from now on; the record survives a loss of power."""
+        """Record the driver that is served from now on, so that the record survives a loss of power."""
         if attachment == self.attachment:
             return
         config = attachment.config if self._keeps_parts else without_parts(attachment.config)
@@ -110,7 +111,7 @@ class AttachmentStore:
         self.save(replace(self.attachment, store=secrets.token_hex(8)))
 
     def check_look(self, epoch: int) -> None:
-        """Refuse a status call of an earlier driver; epoch 0 is allowed, because its caller has not attached.
+        """Refuse a status call of an earlier driver. Epoch 0 is allowed, because its caller has not attached.
 
         Raises:
             RunError: As `check`.

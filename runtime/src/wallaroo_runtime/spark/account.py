@@ -84,11 +84,11 @@ class Account:
         return account
 
 
-Accounts = dict[int, Account]  # by attempt, of one micro-batch
+Accounts = dict[int, Account]  # accounts of one micro-batch, by number of the attempt
 
 
 def last_attempts(batch: int, accounts: Accounts) -> list[Account]:
-    """Return the accounts of a micro-batch. If a task has several attempts, the last one counts."""
+    """Return the accounts of a micro-batch. If a task has several attempts, the last attempt's account counts."""
     ordered = sorted(accounts.values(), key=lambda each: each.task)
     return list({(each.level, each.partition): each for each in ordered if each.batch == batch}.values())
 
@@ -103,7 +103,7 @@ def visits_of(batch: int, accounts: Accounts) -> Visits:
 
 Messages = Counter[tuple[int, int]]  # by bucket and port
 Taken = Counter[tuple[int, int, int]]  # by bucket, attempt that sent them, and port
-NOBODY = -1  # no attempt, no level
+NOBODY = -1  # in place of an attempt or level that is not known
 Slot = tuple[int, int]  # level and partition: attempts of one task share it
 
 
@@ -203,10 +203,10 @@ def _arrived(
     for slot in sorted({*offers, *arrived}):
         offered, taken = offers.get(slot, {}), arrived.get(slot, {})
         if not taken and len(offered) < len(attempts.get(slot, ())):
-            continue  # another attempt of the sender sent it nothing
+            continue  # another attempt of the sending task sent no messages to this task
         attempt = max(taken or offered)
         if all(attempt != account.task for account in attempts.get(slot, ())) and slot[0] != NOBODY:
-            continue  # its account was in rows fetched before the task was repeated
+            continue  # the account of this attempt was in rows of an earlier fetch
         offer = offered.get(attempt, Messages())
         came = sum(taken.values(), Messages())
         if came != offer:

@@ -62,7 +62,7 @@ class OutboxRoom:
     def _noting(self) -> Iterator[None]:
         try:
             yield
-        except RunError as error:  # e.g. a remote egress did not answer how many bytes wait
+        except RunError as error:  # e.g. a remote egress did not report how many bytes wait
             self.failure = error
             raise TaskFailure(error) from error
         except OSError as error:

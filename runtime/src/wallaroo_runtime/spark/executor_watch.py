@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from wallaroo_runtime.spark.machine.settings import is_local
 
 _NO_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError: [^\n]+")
-_LOOK_BYTES = 256 * 1024  # read from the end of the log
-HEARTBEATS = "executor-heartbeater"  # a thread that lives exactly as long as its executor
+_LOOK_BYTES = 256 * 1024  # the last bytes of the log, which are searched
+HEARTBEATS = "executor-heartbeater"  # name of a thread of Java that lives exactly as long as its executor
 
 
 class ExecutorWatch:
@@ -38,7 +38,7 @@ class ExecutorWatch:
 
 
 def want_of_memory(log: Path) -> str:
-    """Return the last OutOfMemoryError in the log; empty if the log has none."""
+    """Return the line of the last OutOfMemoryError in Spark's log; empty if there is none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LOOK_BYTES))

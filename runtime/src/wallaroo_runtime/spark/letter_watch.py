@@ -12,7 +12,7 @@ from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.topology.origin import letter_words
 
 TRACEBACK_LINES = 6
-FUNCTION_LINES = 3  # first ones of a traceback in Python: title, and place in the function that the runtime called
+FUNCTION_LINES = 3  # first lines of a Python traceback: title, and place in the function that the runtime called
 LENGTH_BYTES = 4
 FRAMED = (
     "; the message begins with its length, as of a frame: if its source reads lines, send with "
@@ -56,7 +56,7 @@ class Notable:
         letter = self.letter
         length, left = int.from_bytes(letter.input[:LENGTH_BYTES], "big"), len(letter.input) - LENGTH_BYTES
         is_payload = "/sources/" in letter.path and not letter.HasField("origin")
-        return FRAMED if is_payload and 0 < length <= left + 1 else ""  # 1: a line break that the source cut off
+        return FRAMED if is_payload and 0 < length <= left + 1 else ""  # + 1: a line break that was cut off
 
 
 class LetterWatch:

@@ -23,7 +23,7 @@ Publish = Callable[[Rows, int], None]
 
 
 def drop(rows: Rows, batch: int) -> None:
-    """Publish nothing: ignore the rows of a micro-batch."""
+    """Publish nothing. This can stand for `publish` if the rows of a micro-batch do not matter."""
 
 
 def admit(batch: int) -> None:
@@ -54,7 +54,7 @@ class MicroBatches:
             raise
 
     def run_one(self, writer: DataStreamWriter) -> None:
-        """Run one micro-batch of a query: the one that is already planned, or else the next one.
+        """Run one micro-batch of a query: the planned micro-batch if there is one, else the next.
 
         Raises:
             PySparkException: The query fails.
@@ -82,7 +82,7 @@ class MicroBatches:
                     question = json.loads(text)
                     self._java.answer(question["number"], self._failure(question["batch"], question["rows"]))
         except (Py4JError, ConnectionError):
-            pass  # Java has ended, which ends the run; if not, `end` lets its next questions fail
+            pass  # Java has ended, so the run ends; otherwise `end` makes Java's next calls fail
         finally:
             with suppress(Py4JError, ConnectionError):
                 self._java.end()

@@ -23,7 +23,7 @@ from wallaroo_runtime.spark.source.record import RecordSource, precede_all
 from wallaroo_runtime.spark.worker_start import RunningWorker
 from wallaroo_runtime.storage.place import JournalPlace
 
-FLUSH_BYTES = 8 << 20  # an open call ends after this, which bounds the work that a worker's death repeats
+FLUSH_BYTES = 8 << 20  # an open call ends after so many bytes, which are repeated if the worker dies
 
 
 def microbatch_settings(
@@ -92,7 +92,7 @@ def plan_settings(plan: Plan, workers: Mapping[str, RunningWorker], sampled_belo
     """Return the settings that follow from a plan, for operators of micro-batches and of real-time mode.
 
     Args:
-        sampled_below: The bound of ids of reported traces, see `trace.sampled_below`.
+        sampled_below: Only traces whose ids are below this number are reported, see `trace.sampled_below`.
     """
     return {
         "levels": list(_levels(plan, workers, sampled_below)),

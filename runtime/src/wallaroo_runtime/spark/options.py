@@ -25,7 +25,7 @@ class QueryOptions:
         journals: The journals, which exist already.
         output: The place of the outbox.
         on_error: Effect of an error in user code: `dead_letter` makes the message a dead letter, `fail` stops the query
-            (R611). Overrides the policy of the application, but not those of its parts. Empty overrides nothing.
+            (R611). Overrides the application's policy, but not policies of single parts. Empty overrides nothing.
         max_batch_bytes: The largest number of bytes of the journal in one micro-batch.
         chunk_bytes: Number of bytes of the journal for one call of a worker.
         cache_bytes: The largest size of each worker's state cache.

@@ -14,7 +14,7 @@ from wallaroo_runtime.storage.progress import Progress, Topics, committed_progre
 
 
 class Planned:
-    """The micro-batches that Spark has planned for a running query. The outbox has a copy: Spark's files may be lost.
+    """Reads which micro-batches Spark has planned for a running query. Plans are copied to the outbox from here.
 
     Args:
         session: Session for access to a checkpoint at a URL.
@@ -61,7 +61,7 @@ class Planned:
 
     def first_topics(self, sources: Iterable[int]) -> Topics:
         """Return the offsets at which sources began to read topics, except for sources without recorded offsets."""
-        if self._first:  # callers ask again until Spark reports a micro-batch
+        if self._first:  # cached, since callers ask repeatedly until Spark reports a micro-batch
             return self._first
         topics: dict[str, dict[int, int]] = {}
         for number in sources:

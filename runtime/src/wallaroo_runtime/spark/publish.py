@@ -25,11 +25,11 @@ from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_let
 
 TellBatch = Callable[[BatchReport], None]
 TellLive = Callable[[LiveReport], None]
-TellVisits = Callable[[Mapping[int, tuple[int, int]]], None]  # keys and failed keys, by id of the visit
+TellVisits = Callable[[Mapping[int, tuple[int, int]]], None]  # visited keys and failed keys, by visit
 
 
 def ignore_visits(counts: Mapping[int, tuple[int, int]]) -> None:
-    """Ignore the counts of visits."""
+    """Ignore the counts of visits. This is the default of `tell_visits`."""
 
 
 def read_rows(rows: Rows) -> tuple[list[StagedFile], Accounts]:

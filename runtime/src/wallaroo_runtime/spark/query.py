@@ -77,7 +77,7 @@ class RunningQuery:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a micro-batch is under way, or Spark has not yet asked its own sources for the first one.
+        """Whether a micro-batch is running, or Spark has not yet asked its own sources for the first micro-batch.
 
         A query with `available_now` is busy until it ends.
         """
@@ -101,7 +101,7 @@ class RunningQuery:
             if self._query.isActive:
                 return None
             chain = query_causes(self._query)
-            if chain and self._room.error is not None:  # the exception itself says more than its text in Spark
+            if chain and self._room.error is not None:  # the original exception says more than Spark's copy of its text
                 chain = causes_of(self._room.error)
         if chain:
             lost = records_lost(self._session, self._topology, self._checkpoint) if is_loss(chain) else ()
@@ -186,7 +186,7 @@ class RunningQuery:
     def stop(self) -> None:
         """Stop the query and its workers. The next run processes uncommitted input again.
 
-        If the system has also asked Java to end, the query and its workers have already ended.
+        If a signal has also reached Java, the query and its workers have already ended.
         """
         if self._is_stopped:
             return
@@ -272,7 +272,7 @@ def _start(
     settings = microbatch_settings(plan, workers.running, options, parts, wait_s, records)
     put_credentials(session, [*(journal.service for journal in options.journals), options.output.service])
     operators: Any = java_class(session, "microbatch.MicroBatch")
-    if is_local(session.sparkContext.master):  # remote executors cannot see its temporary directory
+    if is_local(session.sparkContext.master):  # executors must see its temporary directory
         rehearse(session, settings)
     loaded = [source.load(session)._jdf for source in records]
     frame = DataFrame(operators.lower(session._jsparkSession, settings, loaded), session)

@@ -30,9 +30,9 @@ from pyspark.sql.types import (
 
 from wallaroo_runtime.errors import USAGE, RunError
 
-EVERYTHING = "*"  # instead of the SQL of a message: all columns
+EVERYTHING = "*"  # stands for all columns, in place of an SQL expression for the message
 _TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
-# Go can read dates and times only in the form of a time.
+# Go can read dates only in the form of times.
 _WRITTEN = {
     "ignoreNullFields": "false",
     "timeZone": "UTC",
@@ -167,7 +167,7 @@ def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
 
 
 def _number(column: Column, kind: DataType) -> Column | None:
-    """Return the values of a column as signed integers in the same order; None for a type that cannot give an order."""
+    """Return a column as signed integers that have the order of its values; None if its type gives no such integers."""
     match kind:
         case TimestampType():
             return F.unix_micros(column)
@@ -181,7 +181,7 @@ def _number(column: Column, kind: DataType) -> Column | None:
 
 
 def _with_nulls(kind: DataType) -> DataType:
-    """Return the type with all its parts nullable, because Spark casts no nullable value to a type without nulls."""
+    """Return the type with all its parts nullable, since Spark casts nullable values only to nullable types."""
     match kind:
         case StructType():
             return StructType([StructField(field.name, _with_nulls(field.dataType)) for field in kind.fields])
@@ -193,7 +193,7 @@ def _with_nulls(kind: DataType) -> DataType:
 
 
 def refused(what: str, reason: str, fix: str) -> RunError:
-    """Return an R716 with the reason and the remedy."""
+    """Return the error that Spark or the runtime refuses rows (R716), with the reason and the remedy."""
     return RunError.of("R716", USAGE, what=what, reason=reason, fix=fix)
 
 

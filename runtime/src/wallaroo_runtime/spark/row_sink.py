@@ -57,7 +57,7 @@ class RowSinks:
             RunError: R716 if Spark does not accept an expression.
         """
         if not self._sinks:
-            return  # the first look at a format takes Spark some tenths of a second
+            return  # Spark needs some tenths of a second to look up its first format
         settings = cast(Any, self._session)._jsparkSession.sessionState().conf()
         sources = cast(Any, self._session.sparkContext._jvm).org.apache.spark.sql.execution.datasources.DataSource
         none = self._session.range(0).selectExpr("CAST(NULL AS BINARY) AS key", "CAST(NULL AS BINARY) AS value")

@@ -66,7 +66,7 @@ def create_session(
                 _connect(java)
             session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
-        check_java()  # the likeliest reason has a code of its own
+        check_java()  # R602: the most likely reason is a missing or old Java
         printed = output.read_bytes()[begin:] if output.exists() else b""
         last = printed.decode("utf-8", "replace").strip().splitlines()[-5:]
         _, reason, fix = described(causes_of(error))
@@ -101,7 +101,7 @@ def _connect(java: VirtualMachine) -> None:
 
 
 def open_cluster(settings: SparkConf) -> Diagnostic | None:
-    """Return R713 if the processes of the cluster accept connections without a secret, else None."""
+    """Return a warning (R713) if the processes of the cluster accept connections without a secret, else None."""
     is_closed = settings.get("spark.authenticate", "false") == "true"
     return (
         None
@@ -122,7 +122,7 @@ def _keep_quiet() -> None:
     of_py4j.addHandler(logging.NullHandler())
     of_py4j.propagate = False
     logging.getLogger().addFilter(_is_not_of_py4j)
-    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):  # print R716's error with Java's stack
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):  # prints errors of R716 with Java's stack
         PySparkLogger.getLogger(name).disabled = True
 
 
@@ -133,7 +133,7 @@ def _keep_accumulators_quiet(session: SparkSession) -> None:
     connection) whether it shall end.
     """
     server = getattr(session.sparkContext, "_accumulatorServer", None)
-    if server is not None and "handle_error" not in vars(server):  # each changed program asks for a session
+    if server is not None and "handle_error" not in vars(server):  # once for each session
         server.handle_error = lambda *_: _note_error()
         server.shutdown = Thread(target=server.shutdown, name="accumulators-end", daemon=True).start
 

@@ -23,7 +23,7 @@ from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 ROUNDS = 2
 
-_rehearsed: set[str] = set()  # Spark applications of this process
+_rehearsed: set[str] = set()  # ids of the Spark applications that have rehearsed
 
 
 def rehearse(session: SparkSession, settings: str) -> None:

@@ -34,8 +34,8 @@ from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 STOP_S = 15.0
-LANGUAGES = ("go", "python")  # of our SDKs
-SHIPPED = "application{}.archive"  # a name that Spark does not unpack; it takes a name once while it runs
+LANGUAGES = ("go", "python")  # languages of our own SDKs
+SHIPPED = "application{}.archive"  # with this suffix Spark does not unpack the file; each file needs a new name
 _log = logging.getLogger(__name__)
 
 
@@ -91,7 +91,7 @@ def _operators(session: SparkSession) -> Any:
 
 
 def ship(session: SparkSession, archive: Archive, directory: Path) -> str:
-    """Give every executor a copy of an archive. The driver keeps the copy in a directory while Spark runs.
+    """Give every executor a copy of an archive. While Spark runs, the driver keeps the copy in `directory`.
 
     Returns:
         The name of the copy.
@@ -176,7 +176,7 @@ def start_workers(
     try:
         for name in stages:
             spec = located(specs[name], Path(SparkFiles.getRootDirectory()))
-            workers.running[name] = RunningWorker(spec, {})  # before it starts: so `stop` stops it in any case
+            workers.running[name] = RunningWorker(spec, {})  # recorded before it starts, so that `stop` always stops it
             connection = start(spec, stages[name], workers.owner, releases=is_realtime)
             request = _request(session, spec, stages[name])
             workers.running[name] = RunningWorker(spec, request, str(connection.directory))

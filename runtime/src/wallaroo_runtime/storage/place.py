@@ -1,4 +1,4 @@
-"""The places of a run's journal and output: each is a directory or a service."""
+"""Declares the places of a run's journal and output. A place is a directory or a service."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class DriverOutput(Protocol):
 
     @property
     def name(self) -> str:
-        """Name for people: a directory, or the address of an egress."""
+        """Name of the output in messages: a directory, or the address of an egress."""
 
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str) -> bool:
         """Publish the output of a micro-batch, unless it was published before."""
@@ -77,7 +77,7 @@ class OutputPlace:
 
     @staticmethod
     def remove(files: Iterable[StagedFile]) -> None:
-        """Remove staged files that are no longer needed. `open` removes the files of other attempts."""
+        """Remove these staged files, which are no longer needed. `open` later removes files of failed attempts."""
         for file in files:
             Path(file.path).unlink(missing_ok=True)
 

@@ -31,7 +31,7 @@ class Progress:
         bytes_by_grpc: Bytes of journals that tasks have read from gateways, since this run began.
         records: Messages of sources that Spark reads, and of sinks that it writes.
         endings: Descriptions of worker processes that ended by themselves, by executor and number.
-        dead_letters_before: Value of `dead_letters` when this run began.
+        dead_letters_before: Dead letters from the beginning of the checkpoint to the start of this run.
         counts: Other counters since this run began, by name (`plan/counter.py`).
     """
 
@@ -82,7 +82,7 @@ def progress_at(offsets: bytes) -> Progress:
 
 
 def unread_records(sources: Iterable[Mapping[str, Any]], planned: Topics = MappingProxyType({})) -> int:
-    """Return the number of records that a micro-batch has left unread in Kafka's topics, from Spark's report of it.
+    """Return the number of records in Kafka's topics after the end of a micro-batch, from Spark's report of it.
 
     Args:
         planned: End of the micro-batch that began last; its records count as unread until Spark reports it.
@@ -107,7 +107,7 @@ def _read(offset: Any) -> Any:
 
 
 def _topics(offsets: Iterable[Any]) -> Topics:
-    """Return the offsets of Kafka's topics; if several sources read a partition, the lowest of its offsets.
+    """Return the offsets of Kafka's topics. If several sources read a partition, their lowest offset counts.
 
     Example:
         >>> _topics([{"journal": "0f", "offset": 9}, {"clicks": {"0": 7}}, {"clicks": {"0": 5, "1": 2}}])
@@ -150,7 +150,7 @@ def _ending_at(offsets: bytes, topics: Topics) -> bytes:
 
 
 def progress_in(files: Directory, folder: str = "") -> Progress:
-    """Return the same as `committed_progress`, for a checkpoint in any file system.
+    """Return the progress that a checkpoint in any file system has recorded; all zero if the checkpoint is new.
 
     Args:
         files: The directory.

@@ -56,7 +56,7 @@ class RecordCount:
 
     @classmethod
     def open(cls, directory: Directory) -> "RecordCount":
-        """Go on with the counts of earlier runs; raises the errors of `read_counted`."""
+        """Go on with the counts of earlier runs. Raise the errors of `read_counted`."""
         counts = read_counted(directory)
         return cls(directory, counts, counts)
 
@@ -65,7 +65,7 @@ class RecordCount:
         return self.now.query == query and self.now.written >= batch
 
     def write(self, query: str, batch: int) -> None:
-        """Note that sinks have got a micro-batch."""
+        """Record that Spark's sinks have got a micro-batch, so that it is not written again."""
         self._store(replace(self._of(query), written=batch))
 
     def add(self, query: str, batch: int, received: int, sent: int) -> None:
@@ -76,7 +76,7 @@ class RecordCount:
         self._store(replace(known, batch=batch, received=known.received + received, sent=known.sent + sent))
 
     def _of(self, query: str) -> Counted:
-        """Return the counts for a query. For another query than before, the numbers of micro-batches begin again."""
+        """Return the counts so far. For another query than before, the numbers of micro-batches begin again."""
         return self.now if self.now.query == query else replace(self.now, query=query, written=-1, batch=-1)
 
     def _store(self, counted: Counted) -> None:

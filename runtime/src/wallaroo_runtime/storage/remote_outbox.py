@@ -14,7 +14,7 @@ LOOK_S = 3.0
 
 
 class RemoteOutbox:
-    """The outbox of a remote egress: publishes by calls of the egress.
+    """The outbox of a remote egress. Its methods call the egress.
 
     Args:
         service: The egress, to which the driver has attached.
@@ -34,7 +34,7 @@ class RemoteOutbox:
         return f"the egress at {self._client.service.address}"
 
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:
-        """Publish the output of a micro-batch, unless it was published before; an unanswered call may be repeated."""
+        """Publish the output of a micro-batch, unless it was published before. An unanswered call may be repeated."""
         staged = map(staged_message, files)
         request = pb.PublishRequest(epoch=self._epoch, query=query, batch=batch, files=staged, offsets=offsets)
         client = self._client
@@ -46,7 +46,7 @@ class RemoteOutbox:
         return int(self._client.call("Status", pb.StatusRequest(epoch=self._epoch)).dead_letters)
 
     def published(self) -> int:
-        """Return the number of messages that were ever published for sinks; the call is not repeated."""
+        """Return the number of messages that were ever published for sinks. Raise `Away` without a retry."""
         status = self._client.look("Status", pb.StatusRequest(epoch=self._epoch), LOOK_S)
         if not status.HasField("published"):
             raise self._client.broke_rules(reason="it does not say how many messages it has for sinks")

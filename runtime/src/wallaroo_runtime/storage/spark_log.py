@@ -1,11 +1,11 @@
-"""The logs in Spark's checkpoint: one file for each micro-batch that was planned, one for each that was committed."""
+"""Reads the logs in Spark's checkpoint, which have a file for each planned and for each committed micro-batch."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
 
 def last_batch(names: Iterable[str]) -> int:
-    """Return the last of the micro-batches whose files have these names; -1 if there is none.
+    """Return the highest number of a micro-batch among names of files in a log; -1 if there is none.
 
     Example:
         >>> last_batch(["9", "10", ".11.crc", "metadata"]), last_batch([])

@@ -9,8 +9,8 @@ from wallaroo.message.state_piece import Joiner
 from wallaroo_runtime.errors import RunError
 
 T = TypeVar("T")
-StateKey = tuple[int, bytes]  # port of the state, key
-StateValue = tuple[int, bytes]  # encoding, serialized state
+StateKey = tuple[int, bytes]  # a state's port, and a key
+StateValue = tuple[int, bytes]  # the encoding and the bytes of a state
 
 
 def latest_states(entries: Iterable[bytes]) -> dict[StateKey, StateValue]:
@@ -32,7 +32,7 @@ def latest_states(entries: Iterable[bytes]) -> dict[StateKey, StateValue]:
 
 
 def _whole(entries: Iterable[bytes]) -> Iterator[Frame]:
-    """Yield the frames of a log; pieces of a large state are joined."""
+    """Yield the frames of a log, with the pieces of a large state joined into one frame."""
     joiner = Joiner()
     try:
         for entry in entries:
@@ -44,7 +44,7 @@ def _whole(entries: Iterable[bytes]) -> Iterator[Frame]:
 
 
 def entries_of(states: Mapping[StateKey, StateValue]) -> Iterator[bytes]:
-    """Yield log entries with these states, one entry for each port and encoding; all states must fit into one frame."""
+    """Yield log entries with these states, one entry for each port and encoding. All states must fit into one frame."""
     groups: dict[tuple[int, int], list[tuple[bytes, bytes]]] = defaultdict(list)
     for (port, key), (encoding, value) in states.items():
         groups[port, encoding].append((key, value))

@@ -43,7 +43,7 @@ class Submission:
         self._is_interrupted = False
 
     def run(self) -> int:
-        """Run until the application has ended, or until a signal ends spark-submit; the application then goes on.
+        """Run spark-submit until the application has ended. After a signal only spark-submit ends.
 
         Raises:
             RunError: R685 with the driver's exit code if the application has failed or was not accepted.

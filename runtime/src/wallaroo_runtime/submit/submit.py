@@ -26,7 +26,7 @@ CLUSTER_KINDS = ("yarn", "k8s://")
 LIMIT, WINDOW_S = 10, 600.0
 BACKOFF = Backoff(1.0, 30.0)
 INTERRUPTED = SIGNALLED + signal.SIGINT
-# Exit codes after which another driver makes no sense: the fault would come again, or a signal has ended the start.
+# Exit codes after which no other driver is started: it would fail in the same way, or a signal has ended the start.
 FINAL = frozenset({0, USAGE, TOPOLOGY, *(SIGNALLED + number for number in SIGNALS)})
 
 
@@ -100,10 +100,10 @@ class DriverKeeper:
         self._was_ready, self._missed = False, 0
 
     def run(self) -> int:
-        """Run drivers until one must not be followed by another, and return the exit code of the last driver.
+        """Run a driver, and further drivers as long as a driver must be replaced. Return the exit code of the last one.
 
-        If a driver ends with an error before any driver was initialized, no other follows, because it would fail again.
-        A killed driver is followed by another.
+        If a driver ends with an error before any driver was initialized, it is not replaced, because another would also
+        fail. A killed driver is replaced.
 
         Raises:
             RunError: R661 if drivers have failed too often.
@@ -160,6 +160,6 @@ class DriverKeeper:
     def _forward(self, number: int, frame: Any) -> None:
         self._stopped.set()
         if self._child is None or self._child.poll() is not None:
-            self._missed = number  # a driver that is starting now has missed the signal
+            self._missed = number  # a driver that is just being started does not get the signal
         else:
             self._child.send_signal(number)

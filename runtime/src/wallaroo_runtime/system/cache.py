@@ -1,4 +1,4 @@
-"""The user's cache: a directory for files that can be made or fetched again."""
+"""Finds the user's cache: the directory for files that can be made or fetched again."""
 
 import os
 from pathlib import Path

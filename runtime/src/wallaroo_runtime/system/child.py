@@ -47,7 +47,7 @@ class Children:
 
 @contextmanager
 def endable(child: Child) -> Iterator[None]:
-    """Let another thread end a child of this thread during the block."""
+    """Let another thread end this child during the block, by `Children.end`."""
     children: Children | None = getattr(_local, "children", None)
     if children is None:
         yield

@@ -17,7 +17,7 @@ from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.java import java_program
 from wallaroo_runtime.system.lock import TRY, UNLOCKED, take_lock
 
-# Kept archives of a program: two, e.g. for two versions of the program or of Java; more if all were used within a day.
+# Number of a program's archives to keep, e.g. for two versions of it or of Java; more if all were used within a day.
 KEPT, KEPT_OF_A_DAY = 2, 8
 WRITING_S, ABANDONED_S, DAY_S = 120.0, 3600.0, 86_400.0
 LOCK = "lock"
@@ -48,7 +48,7 @@ def archive_option(program: str, *parts: object) -> str:
             os.utime(archive)
             return f"-XX:SharedArchiveFile={archive}"
     except OSError:
-        return ""  # a start without the file is only slower
+        return ""  # without the file a start is only slower
     return f"{MAKE}={archive.with_suffix(f'.{os.getpid()}')}"
 
 
@@ -58,10 +58,10 @@ def is_being_made(option: str) -> bool:
 
 
 class ArchiveWriter:
-    """The right of a virtual machine to make the file at its end, which takes a minute of processor time.
+    """Decides whether a virtual machine may write the file at its end, which takes a minute of processor time.
 
-    The virtual machine inherits a descriptor of a lock. When the starting process no longer needs the virtual machine,
-    it takes the lock by that descriptor. So the virtual machine has the lock until its own end.
+    The virtual machine inherits a descriptor of a lock. When this process no longer needs the virtual machine, it takes
+    the lock through that descriptor. So the virtual machine holds the lock until it ends.
 
     Args:
         options: Options of the virtual machine.
@@ -77,7 +77,7 @@ class ArchiveWriter:
         self.directory = self._archive.parent if self._archive else None
         self.descriptors: tuple[int, ...] = ()
         if self.directory is not None:
-            with suppress(OSError):  # without a lock no file is written
+            with suppress(OSError):  # if this fails, no file is written
                 self.descriptors = (take_lock(self.directory / LOCK, UNLOCKED),)
 
     def take(self) -> bool:
@@ -100,9 +100,9 @@ def _key(java: str, parts: tuple[object, ...]) -> str:
 
 
 def _take_over(archive: Path) -> None:
-    """Give the archive of a run its final name; remove an incomplete archive that is no longer written."""
+    """Give the archive of a run its final name. Remove an incomplete archive that is no longer written."""
     for part in archive.parent.glob(f"{archive.stem}.*[0-9]"):
-        with suppress(FileNotFoundError), part.open("rb") as file:  # another start may be faster
+        with suppress(FileNotFoundError), part.open("rb") as file:  # another start may have renamed the file
             if file.read(len(MAGIC)) == MAGIC and not archive.exists():
                 part.replace(archive)
             elif time.time() - os.fstat(file.fileno()).st_mtime > WRITING_S:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def measure(path: Path) -> int:
-    """Return the number of bytes that a file or directory takes on the disk; links are not followed.
+    """Return the number of bytes that a file or directory takes on the disk. Links are not followed.
 
     A file with several names counts once; files that are removed meanwhile do not count.
     """

@@ -1,4 +1,4 @@
-"""Locks of files and directories; the kernel releases them when the process ends in any way."""
+"""Locks of files and directories. The kernel releases them when the process ends in any way."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from wallaroo_runtime.errors import RunError
 
 WAIT, TRY, SHARE = fcntl.LOCK_EX, fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_SH
-UNLOCKED = fcntl.LOCK_UN  # opens the file without a lock, so that its descriptor can lock it later
+UNLOCKED = fcntl.LOCK_UN  # open the file, but lock it only later, through the descriptor
 
 
 def take_lock(path: Path, how: int = WAIT) -> int:
@@ -40,7 +40,7 @@ def locked(path: Path, how: int = WAIT) -> Iterator[int]:
 
 
 def lock_directory(directory: Path, name: str = "lock") -> int:
-    """Lock a directory's file `name`, which then names its owner, and return its descriptor.
+    """Lock the file `name` of a directory, write this process's id into it, and return its descriptor.
 
     Raises:
         RunError: R610 if another process has the lock.

@@ -17,7 +17,7 @@ from wallaroo_runtime.system.process import dying_with_parent
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 FETCH_S, LOOK_S = 600.0, 0.1
-HEAD_CHARACTERS, TAIL_CHARACTERS = 100, 300  # parts of a long reason that are kept: Maven's goal, and its error
+HEAD_CHARACTERS, TAIL_CHARACTERS = 100, 300  # ends of a long reason that are kept: goal and error
 LAST_LINES = 3
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -49,7 +49,7 @@ PATIENT = Waiting()
 
 
 def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "", waiting: Waiting = PATIENT) -> Path:
-    """Return a directory with jars and their dependencies; only the first call fetches them.
+    """Return a directory with jars and their dependencies. Only the first call fetches them.
 
     Args:
         name: Name of the directory in the cache, different for each version.
@@ -78,13 +78,13 @@ def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "", waiting
         try:
             jars.rename(target)
         except OSError:
-            if not target.is_dir():  # otherwise another program was faster
+            if not target.is_dir():  # otherwise another program has already made the directory
                 raise
     return target
 
 
 def run_maven(directory: Path, goal: str, *options: str, waiting: Waiting = PATIENT) -> str:
-    """Run a goal of the plugin that copies jars, in a directory; returns why that failed, or an empty text."""
+    """Run a goal of the plugin that copies jars, in a directory. Return why that failed, or an empty text."""
     maven = shutil.which("mvn")
     if maven is None:
         return "there is no `mvn` on PATH"
@@ -108,7 +108,7 @@ def run_maven(directory: Path, goal: str, *options: str, waiting: Waiting = PATI
 
 
 def _reason(process: subprocess.Popen[str], waiting: Waiting) -> str:
-    """Wait for the end of Maven; returns why it failed, or an empty text."""
+    """Wait for the end of Maven. Return why it failed, or an empty text."""
     deadline = time.monotonic() + FETCH_S
     while time.monotonic() < deadline:
         with contextlib.suppress(subprocess.TimeoutExpired):

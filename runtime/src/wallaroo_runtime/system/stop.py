@@ -14,8 +14,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # signals that ask a process to end
-SIGNALLED = 128  # exit code of a process that a signal has ended, minus the number of the signal, as in a shell
-LONGEST_S = 3600.0  # limit for the seconds of one wait, since system calls have a limit
+SIGNALLED = 128  # added to a signal's number, this is the exit code of a process that the signal has ended
+LONGEST_S = 3600.0  # seconds of the longest single wait, since system calls have a limit
 
 
 class Stop:
@@ -52,7 +52,7 @@ class Stop:
         return self._is_set
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the flag is set, for at most `seconds`; returns whether it is set."""
+        """Wait until the flag is set, for at most `seconds`. Return whether it is set."""
         deadline = time.monotonic() + seconds
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
@@ -62,7 +62,7 @@ class Stop:
 
 
 class Raised:
-    """The exception of a signal handler, which may only be raised again if Python has dropped it.
+    """Raises an exception in a signal handler, and detects whether Python has dropped it, so that it must be repeated.
 
     Python drops an exception that is raised in a callback, such as `__del__` or a callback of a fork. But while an
     exception is on its way, another one would interrupt the cleanup.
@@ -101,7 +101,7 @@ class Raised:
         try:
             raise error
         finally:
-            del error  # its traceback has this frame, so that it would refer to itself
+            del error  # the error's traceback refers to this frame, so avoid a cycle
 
 
 class Ended(SystemExit):
@@ -109,7 +109,7 @@ class Ended(SystemExit):
 
 
 def end_in_order() -> None:
-    """Let SIGTERM and SIGHUP raise `Ended`, so that a command cleans up; the exit code is 143 or 129.
+    """Let SIGTERM and SIGHUP raise `Ended`, so that a command cleans up. The exit code is 143 or 129.
 
     Commands with a flag of their own replace these handlers. Only the first signal counts: `timeout`, for example,
     sends it to the process and again to its group.

@@ -26,12 +26,12 @@ def ordered(value: Any, rule: Json) -> Any:
 
 
 def resolved(rule: Json) -> Json:
-    """Return a rule of the schema; if the rule is a reference, return the rule to which it refers."""
+    """Return a rule of the schema. If the rule is a reference, return the rule to which it refers."""
     return schema()["$defs"][rule["$ref"].rsplit("/", 1)[1]] if "$ref" in rule else rule
 
 
 def meant(value: Json, rule: Json) -> Json:
-    """Return the alternative of a rule that an object follows, by its `kind`, or else by its keys; else the rule."""
+    """Return the alternative of a rule that fits an object's `kind` or keys; the rule itself if none fits."""
     for branch in rule.get("oneOf", ()):
         properties = branch.get("properties", {})
         kind = properties.get("kind")

@@ -63,7 +63,7 @@ def check_sinks(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_paths(index: Index) -> Iterator[Diagnostic]:
-    """Check that the path of every part is its position."""
+    """Check that the property `path` of every part agrees with the part's position in the document."""
     for part in index.parts:
         path = part.text("path")
         if path and path != part.path:
@@ -75,7 +75,7 @@ def check_workers(index: Index) -> Iterator[Diagnostic]:
     """Check that every part runs on a worker of the document."""
     names = {name for _, worker in index.workers if isinstance(name := worker.get("name"), str)}
     if len(names) < len(index.workers) or not names:
-        return  # a part may refer to a worker whose name is missing
+        return  # no findings, since a part may mean a worker whose name is missing
     for part in index.parts:
         worker = part.text("worker")
         if worker and worker not in names:
@@ -227,7 +227,7 @@ def check_addresses(index: Index) -> Iterator[Diagnostic]:
         if any(sign.isspace() or not sign.isprintable() or sign in "/@," for sign in host):
             values = {"what": part.kind[:-1], "value": shown_json(host), "reason": "no host has such characters"}
             yield index.finding("T211", part, "/host", **values)
-        elif host.count(":") == 1:  # an IPv6 address has more
+        elif host.count(":") == 1:  # exactly one colon: an IPv6 address has more
             reason = 'the port belongs into property "port"'
             values = {"what": part.kind[:-1], "value": shown_json(host), "reason": reason}
             yield index.finding("T211", part, "/host", **values)

@@ -76,7 +76,7 @@ class _Line:
     def __init__(self, pipeline: Json, number: int, own: Any) -> None:
         self.pipeline, self.number, self.own = pipeline, number, own
         self.before: Json = {}
-        self.place = ""  # of the previous part
+        self.place = ""  # place of the previous part
 
     def fill(self) -> None:
         sources = list(self._parts("sources"))
@@ -117,7 +117,7 @@ class _Line:
 
 
 def _fill_states(steps: list[Json]) -> None:
-    """Give each step without a state one of its own, named after the step."""
+    """Give each state step without a declared state a separate state, named after the step."""
     for step in steps:
         step.setdefault("state", {})
     states = [(step, step["state"]) for step in steps if isinstance(step["state"], dict)]

@@ -10,7 +10,7 @@ from wallaroo_runtime.topology.origin import letter_words
 from wallaroo_runtime.topology.worker import Worker
 
 FAIL = "fail"
-GOKA = "goka.(*group)."  # beginning of the symbols of a group's user code in Go
+GOKA = "goka.(*group)."  # symbols of components of a Go program's groups begin so
 REMEDY, GO_REMEDY, GOKA_REMEDY = (
     'give "{name}" on_error "dead_letter"',
     'give "{name}" .OnError("dead_letter")',
@@ -24,8 +24,9 @@ class ErrorPolicy:
 
     Attributes:
         fails: Whether a dead letter stops the query if its part has no policy of its own.
-        parts: Path of each part with a policy of its own to whether its dead letters stop the query.
-        remedies: Path of each such part to the remedy that lets the query continue, with `{name}` for the part's name.
+        parts: For the path of each part with a policy of its own, whether its dead letters stop the query.
+        remedies: For the path of each such part, the change of the program that lets the query continue. In the text,
+            `{name}` stands for the part's name.
     """
 
     fails: bool = False
@@ -86,7 +87,7 @@ def stop_at_dead_letter(letters: Iterable[pb.DeadLetter], policy: ErrorPolicy) -
 
 
 def stopped_by(letter: pb.DeadLetter, policy: ErrorPolicy) -> RunError:
-    """Return an R611 with the text of the dead letter that stops the query."""
+    """Return the error for a dead letter that stops the query (R611), with the letter's text."""
     fix = "run with --on-error dead_letter"
     if letter.path in policy.parts:
         fix = policy.remedies.get(letter.path, REMEDY).format(name=letter.step)

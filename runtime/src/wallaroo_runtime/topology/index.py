@@ -69,7 +69,7 @@ class Index:
         return Diagnostic.of(code, pointer=part.pointer + more, file=file, line=line, **values)
 
     def placed(self, finding: Diagnostic) -> Diagnostic:
-        """Return a finding again, with the file and line of the part to which its pointer leads."""
+        """Return a finding with the file and line of the part to which its pointer leads."""
         at = f"{finding.pointer}/"
         part = next((part for part in self.parts if at.startswith(f"{part.pointer}/")), None)
         file, line = self._place(part) if part else ("", 0)

@@ -57,7 +57,7 @@ def check_visits(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_times(index: Index) -> Iterator[Diagnostic]:
-    """Check that only state computations have timers and a ttl, and that these name the time, one for each state."""
+    """Check that only state computations have timers and a ttl, and that steps of a state use one kind of time."""
     times: dict[str, str] = {}
     for part in index.parts:
         kind, time, name = part.text("kind"), part.text("time"), part.state().get("name")
@@ -84,7 +84,7 @@ def check_times(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_outputs(index: Index) -> Iterator[Diagnostic]:
-    """Check that an output reads one computation or window of its worker and component, and has a unique name there."""
+    """Check that each output reads one computation or window of the same worker, and that its name is unique there."""
     parts = {part.path: part for part in index.parts}
     seen: set[tuple[str, str]] = set()
     for part in index.parts:

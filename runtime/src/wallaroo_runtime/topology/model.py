@@ -15,7 +15,7 @@ STATE_KINDS = frozenset({"state_computation", "state_computation_multi", "window
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How to cut a byte stream into messages. `header_bytes` is 0 unless `kind` is `worker`."""
+    """The rule by which a byte stream is cut into messages. `header_bytes` is 0 unless `kind` is `worker`."""
 
     kind: str
     header_bytes: int = 0
@@ -23,12 +23,12 @@ class Framing:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """How a message finds its state.
+    """The rule by which a message finds its state.
 
     Attributes:
         kind: `single`, `partition` or `message`.
         values: Keys declared in advance, as bytes.
-        unknown: Effect of a key outside `values`: `create` or `dead_letter`.
+        unknown: Effect of a message whose key is not in `values`: `create` or `dead_letter`.
     """
 
     kind: str
@@ -121,7 +121,7 @@ class KafkaSource(Source):
         partitions: Number and start of each partition to read; None for all partitions of the topic.
         options: Options that are passed on unchanged.
         content: `record` if messages are whole records, serialized; empty if they are the values of records.
-        table: Whether its records precede all other messages of a micro-batch.
+        table: Whether the topic's records precede all other messages of a micro-batch.
         create: How to create the topic if it does not exist; None if it must exist.
     """
 

@@ -12,12 +12,12 @@ from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.topology.secret import free_name, variable_of
 
-BROKERS = "WALLAROO_BROKERS"  # the SDKs use the same variable for groups of Goka
+BROKERS = "WALLAROO_BROKERS"  # the SDKs read the same variable for groups of Goka
 
 
 @dataclass(frozen=True, slots=True)
 class NamedAddress:
-    """HOST:PORT for the source or sink with this name; with an empty name, for the next one without an address."""
+    """HOST:PORT for the source or sink `name`. If `name` is empty, it is for the next part without an address."""
 
     name: str
     host: str
@@ -118,9 +118,9 @@ def override(topology: Topology, inputs: str, outputs: str) -> Topology:
 
 
 def broker_variables(document: Mapping[str, Any]) -> dict[tuple[str, tuple[str, ...]], str]:
-    """Return the name of the variable that replaces brokers, for each source or sink by its name and present brokers.
+    """Return, for each source or sink by its name and brokers, the environment variable that can replace the brokers.
 
-    If the application uses one Kafka cluster, all have the same variable. Else each source and sink has its own.
+    If the application uses one Kafka cluster, all sources and sinks have the same variable. Else each has its own.
     """
     ends = [(end["name"], tuple(end["brokers"])) for end in _ends_with_brokers(document)]
     if len({frozenset(brokers) for _, brokers in ends}) < 2:
@@ -134,7 +134,7 @@ def broker_variables(document: Mapping[str, Any]) -> dict[tuple[str, tuple[str, 
 
 
 def with_brokers(topology: Topology, environment: Mapping[str, str]) -> Topology:
-    """Return the topology with the brokers that environment variables name, in place of those of the document.
+    """Return the topology with the brokers that environment variables name, in place of brokers in the document.
 
     Raises:
         RunError: R608 if one variable would replace several clusters, T211 if a value is no list of addresses.

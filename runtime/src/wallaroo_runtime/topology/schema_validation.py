@@ -25,7 +25,7 @@ _LARGEST_KEY = (1 << 64) - 1
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
     # `$` of Python's re also matches before a final newline.
-    # Another rule reports empty texts.
+    # Empty texts pass, since another rule reports them.
     if isinstance(instance, str) and instance and not re.fullmatch(pattern, instance):
         yield ValidationError(f"{instance!r} does not match {pattern}")
 
@@ -71,7 +71,7 @@ def _validator() -> Any:
 
 
 def check_shape(document: Any, limit: int) -> Iterator[Diagnostic]:
-    """Yield a T102 for each place where the document breaks the schema, at most `limit`."""
+    """Yield a finding (T102) for each place where the document breaks the schema, at most `limit` findings."""
     count = 0
     for error in _validator().iter_errors(document):
         for finding in _findings(error):
@@ -133,12 +133,12 @@ def _missing_property(error: ValidationError, name: str) -> Iterator[Diagnostic]
     known = _properties(error)
     unknown = [other for other in error.instance if other not in known]
     if any(closest(other, [name]) for other in unknown):
-        return  # the misspelt property is a finding of its own
+        return  # the property is misspelt, which is another finding
     yield _finding(error, f'property "{name}" is missing', f'add "{name}": {_described(known[name])}')
 
 
 def _branch_findings(error: ValidationError) -> Iterator[Diagnostic]:
-    """Yield the findings of the one alternative that the document means: the one with the document's `kind`."""
+    """Yield the findings of the alternative that a part of the document means: the alternative with its `kind`."""
     branches: dict[Any, list[ValidationError]] = {}
     for cause in error.context or ():
         branches.setdefault(cause.relative_schema_path[0], []).append(cause)

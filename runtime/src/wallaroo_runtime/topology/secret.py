@@ -38,9 +38,9 @@ _VALUE = re.compile(
 )
 # A reference in the place of a secret, with the words before it.
 _REFERRED = re.compile(rf"[=:>]?\s*[\"']?((bearer|basic)\s+)?{REFERENCE.pattern}", re.IGNORECASE)
-_HIDDEN = 6  # characters: shorter values are too often parts of words
-_declared: dict[str, str] = {}  # secrets of programs; they win over the environment
-_written: dict[str, str] = {}  # secrets of documents; the environment wins over them
+_HIDDEN = 6  # least number of characters to hide, since shorter values are too often parts of words
+_declared: dict[str, str] = {}  # secrets of programs, which override the environment
+_written: dict[str, str] = {}  # secrets of documents, which the environment overrides
 _used: dict[str, str] = {}  # values of references that were looked up
 
 
@@ -153,10 +153,10 @@ def declare(document: Any) -> Any:
 
 
 def without_secrets(document: Any) -> Any:
-    """Return any document with references in place of secrets. The environment wins over these secrets."""
+    """Return any document with references in place of secrets. The environment overrides these secrets."""
     document, values = withheld(document)
     for name in values:
-        _declared.pop(name, None)  # from an application that was loaded earlier
+        _declared.pop(name, None)  # an application that was loaded earlier may have declared it
     _written.update(values)
     return document
 
@@ -250,7 +250,7 @@ def hidden(text: str) -> str:
         'no such file: ${env:P}/x'
         >>> _ = _used.pop("P")
     """
-    for name, value in sorted(_used.items(), key=lambda used: -len(used[1])):  # a value may be a part of another one
+    for name, value in sorted(_used.items(), key=lambda used: -len(used[1])):  # longer values first
         if len(value) >= _HIDDEN:
             text = text.replace(value, f"${{env:{name}}}")
     return text

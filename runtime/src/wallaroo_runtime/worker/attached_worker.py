@@ -1,4 +1,4 @@
-"""The process that stands for a worker that was not started by the runtime: `wallaroo run --attach`.
+"""The process that represents a worker that the runtime did not start: `wallaroo run --attach`.
 
 Run as `python -m wallaroo_runtime.worker.attached_worker NAME SOCKET` by a supervisor, in the directory of the worker.
 It links the socket into the directory where tasks look for the worker, and ends with the process that listens on the
@@ -17,12 +17,12 @@ from pathlib import Path
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.worker.launch import FAILURE, SOCKET
 
-CREDENTIALS = struct.Struct("3i")  # process, user, group
+CREDENTIALS = struct.Struct("3i")  # process, user and group of a socket's peer
 REFUSED = 3
 
 
 def listener_of(path: Path) -> int:
-    """Return a descriptor of the process that listens on a socket; it is readable when the process has ended.
+    """Return a descriptor of the process that listens on a socket. It is readable when the process has ended.
 
     Raises:
         OSError: No process listens there.
@@ -34,7 +34,7 @@ def listener_of(path: Path) -> int:
 
 
 def main(arguments: Sequence[str], directory: Path) -> int:
-    """Stand for the worker until its process ends; returns an exit status.
+    """Represent the worker until its process ends. Return an exit status.
 
     Args:
         arguments: Name of the worker, and path of its socket.

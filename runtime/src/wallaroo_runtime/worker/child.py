@@ -59,7 +59,7 @@ class WorkerProcess:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         status = self._process.wait()
-        self.signal(signal.SIGKILL)  # ends other processes of the worker's group
+        self.signal(signal.SIGKILL)  # end the remaining processes of the worker's group
         self.status, self.at_work = look_back(self._directory, self.pid, status)
         self._loop.remove_reader(self._pipe)
         with contextlib.suppress(BlockingIOError):

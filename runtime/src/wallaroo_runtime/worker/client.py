@@ -32,7 +32,7 @@ class Broken(Exception):
     """The worker ended, so that the caller must repeat the unanswered calls of the stream.
 
     Attributes:
-        skips: The message that ended or stalled the worker, which the repeated call must leave out; None if not known.
+        skips: The message that ended or stalled the worker, if known. The repeated call must leave it out.
     """
 
     def __init__(self, skip: pb.Skip | None = None) -> None:
@@ -133,10 +133,10 @@ class WorkerClient(CallClient):
         super().__init__(spec)
         self._endpoints: Endpoints | None = None
         self._broken = 0
-        self.suspect = NOBODY  # stage and ordinal of the message in flight at the last end of the worker
+        self.suspect = NOBODY  # stage and ordinal of the message in flight when the worker last ended
 
     def endpoints(self) -> Endpoints:
-        """Return the worker's endpoints; connects first if needed.
+        """Return the worker's endpoints. Connect first if needed.
 
         Raises:
             RunError: The worker cannot be started or used.
@@ -210,7 +210,7 @@ class WorkerStream(CallStream):
         self._watcher = threading.Thread(target=self._watch, name="call-deadline", daemon=True)
         name = f"{PREFIX}{os.getpid()}-memory{next(_numbers)}"
         self.flight = Path(endpoints.connection.directory, name)
-        with contextlib.suppress(OSError):  # the worker is gone, as the stream will show
+        with contextlib.suppress(OSError):  # the worker is gone, which the stream will report
             self.flight.write_bytes(bytes(FLIGHT_BYTES))
         self._span = trace.stage_span(opening, client.spec.name)
         metadata = [(trace.HEADER, self._span.header)] if self._span else None
@@ -280,7 +280,7 @@ class WorkerStream(CallStream):
     def finish(self) -> None:
         """Send the end of the requests, and wait for the end of the call."""
         self._requests.put(None)
-        with contextlib.suppress(grpc.RpcError):  # all calls are answered, so an error at the end does not matter
+        with contextlib.suppress(grpc.RpcError):  # every call has its answer, so an error at the end does not matter
             super().finish()
         self.close()
 

@@ -1,4 +1,4 @@
-"""Decides when to compact the log of a bucket: then the next call returns the whole state instead of changes."""
+"""Decides when to compact the log of a bucket. A compacted log has the whole state in place of changes."""
 
 LARGE_LOG_BYTES = 256 * 1024 * 1024  # limit for changes, since a log is one value of RocksDB
 SMALL_LOG_BYTES = 256 * 1024  # changes up to this size are not worth a snapshot

@@ -19,7 +19,7 @@ LONGEST_REST = len("/wallaroo-4294967295/0123456789abcdef/0123456789abcdef012345
 
 
 def private_root() -> Path:
-    """Return the directory of this user for files of processes on this machine; it need not exist."""
+    """Return the directory of this user for files of processes on this machine. It need not exist."""
     usual = Path(tempfile.gettempdir())
     fits = len(os.fsencode(usual)) + LONGEST_REST < SOCKET_PATH_BYTES
     return (usual if fits else Path("/tmp")) / f"wallaroo-{os.getuid()}"
@@ -59,7 +59,7 @@ def _check_private(path: Path) -> None:
 
 
 def worker_directory(spec: WorkerSpec, owner: Owner) -> Path:
-    """Return the directory of this worker on this executor; it need not exist."""
+    """Return the directory of this worker on this executor. It need not exist."""
     identity = f"{spec.run}\0{owner.pid}\0{owner.start_time}"
     parent = private_root() / hashlib.sha256(identity.encode()).hexdigest()[:16]
     name = spec.name if re.fullmatch(r"[A-Za-z0-9_-]{1,15}", spec.name) else "worker"
@@ -73,7 +73,7 @@ def lock_path(directory: Path) -> Path:
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Hold the lock of a worker's directory; the parents of the directory exist during the block."""
+    """Hold the lock of a worker's directory. The parents of the directory exist during the block."""
     path = lock_path(directory)
     while True:
         make_private(path.parent.parent)
@@ -83,7 +83,7 @@ def locked(directory: Path) -> Iterator[None]:
         except FileNotFoundError:
             continue  # the last supervisor of this executor has just removed the parent
         try:
-            # A supervisor removes the file at its end. A process that waited then has the lock of a removed file.
+            # A supervisor removes the file at its end. So check that this lock is not the lock of a removed file.
             if path.exists() and path.stat().st_ino == os.fstat(descriptor).st_ino:
                 yield
                 return

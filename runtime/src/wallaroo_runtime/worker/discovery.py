@@ -1,4 +1,4 @@
-"""Finds the worker for a spec on this executor; the first task that needs the worker starts it."""
+"""Finds the worker for a spec on this executor. The first task that needs a worker starts it."""
 
 import os
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ def recover_worker(connection: ServingWorker, owner: Owner | None = None) -> Ser
 
 
 def kill_worker(connection: ServingWorker, reason: str, *, is_excused: bool) -> None:
-    """Kill this process of the worker, and no later process; the supervisor starts another process."""
+    """Kill this process of the worker, and no later process. The supervisor starts another process."""
     request = {"op": "kill", "generation": connection.generation, "reason": reason, "is_excused": is_excused}
     control.ask(connection.directory, request, MARGIN_SECONDS)
 
@@ -88,7 +88,7 @@ def ending_of(connection: ServingWorker) -> Ending | None:
 
 
 def stop_worker(spec: WorkerSpec, owner: Owner | None = None) -> bool:
-    """Stop worker and supervisor; returns whether there were any."""
+    """Stop worker and supervisor. Return whether there were any."""
     directory = worker_directory(spec, owner or find_owner())
     check_existing(directory)
     try:
@@ -108,7 +108,7 @@ def _ask(spec: WorkerSpec, directory: Path, owner: Owner | None, request: dict[s
             if attempt == ATTEMPTS - 1:
                 raise
             _start_supervisor(spec, directory, owner or find_owner())
-            request = {"op": "wait"}  # a new supervisor counts generations again
+            request = {"op": "wait"}  # the generation in `request` has no meaning for a new supervisor
             continue
         except TimeoutError as error:
             raise _did_not_start(spec, f"its supervisor gave no answer within {timeout:g} s") from error
@@ -132,7 +132,7 @@ def _start_supervisor(spec: WorkerSpec, directory: Path, owner: Owner) -> None:
 
 
 def _is_supervised(directory: Path) -> bool:
-    """Return whether a supervisor runs; the socket of a killed supervisor refuses connections."""
+    """Return whether a supervisor runs. The socket of a killed supervisor refuses connections."""
     try:
         control.ask(directory, {"op": "status"}, MARGIN_SECONDS)
     except (FileNotFoundError, ConnectionError):

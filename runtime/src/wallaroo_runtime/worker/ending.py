@@ -54,7 +54,8 @@ class Ending:
     """The end of one process of a worker.
 
     Attributes:
-        status: Exit status, or minus a signal's number. If the worker has several processes: of the first that ended.
+        status: Exit status, or minus a signal's number. If the worker has several processes, it is the status of the
+            first process that ended.
         killed_for: Reason for which the supervisor killed the process; empty if the supervisor did not kill it.
         at_work: The messages in flight in that process, by name of their stream's file.
         is_excused: Whether the cause is known and handled, so that the end does not count against the budget.
@@ -101,7 +102,7 @@ def is_own(status: int) -> bool:
 
 
 def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str, tuple[int, int]]]:
-    """Return the status and the messages in flight of the worker's process that ended first.
+    """Return exit status and messages in flight of the first of a worker's processes that ended.
 
     Args:
         directory: Directory of the worker.
@@ -112,7 +113,7 @@ def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str
         note = json.loads(path.read_bytes())
         process, status = int(note["process_id"]), int(note["status"])
     except FileNotFoundError:
-        pass  # `process` ended first
+        pass  # no note: `process` itself ended first
     except (ValueError, KeyError, TypeError):
         path.unlink()
         return status, {}
@@ -138,7 +139,7 @@ def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
 def marks(directory: Path) -> Iterator[tuple[str, Mark]]:
     """Yield name and content of each stream's file in the directory of a worker."""
     for path in sorted(directory.glob(PREFIX + "*")):
-        with contextlib.suppress(FileNotFoundError):  # the stream has just ended
+        with contextlib.suppress(FileNotFoundError):  # the stream has just ended, and its file is gone
             yield path.name, parse(path.read_bytes()[: WORDS.size])
 
 

@@ -29,11 +29,11 @@ OPTIONS = (
 
 
 def remote_error(worker: str, failure: pb.Failure) -> RunError:
-    """Return the error that a worker reported, with its traceback; a code that this release does not know stays."""
+    """Return the error that a worker reported, with its traceback. Unknown codes stay as they are."""
     if not _CODE.fullmatch(failure.code):
         return RunError.of("W410", WORKER, worker=worker, reason=f"unknown code {failure.code!r}: {failure.message}")
     known = catalogue().get(failure.code, {"fix": "{}"})["fix"]
-    # A remedy with placeholders needs values that the worker has not sent.
+    # A remedy with placeholders cannot be filled in, since the worker has not sent the values.
     fix = failure.fix or (known if "{" not in known else f"look at the log of worker {worker!r}")
     place = failure.pointer, failure.file, failure.line
     return RunError([Diagnostic(failure.code, failure.message, fix, *place, failure.traceback)], WORKER)
@@ -53,7 +53,7 @@ class Endpoints:
         return self.stubs[number % len(self.stubs)]
 
     def close(self) -> None:
-        """Close the channels; streams that are still open end."""
+        """Close the channels. Streams that are still open end."""
         for channel in self.channels:
             channel.close()
 
@@ -70,7 +70,7 @@ def connect_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool 
         RunError: The worker cannot be started or used.
     """
     connection = ensure_worker(spec, owner, retry=retry)
-    while True:  # until its supervisor reports that the worker has ended too often
+    while True:  # ends with an error if the worker has ended too often
         try:
             return connect(connection)
         except grpc.RpcError:
@@ -93,7 +93,7 @@ def connect(connection: ServingWorker) -> Endpoints:
             if not target.startswith("unix:"):
                 reason = f"endpoint {target!r} is not a Unix domain socket"
                 raise RunError.of("W410", WORKER, worker=connection.spec.name, reason=reason)
-        # The first channel is often among these, too. One more connection costs little and keeps the order.
+        # Often these include the first target again. A second connection to it costs little and keeps the order.
         endpoints.channels = [grpc.insecure_channel(target, options=OPTIONS) for target in targets]
         endpoints.stubs = [WorkerStub(channel) for channel in endpoints.channels]
         for stub in endpoints.stubs:
@@ -121,7 +121,7 @@ def _init(spec: WorkerSpec, stub: WorkerStub) -> pb.InitReply:
         interface_hash=spec.interface_hash,
     )
     reply: pb.InitReply = stub.Init(request, timeout=INIT_SECONDS, wait_for_ready=True)
-    if reply.HasField("failure") and not (reply.protocol_max and reply.interface_hash):  # it is the whole answer
+    if reply.HasField("failure") and not (reply.protocol_max and reply.interface_hash):  # nothing else was sent
         raise remote_error(spec.name, reply.failure)
     theirs = (reply.protocol_min, reply.protocol_max)
     if not common_version(PROTOCOLS, theirs):

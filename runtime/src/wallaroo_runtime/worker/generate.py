@@ -6,7 +6,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.idempotent_call import RESTART_SECONDS, IdempotentCalls
 
-PRIVATE = 16  # the worker chooses the meaning of encodings from this number on
+PRIVATE = 16  # encodings from this number on have a meaning that the worker chooses
 
 # Messages, their encoding, whether the generator has ended, and the reason why it cannot go on (empty if it can).
 Made = tuple[list[bytes], int, bool, str]
@@ -34,7 +34,7 @@ def made_of(reply: pb.GenerateReply) -> Made:
 
 
 class WorkerMaker(IdempotentCalls):
-    """Calls the worker at a gRPC target to make messages; waits while it restarts. Parameters: `IdempotentCalls`."""
+    """Calls the worker at a gRPC target to make messages, and waits while it restarts. See `IdempotentCalls`."""
 
     def __init__(self, target: str, path: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, path, timeout, GENERATE, "a generator")
@@ -44,7 +44,7 @@ class WorkerMaker(IdempotentCalls):
 
         Args:
             previous: Last message of an earlier answer; None to begin.
-            encoding: Encoding of that message, from the same answer; 0 for the encoding that the worker writes now.
+            encoding: Encoding of `previous`, from the same answer; 0 for the encoding that the worker writes now.
             max_count: Limit for the number of messages.
             max_bytes: The answer ends with the message that reaches this size.
 

@@ -57,7 +57,7 @@ def request_of(spec: WorkerSpec, stages: Iterable[pb.Stage]) -> dict[str, Any]:
 
 def main() -> None:
     """Start the worker of the request on the standard input, and print the answer."""
-    for number in SIGNALS:  # Java may ignore these signals, and its children would inherit that
+    for number in SIGNALS:  # Java may ignore these signals, which the worker would inherit
         signal.signal(number, signal.SIG_DFL)
     request = json.load(sys.stdin)
     stages = [pb.Stage.FromString(base64.b64decode(text)) for text in request["stages"]]

@@ -1,4 +1,4 @@
-"""Calls a worker for answers that change nothing in the worker, so that a call is repeated if the worker dies."""
+"""Calls a worker with requests that change nothing in the worker. So a call may be repeated if the worker dies."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from wallaroo_runtime.worker.capability import lacking
 from wallaroo_runtime.worker.endpoint import OPTIONS, remote_error
 
 RESTART_SECONDS = 60.0
-ATTEMPTS = 5  # calls of a dying process may fail until the supervisor notices its end
+ATTEMPTS = 5  # tries of a call; some may fail before the supervisor notices that the worker has ended
 
 
 class IdempotentCalls:
@@ -34,7 +34,7 @@ class IdempotentCalls:
         self._has_met = False
 
     def ask(self, method: str, request: Any, about: str) -> Any:
-        """Return the answer to a request; waits for the worker while it is being restarted.
+        """Return the answer to a request. Wait for the worker while it is being restarted.
 
         Args:
             about: Subject of the question, in words, for errors.
@@ -62,7 +62,7 @@ class IdempotentCalls:
 
 
 def repeated(method: Callable[..., Any], request: Any, *, path: str, about: str, timeout: float) -> Any:
-    """Return a worker's answer; while the worker restarts, the call waits.
+    """Return a worker's answer. While the worker restarts, the call waits.
 
     Args:
         path: Path of the topology's part that the question is about.

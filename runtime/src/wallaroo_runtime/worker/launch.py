@@ -19,10 +19,10 @@ from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER, WorkerSpec
 
 SOCKET, FAILURE = "worker.sock", "failure.json"
 MAX_FAILURE_BYTES = 4 * 1024 * 1024
-ELF_BYTES = 20  # number of bytes at the beginning of a program that have its machine
+ELF_BYTES = 20  # size of the header that names the type of processor
 ELF_MACHINES = {0x03: "x86", 0x28: "arm", 0x3E: "x86_64", 0xB7: "aarch64", 0xF3: "riscv64"}
 # Output of a program that ends for lack of memory.
-# The pattern does not take the whole line: a search for `.*` at the beginning takes the square of a line's length.
+# The pattern does not match whole lines, because a leading `.*` would need time quadratic in a line's length.
 NO_MEMORY = re.compile(rb"MemoryError|out of memory|[Cc]annot allocate memory|bad_alloc|pthread_create failed")
 # Variables that Spark sets for its own Python programs, but not for workers.
 SPARK_VARIABLES = ("SPARK_", "PYSPARK_", "PYTHONHASHSEED", "PYTHONPATH")
@@ -42,7 +42,7 @@ def environment(spec: WorkerSpec, directory: Path) -> dict[str, str]:
         kept
         | trace.service(spec.application)
         | {
-            # A key that a program makes with hash() must be the same in every process, and after a restart.
+            # Keys that a program computes with hash() must be equal in all processes, and after a restart.
             "PYTHONHASHSEED": "0",
             "WALLAROO_MODE": "worker",
             "WALLAROO_ARGS": json.dumps(spec.args),
@@ -56,7 +56,7 @@ def environment(spec: WorkerSpec, directory: Path) -> dict[str, str]:
 
 
 def launch(spec: WorkerSpec, directory: Path, output: int) -> "subprocess.Popen[bytes]":
-    """Start the worker in a process group of its own; the worker is killed if the calling process ends.
+    """Start the worker in a process group of its own. The worker is killed if the calling process ends.
 
     Raises:
         OSError: The program cannot be executed; see `explain_refusal`.

@@ -8,11 +8,11 @@ from wallaroo_runtime.archive.archive import unpack
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 DIGITS = 16
-LOGS_OF_CLUSTER = "."  # log directory in a spec that means the cluster's directory for output of executors
+LOGS_OF_CLUSTER = "."  # log directory in a spec: means the directory in which the cluster keeps output of executors
 
 
 def located(spec: WorkerSpec, root: Path) -> WorkerSpec:
-    """Return the spec with the paths of this executor; the first call unpacks the worker's archive here.
+    """Return the spec with the paths of this executor. The first call unpacks the worker's archive here.
 
     Args:
         root: Directory in which Spark has put the files of the application.

@@ -13,8 +13,8 @@ RATE_BYTES = 1024 * 1024
 class RotatingLog:
     """A log of at most two files, `path` and `path.1`.
 
-    If a program prints more than `RATE_BYTES` per second for long, the log drops the excess. It counts the dropped
-    bytes in its text and in `dropped_bytes`.
+    If a program prints more than `RATE_BYTES` per second for long, the log drops the excess. The number of dropped
+    bytes is in the log's text and in `dropped_bytes`.
     """
 
     def __init__(self, path: Path, file_bytes: int = FILE_BYTES, clock: Callable[[], float] = time.monotonic) -> None:

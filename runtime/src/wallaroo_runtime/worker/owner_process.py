@@ -28,7 +28,7 @@ def is_java(pid: int) -> bool:
 
 
 def find_owner() -> Owner:
-    """Return the executor's JVM, which has started this process (`worker/here.py`); if there is none, this process."""
+    """Return the executor's JVM that started this process (`worker/here.py`), or this process if there is no JVM."""
     pid = os.getppid()
     while pid > 1 and not is_java(pid):
         pid = parent_of(pid) or 0

@@ -24,7 +24,8 @@ class WorkerSplitter(IdempotentCalls):
         """Cut bytes that begin at a message boundary.
 
         Returns:
-            Lengths of the whole messages at the start of `data`, and the length of the next one (0 if not known).
+            Lengths of the whole messages at the start of `data`, and the length of the incomplete message after them; 0
+            if it is not known.
 
         Raises:
             RunError: The error that the worker reports; W410 if the worker cannot be reached in time or its answer does

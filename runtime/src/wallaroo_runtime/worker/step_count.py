@@ -8,7 +8,7 @@ StepCounts = dict[str, StepCount]  # counts by path of the source, step or sink
 
 
 def refusal(count: int) -> StepCount:
-    """Return the change of the counts if a sink does not take messages that its encoder has emitted."""
+    """Return the correction of a sink's counts if the sink does not take some messages that its encoder has emitted."""
     return Counter(messages_out=-count, dead_letters=count)
 
 

@@ -29,8 +29,8 @@ from wallaroo_runtime.worker.log import RotatingLog
 from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
-GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL when the application stops
-ORPHAN_GRACE_SECONDS = 1.5  # the same time if the executor is gone, so that nobody waits for results
+GRACE_SECONDS = 5.0  # time between SIGTERM and SIGKILL when the application stops
+ORPHAN_GRACE_SECONDS = 1.5  # the same if the executor is gone, when nobody waits for results
 BROKEN_SECONDS = 1.0  # time within which a process whose streams broke must end
 BACKOFF = Backoff(0.1, 2.0)
 POLL_SECONDS = 0.01
@@ -50,16 +50,16 @@ class Supervisor:
         self.process: WorkerProcess | None = None
         self.state: dict[str, Any] = {"state": "starting"}
         self.changed = asyncio.Condition()
-        self.wanted = asyncio.Event()  # cleared while the worker has failed for good
+        self.wanted = asyncio.Event()  # not set while the worker has failed for good
         self.over = asyncio.Event()
         self.grace = GRACE_SECONDS
         self.endings: deque[float] = deque()
-        self.past: dict[int, Ending] = {}  # endings of the latest generations
+        self.past: dict[int, Ending] = {}  # ends of the latest processes, by generation
         self.unanswered = 0  # number of the last process that has left a call unanswered
         self.serving: set[asyncio.Task[Any]] = set()
 
     async def run(self, started: int) -> None:
-        """Serve until the executor is gone or a task asks to stop; closes `started` when tasks can connect."""
+        """Serve until the executor is gone or a task asks to stop. Close `started` when tasks can connect."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, self.over.set)
@@ -97,7 +97,7 @@ class Supervisor:
         except ProcessLookupError:
             self._owner_ended()
             return -1
-        # Check this after the open, so that the descriptor surely belongs to the right process.
+        # Check the owner only now: if it is alive after the open, the descriptor surely belongs to it.
         if not self.owner.is_alive():
             self._owner_ended()
         else:
@@ -322,7 +322,7 @@ def start(directory: Path, spec: WorkerSpec, owner: Owner) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run the supervisor; the first argument is its configuration file."""
+    """Run the supervisor. The first argument is its configuration file."""
     config = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     directory, spec = Path(config["directory"]), WorkerSpec.from_json(config["spec"])
     os.umask(0o077)

@@ -11,7 +11,7 @@ class VisitCount:
     """The counts of a visit.
 
     Attributes:
-        keys: Number of keys that a visitor ran for, counted once for each step.
+        keys: Number of keys for which a visitor ran. A key that several steps visit counts once for each step.
         failed: Number of these keys for which the visit became a dead letter.
     """
 

@@ -11,7 +11,8 @@ from typing import Any, Literal
 from wallaroo.check.source_tree import source_tree
 from wallaroo.component.signature import target_of
 
-# How a value outlives a call: a variable is bound, or a container of the module is filled, and possibly read.
+# How values outlive a call: a variable is bound to them, or a container in the module is filled with them, or also
+# read.
 Outside = Literal["bound", "filled", "read"]
 CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 _CHANGES = frozenset((
@@ -29,11 +30,11 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """A place of the source that binds a target, or changes its content.
+    """A place in the source that assigns a value to a target (binds it), or changes the content of the target's object.
 
     Attributes:
         target: Expression that is bound or filled.
-        value: Expression that is assigned; None if the source does not show it.
+        value: Expression that is assigned; None if the source does not show the value.
         statement: Statement or call that makes the change.
     """
 

@@ -40,7 +40,7 @@ def name(place: Place, what: str, value: Any) -> str:
 
 
 def at(finding: Diagnostic, pointer: str) -> Diagnostic:
-    """Return a copy of a finding with the pointer of its part, which was not known when the finding was made."""
+    """Return a copy of a finding with a pointer: the place of the part in the document, which is known only now."""
     return replace(finding, pointer=pointer)
 
 
@@ -103,7 +103,7 @@ def keys(place: Place, state: str, values: Any) -> tuple[Any, ...]:
 
 
 def application(name: str, pipelines: list[Pipeline], *, has_sink: bool) -> list[Diagnostic]:
-    """Return the findings that concern several pipelines: T203, T204 and T205."""
+    """Return the findings about the application as a whole: T203, T204 and T205."""
     findings: list[Diagnostic] = []
     first: dict[str, Pipeline] = {}
     for pipeline in pipelines:

@@ -26,7 +26,7 @@ class NotInPlaceError(Exception):
 
     def __init__(self, did: str, value: Any) -> None:
         if inspect.iscoroutine(value):
-            value.close()  # nobody awaits it
+            value.close()  # else Python would warn that nobody awaits it
         super().__init__(f"{did}, {shown(value)}")
 
 
@@ -50,7 +50,7 @@ def is_fixed(value: Any) -> bool:
 
 
 def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[..., Any]:
-    """Return a function that fails if the user's function assigns a new state to its parameter, which would be lost.
+    """Return a function that fails if the user's function assigns a new state to its parameter instead of changing it.
 
     A function without such assignments is returned unchanged.
 
@@ -134,7 +134,7 @@ def state_returned(state: Any, where: str = "in the place of persist, True or Fa
 
 
 def _innermost(function: Any) -> Any:
-    """Return the function that finally runs, as far as `functools` shows it."""
+    """Return the function that finally runs, without the wrappers of `functools`."""
     while (inner := inspect.unwrap(target_of(function))) is not function:
         function = inner
     return function
@@ -194,7 +194,7 @@ def _bindings(code: CodeType, name: str, state: Any) -> Iterator[bool]:
 
 
 def _is_lost(bound: Any, before: Any) -> bool:
-    """Return whether a value is a new state, rather than an unrelated value or a part of the state."""
+    """Return whether a value that user code bound is a new state, which would be lost. Parts of the state are not."""
     if not isinstance(bound, type(before)) and not isinstance(before, type(bound)):
         return False
     parts = [*getattr(before, "__dict__", {}).values()]

@@ -26,7 +26,7 @@ class Kept:
 
     Attributes:
         where: Name of an attribute or variable that keeps data, for messages; empty if the object keeps no data.
-        is_inside: Whether all kept data is in the object, and the object can be saved.
+        is_inside: Whether the object contains all data that it keeps, and can be saved.
     """
 
     where: str = ""
@@ -51,7 +51,7 @@ def kept_by(computation: Any) -> Kept:
     """
     classes = [each for each in type(computation).__mro__ if each is not object]
     assigned = sorted((pair for cls in classes for pair in assignments(cls)), key=lambda pair: pair[1])
-    for where, is_inside in assigned:  # data outside of the object comes first, and decides
+    for where, is_inside in assigned:  # sorted so that data outside of the object comes first, since it decides
         return Kept(where, is_inside and _is_saved(computation))
     for name, value in vars(computation).items() if hasattr(computation, "__dict__") else ():
         if not _is_constant(value):

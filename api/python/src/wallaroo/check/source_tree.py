@@ -39,7 +39,7 @@ def _class_tree(cls: type) -> ast.ClassDef:
     definitions = _classes(source).get(cls.__qualname__)
     if definitions is None:
         raise OSError("could not find class definition")  # noqa: EM101
-    first_line = getattr(cls, "__firstlineno__", None)  # since Python 3.13
+    first_line = getattr(cls, "__firstlineno__", None)  # exists since Python 3.13
     return next((each for each in definitions if _first_line(each) == first_line), definitions[0])
 
 

@@ -39,7 +39,7 @@ def check_state(place: Place, call: ComponentMethod, state: State) -> None:
     try:
         first, other = state.build(), state.build()
     except Exception:
-        return  # perhaps only a worker can make it; if not, each of its messages reports the error
+        return  # perhaps only a worker can make a state; if not, each message reports the error
     if is_promise(first) or is_fixed(first):
         _refuse(place, call, state, first)
         return
@@ -54,7 +54,7 @@ def check_state(place: Place, call: ComponentMethod, state: State) -> None:
         return
     for where in _shared(state, first, other, call.run):
         remedy = f"make it for each state, in __init__; or annotate it ClassVar, {_MEANT}"
-        if where.isidentifier() or where.startswith(("global ", "nonlocal ")):  # only attributes have annotations
+        if where.isidentifier() or where.startswith(("global ", "nonlocal ")):  # variables have no ClassVar
             remedy = f"keep it in the state; or in a class attribute annotated ClassVar, {_MEANT}"
         place.add("T234", remedy=remedy, step=call.name, what="state", where=where, reason=_REASON)
         break
@@ -138,7 +138,7 @@ def _shared(state: State, first: Any, other: Any, function: Callable[..., Any]) 
 
 
 def _separated(state: State) -> Iterator[str]:
-    """Make each state a deep copy, so that states share no objects; yield objects that are still shared."""
+    """Make each state a deep copy, so that states share no objects. Yield objects that are still shared."""
     build = state.build
     state.build = lambda: copy.deepcopy(build())
     try:
@@ -164,7 +164,7 @@ def _is_of_user(cls: type) -> bool:
 
 
 def _is_kept(value: Any, is_changed: bool) -> bool:
-    """Return whether states change an object. Objects that are not changed are constants."""
+    """Return whether user code certainly changes an object that states share. Unchanged objects count as constants."""
     if isinstance(value, CONTAINERS):
         return is_changed or not value
     if isinstance(value, Iterator):
@@ -189,7 +189,7 @@ def _common(first: Any, other: Any) -> list[tuple[str, Any]]:
 
 
 def _parts(state: Any) -> list[tuple[str, Any]]:
-    """Return the parts of a state with their paths; the first part is the state itself."""
+    """Return the parts of a state with their paths. The first part is the state itself."""
     parts, seen = [("", state)], {id(state)}
     for where, value in parts:  # the loop appends to this list
         if callable(value) or inspect.ismodule(value) or len(parts) > _MOST:

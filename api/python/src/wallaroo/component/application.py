@@ -1,4 +1,4 @@
-"""The application that a program declares, of pipelines of sources, steps and sinks."""
+"""The application that a program declares: pipelines, each with sources, steps and sinks."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -131,7 +131,7 @@ class Step:
         visit: The visitor function; None if the step accepts no visits.
         timers: Names of the timers that a state computation sets.
         fire: Function for a timer that is due, `fire(name, key, state, time, timers)`.
-        takes_timers: Whether `run` takes `timers` as its last argument.
+        takes_timers: Whether `run` has a last parameter `timers`.
         time: Time that counts for timers and ttl, `ingest` or `event`; empty if the step has no timers and no ttl.
     """
 

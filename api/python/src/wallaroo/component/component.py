@@ -16,7 +16,7 @@ from wallaroo.diagnostic.place import Place
 from wallaroo.message.output import collected
 from wallaroo.message.timer import DECLARE
 
-# The builder method that takes a decorated function, by kind. An error names it if another method got the function.
+# The builder method that accepts a decorated function, by the function's kind, for errors about wrong methods.
 _OTHER_METHOD = {
     "computation": "to",
     "computation_multi": "to",
@@ -208,7 +208,7 @@ def outputs_of(component: Any) -> tuple[str, ...]:
 def _names(component: Any, attribute: str) -> tuple[str, ...]:
     cls = component if isinstance(component, type) else type(component)
     names = getattr(component, attribute, ()) if hasattr(cls, attribute) else ()
-    # The class of a program may use an attribute with this name for other data.
+    # A class of the program may use an attribute of this name for something else.
     return tuple(names) if isinstance(names, (tuple, list)) and all(isinstance(name, str) for name in names) else ()
 
 
@@ -235,7 +235,7 @@ def _name(component: Any) -> str:
         try:
             return str(name())
         except Exception:
-            return shown_name(component)  # the error is about the arity; the name only helps to find it
+            return shown_name(component)  # the name only serves texts of errors
     return shown_name(component)
 
 

@@ -1,6 +1,6 @@
 """Types for the components that programs pass: decorated functions, classes, objects.
 
-Each union is the type of one parameter. They let mypy find faults early; the checks at run time are in `component`.
+Each union is the type of one parameter. They let mypy find faults early. The checks at run time are in `component`.
 """
 
 from collections.abc import Callable, Iterable
@@ -161,7 +161,7 @@ class CutsLines(Decodes, Protocol):
         """Return "newline"."""
 
 
-# Decorated functions have these types, too: their methods have the parameters of the function.
+# These types include decorated functions, whose methods have the parameters of the function.
 Stateless: TypeAlias = RemoteComponent | OneComputed | ManyComputed | type[OneComputed] | type[ManyComputed]
 # Computations whose decorator names the state class.
 Stateful: TypeAlias = (

@@ -70,7 +70,7 @@ def line_decoder(function: Any = None, *, event_time: EventTime | None = None) -
     """Make a function `f(bs)` a decoder of lines: it gets a line without LF or CR LF, returns a message or None.
 
     A TCP source with this decoder cuts its stream at line breaks. The end of the connection ends the last line, too.
-    Empty lines are messages. A line has at most 16 MiB; a longer line closes its connection (R606).
+    Empty lines are messages. A line has at most 16 MiB. A longer line closes its connection (R606).
 
     Args:
         function: Takes the bytes of a line.

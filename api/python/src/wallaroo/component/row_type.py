@@ -61,7 +61,7 @@ class MisfitError(ValueError):
 
 
 class NoColumnTypeError(TypeError):
-    """An annotation has no type in Spark; the text has the reason, and the types that can be used."""
+    """An annotation has no type in Spark. The text has the reason, and the types that can be used."""
 
 
 def type_of(annotation: Any) -> ColumnType:
@@ -99,7 +99,7 @@ def type_of(annotation: Any) -> ColumnType:
 
 
 def _parts(annotation: Any) -> tuple[Any, str]:
-    """Return an annotation without `Annotated`, and the type of Spark in it; the type is empty if there is none."""
+    """Return an annotation without `Annotated`, and the type of Spark in it. The type is empty if there is none."""
     if get_origin(annotation) is not Annotated:
         return annotation, ""
     inner, *extra = get_args(annotation)
@@ -301,7 +301,7 @@ def _decimals(sql: str) -> tuple[Convert, Convert]:
         raise NoColumnTypeError(reason)
 
     def read(value: Any) -> Decimal:
-        if type(value) is float:  # read without `parse_float`: callers that need all digits read decimals as Decimal
+        if type(value) is float:  # callers that need all digits parse JSON with `parse_float=Decimal`
             return Decimal(repr(value))
         if type(value) not in (int, str, Decimal):
             raise _wrong(value, "Decimal")
@@ -376,7 +376,8 @@ def _dates(_: str) -> tuple[Convert, Convert]:
     return read, write
 
 
-# Usual type in Spark, other types that an annotation may choose, and the function that makes read and write.
+# By type of Python: default type in Spark, other types that an annotation may choose, function that makes `read` and
+# `write`.
 SIMPLE: dict[type, tuple[str, tuple[str, ...], Callable[[str], tuple[Convert, Convert]]]] = {
     str: ("STRING", (), _same(_text)),
     bool: ("BOOLEAN", (), _same(_bool)),

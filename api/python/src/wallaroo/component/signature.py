@@ -67,7 +67,7 @@ def call_finding(
 
 
 def target_of(function: Any) -> Any:
-    """Return the function that a call finally runs: unwrap partials, caches, methods and callable objects."""
+    """Return the function that a call finally runs: without partials, caches, methods and callable objects."""
     while True:
         if isinstance(function, functools.partial):
             function = function.func

@@ -11,14 +11,14 @@ from wallaroo.diagnostic.location import called_from
 MAX_MS = 31_536_000_000
 NS_PER_MS = 1_000_000
 MAX_COUNT = 1_000_000_000
-MAX_OPEN = 100_000  # windows of a key that are open at once
+MAX_OPEN = 100_000  # limit for the windows of a key that are open at once
 FLUSH_MS = 5000
 B = TypeVar("B", bound="TimedWindowsBuilder")
 LATE = {"drop": "drop", "fire-per-message": "fire_per_message", "place-in-oldest-window": "place_in_oldest_window"}
 
 
 def nanoseconds(count: int) -> int:
-    """Return a span of time in nanoseconds, the unit of all window functions.
+    """Return a number of nanoseconds unchanged: nanoseconds are the unit of all window functions.
 
     Args:
         count: How many nanoseconds.
@@ -235,9 +235,9 @@ class CountWindows(Windows):
 
 
 class TimedWindowsBuilder:
-    """Describes windows that end at a time; each method returns a new builder."""
+    """Describes windows that end at a time. Each method returns a new builder."""
 
-    _function, _size = "", ""  # the function that returns this builder, and the name of its parameter
+    _function, _size = "", ""  # name of the function that returns this builder, and of its parameter
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._given = fields
@@ -276,7 +276,7 @@ class TimedWindowsBuilder:
         return self._with("with_late_data_policy", "late", policy)
 
     def _fields(self, kind: str, step_ms: int, **sizes: int) -> dict[str, Any]:
-        """Return the entry in the topology document; raise T271 if too many windows of a key would be open at once."""
+        """Return the entry in the topology document. Raise T271 if too many windows of a key would be open at once."""
         delay_ms = self._given.get("delay", 0)
         count = -(-(self._given[self._size] + delay_ms) // step_ms)
         if count > MAX_OPEN:
@@ -291,7 +291,7 @@ class TimedWindowsBuilder:
 
 
 class RangeWindowsBuilder(TimedWindowsBuilder):
-    """Describes windows over a span of time; each method returns a new builder."""
+    """Describes windows over a span of time. Each method returns a new builder."""
 
     _function, _size = "range_windows", "range"
 
@@ -319,7 +319,7 @@ class RangeWindowsBuilder(TimedWindowsBuilder):
 
 
 class SessionWindowsBuilder(TimedWindowsBuilder):
-    """Describes sessions; each method returns a new builder."""
+    """Describes sessions. Each method returns a new builder."""
 
     _function, _size = "session_windows", "gap"
 

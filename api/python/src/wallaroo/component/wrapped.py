@@ -1,4 +1,4 @@
-"""The objects that the decorators return for functions; they have the methods of Wallaroo's components."""
+"""The objects that the decorators return for functions. They have the methods of Wallaroo's components."""
 
 import functools
 import importlib
@@ -72,7 +72,7 @@ class BaseWrapped(Generic[P, R]):
     def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R: ...
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Run the function; without arguments return this object."""
+        """Run the function. Without arguments return this object."""
         return self.function(*arguments, **keywords) if arguments or keywords else self
 
     def __reduce__(self) -> Any:
@@ -204,7 +204,7 @@ class WithTime(BaseWrapped[P, R]):
     def __init__(self, function: Callable[P, R], *, event_time: EventTime | None = None) -> None:
         super().__init__(function)
         if event_time is None:
-            return  # a subclass may have a method of this name
+            return  # a subclass may define `event_time` as a method
         if not callable(event_time):
             raise WallarooParameterError.of(
                 method=self.kind, parameter="event_time", actual=shown(event_time), expected="a function",

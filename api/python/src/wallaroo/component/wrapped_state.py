@@ -110,11 +110,11 @@ class _WithState(WithOutputs[P, R], Generic[P, R, C]):
         return self.callbacks[name](key, state, time, timers)
 
 
-TIMER = ("key", "state", "time")  # arguments of a timer's callback
+TIMER = ("key", "state", "time")  # names of the arguments of a timer's callback
 
 
 def with_timers(run: Callable[..., Any], *, has_them: bool) -> Callable[..., Any]:
-    """Return a function that takes `timers` as its last argument, even if the user's function does not."""
+    """Return the user's function with a last parameter `timers`. If the function lacks the parameter, it is wrapped."""
     return run if has_them else lambda *arguments: run(*arguments[:-1])
 
 

@@ -19,7 +19,7 @@ from wallaroo.diagnostic.location import called_from
 from wallaroo.diagnostic.place import Place
 
 PARTS = ("sources", "steps", "sinks")
-# The origin of the keys of messages downstream of a node.
+# Where the keys of messages downstream of a node come from.
 BY_STEP, BY_SOURCE, NO_KEY = "step", "source", ""
 
 
@@ -31,7 +31,7 @@ def build_application(
     Args:
         app_name: Name of the application.
         pipeline: A pipeline that ends with `to_sink` or `to_sinks`.
-        others: Further ends of the pipeline, e.g. the branch from a named output to another sink.
+        others: Further pipelines that share parts with `pipeline`, e.g. the branch from a named output to another sink.
         on_error: Policy for failing user code, as for `ApplicationBuilder`.
         unkeyed: Policy for messages without a key at state computations and windows: "refuse" refuses the application
             (T229); "one key" puts these messages into one state, as Wallaroo 0.6.0; "random key" makes a new state for
@@ -103,7 +103,7 @@ class _Build(Declaration):
             )  # fmt: skip
         nodes = _reachable(ends)
         self._number(nodes)
-        if not misplaced:  # calls after the end have been reported, and may be the reason for open ends
+        if not misplaced:  # otherwise calls after an end, which are reported, may be the reason for open ends
             for node in (node for node in ends if node.part != "sinks"):
                 self._open_end(node)
         for node in sorted(nodes, key=lambda node: (PARTS.index(node.part), node.number)):
@@ -182,7 +182,7 @@ class _Build(Declaration):
             self._computation(place, node, inputs, policy)
 
     def _output(self, place: Place, node: PipelineNode) -> None:
-        """Check that a computation declares an output. The output's step was added with the computation's step."""
+        """Check that a node's computation declares the output. Its step was added with the computation's step."""
         first, *others = node.inputs
         declared = () if others else _outputs(first)
         if node.value not in declared:
@@ -267,7 +267,7 @@ class _Build(Declaration):
         self._keys[node] = BY_STEP
 
     def _origin(self, node: PipelineNode) -> str:
-        """Return the name of a source whose messages reach a node without a key."""
+        """Return the name of a source whose messages reach a node without a key. There is at least one such source."""
         while node.inputs:
             node = next(each for each in node.inputs if self._keys[each] == NO_KEY)
         return str(node.value[0])
@@ -318,6 +318,6 @@ def _document_order(path: str) -> tuple[int, int]:
 
 
 def _label(node: PipelineNode) -> str:
-    if isinstance(node.value, str):  # the name of an output
+    if isinstance(node.value, str):  # for an output, the value is the name
         return node.value
     return str(node.value[0]) if node.part == "sources" else getattr(node.value, "__name__", node.method)

@@ -19,7 +19,7 @@ from wallaroo.endpoint.config import SinkConfig, SourceConfig
 
 
 class ApplicationBuilder:
-    """Declares an application, pipeline by pipeline; every method returns the builder.
+    """Declares an application, pipeline by pipeline. Every method returns the builder.
 
     Faults are collected; `build` raises them all at once.
 
@@ -49,7 +49,7 @@ class ApplicationBuilder:
         self._findings: list[Diagnostic] = self._declaration.findings
         self._pipelines: list[Pipeline] = []
         self._open: Pipeline | None = None
-        self._branch = ""  # path of the output from which the open pipeline continues
+        self._branch = ""  # path of the output with which the open pipeline begins, if it is a branch
         self._has_sink = False
         self._previous = "ApplicationBuilder"
         self._name = check.name(self._place("ApplicationBuilder", "/name"), "application", name)
@@ -118,7 +118,7 @@ class ApplicationBuilder:
         return self._to("to", computation, on_error)
 
     def to_parallel(self, computation: Stateless, *, on_error: str | None = None) -> "ApplicationBuilder":
-        """Send each message to a computation that runs in parallel; each worker process has a copy of its object.
+        """Send each message to a computation that runs in parallel. Each worker process has a copy of its object.
 
         Args:
             computation: As for `to`.
@@ -191,7 +191,7 @@ class ApplicationBuilder:
         state_builder: StateOf[S] | None = None,
         on_error: str | None = None,
     ) -> "ApplicationBuilder":
-        """Do the same as `to_state_partition`, for keys that are ints of 0 to 2**64-1. Source: Wallaroo 0.1 to 0.4."""
+        """Add a step as `to_state_partition` does, for keys from 0 to 2**64-1. Source: Wallaroo 0.1 to 0.4."""
         builder = state_class if state_builder is None else state_builder
         rule = (partition_function, partition_keys, unknown_keys)
         return self._to_state("to_state_partition_u64", computation, builder, state_name, rule, on_error)
@@ -244,7 +244,7 @@ class ApplicationBuilder:
         return self._to_sinks("to_sinks", sink_configs if is_list else [sink_configs])
 
     def done(self) -> "ApplicationBuilder":
-        """End the pipeline without a sink; the output of its last step is dropped."""
+        """End the pipeline without a sink. The output of its last step is dropped."""
         if self._begin("done", "") is not None:
             self._open = None
         return self

@@ -132,7 +132,7 @@ class Declaration:
             pipeline.steps.append(output)
 
     def connector(self, place: Place, config: Any, cls: type) -> Any:
-        """Return a config, or the config of the connector that a str names; None after T233."""
+        """Return the config of a source or sink. A str names a connector, whose config is returned; None after T233."""
         if not isinstance(config, str):
             return config
         of_kind = {name: each for name, each in self.connectors.items() if isinstance(each, cls)}

@@ -207,7 +207,7 @@ def build_library(offers: Sequence[Offer]) -> Library:
 
 
 def declare_codecs(pipelines: Iterable[Pipeline]) -> list[Diagnostic]:
-    """Set the codec of messages to a component of another program to its input codec; return the findings."""
+    """Set the codec of messages to a component of another program to its input codec. Return the findings."""
     findings: list[Diagnostic] = []
     for pipeline in pipelines:
         parts: dict[str, Source | Step] = {source.path: source for source in pipeline.sources}

@@ -1,4 +1,4 @@
-"""Keys for messages that reach a state step without a key, as in releases of Wallaroo 0.6."""
+"""Gives keys to messages that reach a state step without a key, as releases of Wallaroo 0.6 did."""
 
 import uuid
 from collections.abc import Collection, Mapping

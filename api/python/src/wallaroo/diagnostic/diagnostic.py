@@ -53,7 +53,7 @@ class Kind(Enum):
 @cache
 def catalogue() -> Mapping[str, Mapping[str, str]]:
     """Return the error catalogue: the `name`, `kind`, `message` and `fix` of each code."""
-    text = pkgutil.get_data(__package__, "errors.json")  # importlib.resources has imports that a program may shadow
+    text = pkgutil.get_data(__package__, "errors.json")  # not importlib.resources, whose imports a program may shadow
     return {entry["code"]: entry for entry in json.loads(text or "")["errors"]}
 
 
@@ -119,7 +119,7 @@ class Diagnostic:
 
     @property
     def kind(self) -> Kind:
-        """Kind of the error; programs may decide by it."""
+        """Kind of the error, by which programs may decide what to do."""
         return kind_of(self.code)
 
     @property

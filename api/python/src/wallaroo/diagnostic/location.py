@@ -62,7 +62,7 @@ def _class_line(cls: type) -> int:
 
 
 def _def_line(file: str, first: int) -> int:
-    """Return the line of `def`; a decorated function's code object begins at its first decorator."""
+    """Return the line of `def`. A decorated function's code object begins at its first decorator."""
     for line in range(first, first + 20):
         text = linecache.getline(file, line).lstrip()
         if text.startswith(("def ", "async def ")):
@@ -81,7 +81,7 @@ def called_from() -> Location:
 
 
 def raised_at(error: BaseException) -> Location:
-    """Return the innermost place in user code that an exception passed, if possible not in Python's library."""
+    """Return the innermost place in user code that an exception passed through, if possible not in Python's library."""
     if isinstance(error, SyntaxError) and error.filename:
         return Location(os.path.abspath(error.filename), error.lineno or 0)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_ours(frame.filename)]

@@ -1,4 +1,4 @@
-"""Places of a declaration: the call in the program that is checked, and its findings."""
+"""Collects the findings about a call that a program makes to declare a part."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +9,7 @@ from wallaroo.diagnostic.location import Location
 
 @dataclass(slots=True)
 class Place:
-    """The call in the program that is being checked; its findings are added to `findings`."""
+    """A call in the program that is being checked. The check adds its findings to `findings`."""
 
     method: str
     pointer: str

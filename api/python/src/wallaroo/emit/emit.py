@@ -67,7 +67,7 @@ def emit_to_file(app: str, file: str, default_args: Sequence[str] = ()) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command. Return the exit status."""
     if not arguments:
         print("usage: python -m wallaroo.emit APP [ARGUMENTS OF THE APPLICATION]", file=sys.stderr)
         return USAGE_STATUS

@@ -14,7 +14,7 @@ def module_command(python: str, *arguments: str) -> list[str]:
 def main() -> None:
     """Run the module that the arguments name."""
     if not getattr(sys.flags, "safe_path", False):
-        del sys.path[0]  # the directory of this file; until now only modules of the interpreter were imported
+        del sys.path[0]  # remove the directory of this file, before modules are imported from there
     import runpy
 
     del sys.argv[0]

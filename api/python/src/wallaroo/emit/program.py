@@ -23,7 +23,7 @@ from wallaroo.message.serialization import Serializer, deserialize, serialize
 
 SETUP = "application_setup"
 PROGRAM_NAME = "wallaroo"
-_PROGRAMS: dict[str, ModuleType] = {}  # modules that `load` has imported; the next program may replace them by name
+_PROGRAMS: dict[str, ModuleType] = {}  # modules that `load` has imported, by name; a program replaces one of its name
 _SDK = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
@@ -164,7 +164,7 @@ def _import_module(name: str) -> tuple[ModuleType, str]:
     _refuse_other(os.getcwd())
     is_here = importlib.machinery.PathFinder.find_spec(name.partition(".")[0], [os.getcwd()]) is not None
     if is_here and os.getcwd() not in map(os.path.abspath, sys.path):
-        sys.path.insert(0, os.getcwd())  # only if the program is there, because others may write to the directory
+        sys.path.insert(0, os.getcwd())  # only if the program is there, since other users may write to the directory
     try:
         module = importlib.import_module(name)
     except BaseException as err:
@@ -250,7 +250,7 @@ def _serializer(module: ModuleType) -> Serializer:
 
 
 def _check_objects(application: Application) -> None:
-    """Refuse computation objects as states, because the program's own `serialize` may not be able to write them."""
+    """Refuse objects of computations as states if the module has its own `serialize`, which may not know them."""
     steps = [(step, step.run) for step in application.nodes() if isinstance(step, Step)]
     findings = [
         Diagnostic.of(

@@ -22,7 +22,7 @@ from wallaroo.check.source_tree import source_tree
 from wallaroo.message.serialization import Serializer
 
 MAX_FIELDS, MAX_CHARACTERS = 1000, 1000
-MUST, UNSURE = "!", "?"  # a field that old states must have; a type that may or may not be able to read them
+MUST, UNSURE = "!", "?"  # ends of types: old states must have the field; the type may be unable to read old states
 # A class with one of these methods controls how its objects are written and read.
 HOOKS = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
 _DISPLAYS = {
@@ -86,7 +86,7 @@ def named(cls: type) -> str:
 
 
 def _own_classes(is_own: Callable[[str], bool], root: type) -> Iterator[tuple[str, str]]:
-    """Yield each class of the program with the shape of its objects, since e.g. a list may contain any of them."""
+    """Yield each class of the program with the shape of its objects, since a list in a state may contain them."""
     for name, module in sorted(sys.modules.items()):
         if not is_own(name):
             continue
@@ -94,7 +94,7 @@ def _own_classes(is_own: Callable[[str], bool], root: type) -> Iterator[tuple[st
             is_data = isinstance(cls, type) and cls.__module__ == name and not issubclass(cls, BaseException)
             if (
                 is_data
-                and cls not in root.__mro__  # a protocol can answer issubclass with an error
+                and cls not in root.__mro__  # not `issubclass`, which raises an error for some protocols
                 and not any(part.__module__.partition(".")[0] == "wallaroo" for part in cls.__mro__)
             ):
                 inner = _Shaper(is_own)
@@ -123,7 +123,7 @@ class _Shaper:
         """Describe the objects that a class, a function, or an object with `build` makes."""
         if isinstance(maker, type) and not callable(vars(maker).get("build")):
             return self.text(maker, "")
-        inner = getattr(maker, "state_class", None)  # e.g. of a StateBuilder
+        inner = getattr(maker, "state_class", None)  # e.g. `maker` is a StateBuilder
         if inner is not None:
             return self.of_maker(inner)
         build = getattr(maker, "build", maker)
@@ -331,7 +331,7 @@ def _evaluated(node: ast.expr, names: Mapping[str, Any]) -> Any:
 def _hints(owner: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(owner)
-    except Exception:  # a name that only a type checker knows
+    except Exception:  # e.g. an annotation has a name that only a type checker knows
         return dict(_annotations(owner))
 
 

@@ -115,7 +115,7 @@ def code_hash(directory: str) -> str:
 def source_place(file: object, directory: str) -> tuple[str, str] | None:
     """Return a module's file relative to a resolved directory, and its path; None if it is no part of the program."""
     installed = _installed()
-    # Hundreds of modules are loaded, and to resolve a path is slow, so installed modules are excluded before.
+    # Installed modules are excluded first, because resolving the paths of hundreds of modules is slow.
     if not isinstance(file, str) or not file.endswith(".py") or file.startswith(installed):
         return None
     real, below = os.path.realpath(file), os.path.join(directory, "")

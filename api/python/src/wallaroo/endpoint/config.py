@@ -1,4 +1,4 @@
-"""The parts that all configs of sources and sinks share."""
+"""The base classes of all configs of sources and sinks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -16,7 +16,7 @@ _LIMITING = (
     "minOffsetsPerTrigger",
     "minPartitions",
 )
-_PARAMETERS = {"bootstrap.servers": "brokers", "topic": "topic"}  # parameters that replace options of Kafka and Spark
+_PARAMETERS = {"bootstrap.servers": "brokers", "topic": "topic"}  # options of Kafka and Spark, with their parameters
 _OF_SOURCES = {"subscribe": "topic", "startingoffsets": "start"}
 SPARK_OPTIONS = (*_WHOLE, "kafkaConsumer.pollTimeoutMs", *_LIMITING)
 

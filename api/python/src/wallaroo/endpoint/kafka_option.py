@@ -168,7 +168,7 @@ def _read(
             continue
         values[option] = value
         if setting:
-            # Wallaroo has this interval in nanoseconds, Kafka in milliseconds.
+            # The option of Wallaroo is in nanoseconds, Kafka's setting in milliseconds.
             topic.options[setting] = str(int(value) // 1_000_000) if setting == _FETCH_WAIT else value
     if "log_level" in values:
         warnings.warn(f"--{name}_log_level has no effect: Spark's log settings count", stacklevel=2)

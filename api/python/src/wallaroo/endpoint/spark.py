@@ -14,7 +14,7 @@ DATAFRAME, EVERYTHING = "dataframe", "*"
 
 
 class SparkSourceConfig(SourceConfig):
-    """A source that reads any streaming source of Spark; each row is a message.
+    """A source that reads any streaming source of Spark. Each row is a message.
 
     Args:
         format: Name of the format, e.g. "text", "json", "rate", "delta".
@@ -78,7 +78,7 @@ class SparkSourceConfig(SourceConfig):
 
 
 class SparkSinkConfig(SinkConfig):
-    """A sink that writes to any sink of Spark; each message is a row.
+    """A sink that writes to any sink of Spark. Each message is a row.
 
     A micro-batch that is repeated after a failure is written again, unless the format recognizes repeated batches.
 
@@ -127,7 +127,7 @@ class SparkSinkConfig(SinkConfig):
 
 
 class DataFrameSourceConfig(SparkSourceConfig):
-    """A DataFrame that a PySpark job passes to `apply` (`wallaroo_runtime.dataframe`); each row is a message.
+    """A DataFrame that a PySpark job passes to `apply` (`wallaroo_runtime.dataframe`). Each row is a message.
 
     Args:
         row: Columns and their types, as for `Rows`; the DataFrame may have more columns.
@@ -152,7 +152,7 @@ class DataFrameSourceConfig(SparkSourceConfig):
 
 
 class DataFrameSinkConfig(SparkSinkConfig):
-    """A DataFrame that `apply` returns to a PySpark job; each message becomes a row.
+    """A DataFrame that `apply` returns to a PySpark job. Each message becomes a row.
 
     Args:
         row: Columns and their types, as for `Rows`.

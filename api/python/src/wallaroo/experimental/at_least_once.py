@@ -246,7 +246,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         return False
 
     def send_next(self) -> bool:
-        """Write the next message and return True, or return False without a message. Called if `credits` is above 0."""
+        """Write the next message and return True. Return False if there is none. Called if `credits` is above 0."""
         return False
 
     def stream_added(self, stream: Stream) -> None:

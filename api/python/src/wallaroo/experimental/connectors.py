@@ -248,7 +248,7 @@ class MultiSourceConnector(AtLeastOnceSourceConnector):
         return not self._sources
 
     def send_next(self) -> bool:
-        """Send a message of the next source that has a message; return False if no source has a message."""
+        """Send a message of the next source that has a message. Return False if no source has a message."""
         for _ in range(len(self._turn)):
             self._turn.rotate(-1)
             number = self._turn[-1]
@@ -270,12 +270,12 @@ class MultiSourceConnector(AtLeastOnceSourceConnector):
         return True
 
     def stream_opened(self, stream: Stream) -> None:
-        """Continue after the point of reference that the application sent."""
+        """Continue the stream's source after the point of reference that the application sent."""
         self._ended.discard(stream.id)
         self._sources[stream.id].reset(stream.point_of_reference)
 
     def stream_acked(self, stream: Stream) -> None:
-        """Notify the source, and end the stream if all its messages are acknowledged."""
+        """Notify the stream's source. If the source has ended and all is acknowledged, end the stream."""
         self._sources[stream.id].wallaroo_acked(stream.point_of_reference)
         self._finish(stream)
 

@@ -8,7 +8,7 @@ PROTOCOL_VERSION = "0.0.1"
 HELLO, OK, ERROR, NOTIFY, NOTIFY_ACK, MESSAGE, ACK, RESTART, EOS_MESSAGE = range(9)
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 MOST_ERROR_CHARACTERS = 1000
-NEVER = 2**64 - 1  # the point of reference of an unknown stream
+NEVER = 2**64 - 1  # value for the point of reference of an unknown stream
 _U32, _U64 = struct.Struct(">I"), struct.Struct(">Q")
 _MESSAGE, _POSITION = struct.Struct(">QQqH"), struct.Struct(">QQ")
 

@@ -1,4 +1,4 @@
-"""TCP connections to an address that may have no listener."""
+"""Connects by TCP to an address that may have no listener."""
 
 import errno
 import os

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from wallaroo.experimental import protocol
 from wallaroo.experimental.protocol import ProtocolError
 
-CONTROL, OUTPUT = 0, 1  # streams
+CONTROL, OUTPUT = 0, 1  # numbers of the two streams
 LIST_UNCOMMITTED, REPLY_UNCOMMITTED, PHASE_1, REPLY, PHASE_2 = range(201, 206)
 _U16, _U32, _U64, _RANGE = struct.Struct(">H"), struct.Struct(">I"), struct.Struct(">Q"), struct.Struct(">QQQ")
 

@@ -19,7 +19,7 @@ CREDITS = 1000  # the protocol wants a number here; applications ignore it
 class TransactionalTarget(ABC):
     """The store of a `TransactionalSinkConnector`: a database, files, or another store that can prepare and commit.
 
-    `sender` identifies the output of one sink of an application; each sender has separate offsets. The effects of
+    `sender` identifies the output of one sink of an application. Each sender has separate offsets. The effects of
     `prepare` and `commit` must be durable before the methods return. Transactions are prepared one at a time.
 
     Example:
@@ -157,7 +157,7 @@ class _Session:
         except ProtocolError as err:
             self._refuse(str(err))
         except OSError:
-            return  # the application connects again
+            return  # the session ends, and the application connects again
 
     def _refuse(self, reason: str) -> None:
         try:

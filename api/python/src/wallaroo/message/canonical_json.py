@@ -34,7 +34,7 @@ def read_json(text: str) -> Any:
         ValueError: The text is not JSON, a number is too large for a float, or a string has a lone surrogate.
     """
     value = json.loads(text, parse_constant=_no_number, parse_float=_float)
-    if "\\u" in text:  # only an escape can be a lone surrogate
+    if "\\u" in text:  # lone surrogates can only come from escapes
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
@@ -59,12 +59,12 @@ def number_text(number: float) -> str:
     if point <= -6 or point > 21:
         rest = f".{digits[1:]}" if len(digits) > 1 else ""
         return f"{sign}{digits[0]}{rest}e{point - 1:+d}"
-    # Python writes an exponent only for numbers whose digits are all on one side of the point.
+    # ECMAScript has no exponent here. Python has one only if all digits are on one side of the point.
     return sign + ("0." + "0" * -point + digits if point <= 0 else digits.ljust(point, "0"))
 
 
 def _written(value: Any) -> str:
-    # The library has written the value before, so its types are known and it does not contain itself.
+    # `json` has already written the value, so it has only known types and does not contain itself.
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, float):

@@ -39,7 +39,7 @@ def count() -> int:
 
 
 def forget(first: int) -> None:
-    """Keep only the first deferrals. The messages of later ones have failed, so their functions may never be called.
+    """Forget the deferrals after the first `first`: their message has failed, so their functions may never be called.
 
     Args:
         first: Result of `count` before the message that failed.

@@ -23,14 +23,14 @@ PLAIN, FRAMED = 0, 1
 DEAD_LETTER_PORT = 65535
 TICK_PORT = 65534
 VISIT_PORT = 65533
-CONTROL_PORTS = frozenset({TICK_PORT, VISIT_PORT})  # ports of frames that go to all buckets of a stage
+CONTROL_PORTS = frozenset({TICK_PORT, VISIT_PORT})  # ports of ticks and visits, which go to all buckets of a stage
 
 _U32 = struct.Struct("<I")
 _TYPECODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class FrameError(ValueError):
-    """A frame is damaged; the text describes the damage. Code: W410."""
+    """A frame is damaged. The text describes the damage. Code: W410."""
 
 
 @dataclass(slots=True)
@@ -170,7 +170,7 @@ def encode_body(
     headers: Sequence[bytes] = (),
     absent: Sequence[int] = (),
 ) -> tuple[int, list[bytes]]:
-    """Write the columns of a frame; returns its flags and the parts of its body."""
+    """Write the columns of a frame. Return its flags and the parts of its body."""
     flags = (
         (KEYS if keys else 0)
         | (SEQUENCES if sequences else 0)
@@ -306,7 +306,7 @@ def read_sequences(header: FrameHeader, data: bytes, start: int) -> Sequence[int
 
 
 def read_body(header: FrameHeader, data: bytes, start: int) -> Frame:
-    """Read the columns of a frame whose checksum has been verified; its body begins at `start`."""
+    """Read the columns of a frame whose checksum has been verified. Its body begins at `start`."""
     body = _Body(data, start, start + header.body_bytes)
     frame = Frame(header)
     count = header.count

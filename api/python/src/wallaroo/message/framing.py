@@ -60,7 +60,7 @@ def header_bytes(framing: dict[str, Any]) -> int:
 
 
 def _answer(payload_length: Callable[[bytes], Any], header: bytes) -> int | None:
-    # A decoder may refuse lengths that it never expects. In this case the worker has to find the lengths.
+    # A decoder may fail for a length that it does not expect. If so, the worker has to find the lengths.
     try:
         answer = payload_length(header)
     except Exception:

@@ -100,7 +100,7 @@ class WholeRecord:
 
 
 def edge(component: Any, content: Any) -> Any:
-    """Return the program's decoder or encoder, or a `WholeRecord` if it is None and `content` is set."""
+    """Return the decoder or encoder of a config; a `WholeRecord` if the program passed None and `content` is set."""
     return WholeRecord() if component is None and content is not None else component
 
 

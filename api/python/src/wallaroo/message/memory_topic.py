@@ -60,7 +60,7 @@ def current() -> MemoryTopics | None:
 
 @contextmanager
 def using(topics: MemoryTopics) -> Iterator[None]:
-    """Let user code see these topics while the context is open."""
+    """Let `current` return these topics to user code while the context is open."""
     _current.append(topics)
     try:
         yield

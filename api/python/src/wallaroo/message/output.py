@@ -10,7 +10,7 @@ from types import AsyncGeneratorType, BuiltinFunctionType, FunctionType, Generat
 from typing import Any
 
 _running = threading.local()
-FIT: set[type] = {str, bytes, int, float, bool, tuple, list, dict}  # types of results that `is_promise` has looked at
+FIT: set[type] = {str, bytes, int, float, bool, tuple, list, dict}  # types of results that are known to be no promises
 MAX_FIT = 4096
 _PROMISES = (
     GeneratorType, AsyncGeneratorType, FunctionType, BuiltinFunctionType, MethodType, functools.partial,
@@ -88,7 +88,7 @@ def is_promise(result: Any) -> bool:
 
 
 def collected(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a generator function so that it returns a list of its values; return other functions unchanged."""
+    """Wrap a generator function so that it returns a list of its values. Return other functions unchanged."""
     if not inspect.isgeneratorfunction(run) and not inspect.isgeneratorfunction(type(run).__call__):
         return run
     return lambda *arguments: list(run(*arguments))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 def serialize(value: Any) -> bytes:
-    """Pickle a message or a state. It is used for application modules that do not define `serialize`.
+    """Pickle a message or a state. Workers call this if the application's module does not define `serialize`.
 
     Args:
         value: The message or state.

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from wallaroo.message.frame import Frame, FrameError, encode_frame, read_frame
 
 PIECE_BYTES = 4 * 1024 * 1024
-_HEADER = struct.Struct("<H5sIII")  # length of the name, the name, length of the value; number and count
+_HEADER = struct.Struct("<H5sIII")  # lengths of name and value, name; number of the piece, count
 _NAME = b"piece"
 
 
 def write_pieces(value: bytes, *, key: bytes, port: int, encoding: int) -> Iterator[bytes]:
-    """Yield the log entries of one state; a state that fits into a piece has one entry.
+    """Yield the log entries of one state. A state that fits into a piece has one entry.
 
     Example:
         >>> entries = list(write_pieces(bytes(9_000_000), key=b"k", port=1, encoding=16))

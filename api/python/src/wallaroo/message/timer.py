@@ -1,9 +1,9 @@
-"""Timers: a state computation sets them for the key of its message; its callback runs when they are due."""
+"""Timers that a state computation sets for the key of its message. Its callback runs when a timer is due."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta, timezone
 
-FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # first and last millisecond of the years 1 to 9999
 DECLARE = 'write what runs, @STEP.timer("NAME") above `def f(key, state, time)`; in a class `timers` and `timer`'
 _EPOCH, _MS = datetime(1970, 1, 1, tzinfo=timezone.utc), timedelta(milliseconds=1)
 
@@ -48,7 +48,7 @@ class Timers:
         self.changes: dict[str, int | None] = {}
 
     def set(self, name: str, *, after: timedelta | None = None, at: datetime | float | None = None) -> None:
-        """Set a timer of the key; it replaces an earlier timer of the same name. Pass either `after` or `at`.
+        """Set a timer of the key. It replaces an earlier timer of the same name. Pass either `after` or `at`.
 
         Args:
             name: Name of a timer that the computation declares.

@@ -1,4 +1,4 @@
-"""Visits: a state computation's visitors run for every key that has state."""
+"""The result by which a visitor or a timer's callback deletes a state."""
 
 from dataclasses import dataclass
 from typing import Any

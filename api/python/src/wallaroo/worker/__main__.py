@@ -32,11 +32,11 @@ from wallaroo.worker.host.service import WorkerService
 USAGE_STATUS = 2
 SETUP_STATUS = 3
 DIED_STATUS = 1
-DEFAULT_CACHE_BYTES = 512 * 1024 * 1024  # as SPECIFICATION.md says
+DEFAULT_CACHE_BYTES = 512 * 1024 * 1024  # the default in SPECIFICATION.md
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the worker; returns the exit status."""
+    """Run the worker. Return the exit status."""
     mode = os.environ.get("WALLAROO_MODE")
     needed = {"worker": "WALLAROO_WORKER_DIR", "emit": "WALLAROO_EMIT_FILE"}
     if len(arguments) != 1 or mode not in needed or not os.environ.get(needed[mode]):
@@ -81,8 +81,8 @@ def serve(app: str, directory: Path) -> int:
             os._exit(DIED_STATUS)
 
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        is_left = each != signal.SIGTERM and has_terminal()  # the parent gets this signal, too, and ends the worker
-        is_left |= each == signal.SIGHUP and signal.getsignal(each) is signal.SIG_IGN  # as under `nohup`
+        is_left = each != signal.SIGTERM and has_terminal()  # the terminal also signals the parent
+        is_left |= each == signal.SIGHUP and signal.getsignal(each) is signal.SIG_IGN  # as `nohup` sets it
         signal.signal(each, signal.SIG_IGN if is_left else stop)
     refuse_breakpoints()
     if number:
@@ -98,7 +98,7 @@ def serve(app: str, directory: Path) -> int:
         if number:
             tell_ready(os.environ)
         stopped.wait()
-        # All processes finish their calls in flight at the same time, within the same seconds.
+        # Stop the children and this process at the same time, so that all finish their calls within the same seconds.
         stopper = threading.Thread(target=children.stop)
         stopper.start()
         server.stop()

@@ -24,7 +24,7 @@ _CALL = re.compile(
     r"An error occurred while calling .*|An exception was raised by the Python Proxy.*"
     r"|Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): (?:[\w.$]+(?:Error|Exception): )?"
 )
-_REASON = "Reason: "  # in KAFKA_DATA_LOSS, after a general text
+_REASON = "Reason: "  # precedes the reason in messages of KAFKA_DATA_LOSS
 _MORE = re.compile(r"\.\.\. \d+ more")
 # Classes of errors that only carry another error.
 _WRAPPERS = re.compile(
@@ -64,7 +64,7 @@ class Cause:
 
 
 def told_causes(text: str) -> Iterator[Cause]:
-    r"""Yield the errors named in a report, in their order. Only a report is known if Java could not send the error.
+    r"""Yield the errors that a text report names, in order. This serves if Java sent a report in place of an exception.
 
     Example:
         >>> [*told_causes("a.B.FailException: x\n\tat a.b.C\nCaused by: java.io.IOException: y")]
@@ -118,7 +118,7 @@ def _python_causes(error: BaseException) -> Iterator[Cause]:
             is_gone = isinstance(following, Py4JNetworkError) or not str(following)
             yield Cause("py4j.Py4JError", "Java gives no answer" if is_gone else str(following))
         else:
-            described = getattr(following, "_desc", None)  # PySpark's message: `str` would add Java's stack
+            described = getattr(following, "_desc", None)  # the message, without Java's stack
             yield Cause(_name_of(following), str(following) if described is None else str(described))
         following = getattr(following, "_cause", None) or following.__cause__
 

@@ -33,7 +33,7 @@ class FailureRow(NamedTuple):
         conditions: Regular expression that fits the beginning of one of Spark's conditions.
         message: Regular expression that fits a part of the message.
         outcome: The meaning of the failure for the user.
-        in_checkpoint: Whether the message must name a file of the checkpoint.
+        in_checkpoint: Whether a cause only fits if its message names a file of the checkpoint.
     """
 
     what: str

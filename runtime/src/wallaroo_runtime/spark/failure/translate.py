@@ -24,7 +24,7 @@ from wallaroo_runtime.worker.endpoint import remote_error
 MARK = "wallaroo-error:"
 AGAIN = "run again to continue from the checkpoint"
 OTHER_FIX = f"check its address, its permissions and its disk; {AGAIN}"
-_NO_METHOD = " does not exist\n"  # Py4J writes this about a method or constructor
+_NO_METHOD = " does not exist\n"  # Py4J's message for a method or constructor that the jar lacks
 _FILE = re.compile(r"while reading file (?:file:/*(?=/))?(\S+?)\.(?:\s|$)")
 _MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
 _OPERATOR = re.compile("wallaroo-operator:([A-Za-z0-9+/=]+):")
@@ -44,7 +44,7 @@ class JavaEnded(RunError):
 
     @classmethod
     def because(cls, reason: str, log: Path) -> "JavaEnded":
-        """Return an R617 with the reason and the path of Spark's log."""
+        """Return this error (R617) with the reason and the path of Spark's log."""
         return cls(RunError.of("R617", process="Spark process", reason=reason, log=log).diagnostics)
 
 

@@ -27,10 +27,10 @@ from wallaroo_runtime.storage.place import JournalPlace
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Pipeline, Topology, has_records, is_table
 
 NO_OFFSET = "-"
-STATE = "GroupState"  # class of a group's state, in every language
+STATE = "GroupState"  # name of the class of a group's state in the topology, for every language
 COMMAND = "kafka-consumer-groups.sh --bootstrap-server {brokers} --group {group} --topic {topic}"
 RESET = f"{COMMAND} --reset-offsets --execute"
-MARK = "wallaroo "  # the id of the checkpoint follows
+MARK = "wallaroo "  # beginning of a mark; the id of the checkpoint follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def continue_goka(
 
 
 def refused(name: str, reason: str, fix: str) -> RunError:
-    """Return an R788.
+    """Return the error that a group of Goka cannot be continued (R788).
 
     Args:
         name: Name of the group or of the application.
@@ -130,7 +130,7 @@ def refused(name: str, reason: str, fix: str) -> RunError:
 
 
 def nothing_left(application: str) -> RunError:
-    """Return the R788 for an application of which Goka has left neither values nor offsets."""
+    """Return the error that Goka has left neither values nor offsets for an application (R788)."""
     reason = "no table of its groups has records, and no group has committed offsets"
     fix = "name groups and topics as Goka's program does; or run it with --fresh in place of --continue-goka"
     return refused(application, reason, fix)
@@ -233,5 +233,5 @@ def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -
 
 
 def double_of(topic: str, count: TableCount) -> Diagnostic:
-    """Return the R789 that `count` keys have values in several partitions of a topic."""
+    """Return the warning that some keys have values in several partitions of a topic (R789)."""
     return Diagnostic.of("R789", topic=topic, count=count.double, key=readable(count.example))

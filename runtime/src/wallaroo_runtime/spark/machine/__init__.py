@@ -1,1 +1,1 @@
-"""The machine of a query: Java with its settings and files, and the Spark master."""
+"""Prepares the machine of a query: checks it, starts Java with its settings and files, finds the Spark master."""

@@ -21,7 +21,7 @@ GIB = 1 << 30
 # Name and number of a limit, a good value, the least value for a run on Spark, and the option of `ulimit`.
 LIMITS = (
     ("open files", resource.RLIMIT_NOFILE, 1024, 512, "-n"),
-    ("processes", resource.RLIMIT_NPROC, 512, 256, "-u"),  # threads count as processes: Java has some hundred
+    ("processes", resource.RLIMIT_NPROC, 512, 256, "-u"),  # this limit counts threads, of which Java has some hundred
 )
 STARTED = 128  # the least number of threads that a run starts, on a machine with few processors
 _CONTAINERS = "/proc/self/cgroup"
@@ -76,7 +76,7 @@ def check_machine() -> None:
     findings = [each.finding for each in (*limits(), temporary_files()) if each.finding and each.needed]
     if findings:
         raise RunError(findings)
-    check_java()  # last: if a limit stops Java, its own error is less clear
+    check_java()  # after the limits, because Java's error about a limit is less clear
 
 
 def limits() -> Iterator[MachineFinding]:
@@ -97,7 +97,7 @@ def limits() -> Iterator[MachineFinding]:
 
 def _few_left(limit: int) -> MachineFinding | None:
     """Return the finding that the user or the container has too few threads left for a run; None if enough are left."""
-    used = 0 if limit >= 1 << 62 or os.geteuid() == 0 else _threads()  # the limit does not bind root
+    used = 0 if limit >= 1 << 62 or os.geteuid() == 0 else _threads()  # the limit does not apply to root
     whose, fix = "", f"end some of your processes, or ulimit -u {used + LIMITS[1][2]}"
     for most, now in _container_limits():
         if most - now < limit - used:
@@ -135,10 +135,10 @@ def temporary_files() -> MachineFinding:
     """Check the directory of temporary files, from which Java also loads native libraries."""
     try:
         path = Path(tempfile.gettempdir())
-    except OSError as error:  # Python could not write a file to any directory
+    except OSError as error:  # Python found no directory to which it can write
         fix = "free some space, or give a directory with TMPDIR"
         return lacks("temporary files", error.strerror or str(error), fix)
-    folder = os.environ.get("TMPDIR", "")  # Python silently takes another one; Java, Go and workers do not
+    folder = os.environ.get("TMPDIR", "")  # Python silently replaces it; Java, Go and workers do not
     if folder and Path(folder).resolve() != path.resolve():
         return lacks(
             "temporary files", f"TMPDIR is {folder}, to which nothing can be written", "make it, or correct TMPDIR"
@@ -162,7 +162,7 @@ def directory(what: str, path: Path, variable: str, *, runs: str = "", needed: b
     """
     there = next(each for each in (path, *path.parents) if each.exists())
     fix = f"give another directory with {variable}"
-    is_read_only = os.statvfs(there).f_flag & os.ST_RDONLY  # `access` may say yes to root all the same
+    is_read_only = os.statvfs(there).f_flag & os.ST_RDONLY  # needed because `access` may succeed for root
     if not there.is_dir() or is_read_only or not os.access(there, os.W_OK | os.X_OK):
         return lacks(what, f"{there} cannot be written to", fix)
     if runs and os.statvfs(there).f_flag & os.ST_NOEXEC:

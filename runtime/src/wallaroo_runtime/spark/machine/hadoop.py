@@ -134,7 +134,7 @@ class HadoopDirectory:
         path = self._path(name)
         with self._told(name):
             if self._files.exists(path):
-                self._files.copyToLocalFile(False, path, self._local(to), True)  # without Hadoop's files of checksums
+                self._files.copyToLocalFile(False, path, self._local(to), True)  # no files with Hadoop's checksums
 
     def put(self, source: Path, name: str) -> None:
         """Copy a directory of this machine to `name`. An existing directory of that name is replaced."""

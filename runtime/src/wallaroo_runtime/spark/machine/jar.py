@@ -33,7 +33,7 @@ def operator_jar() -> Path:
     """Return the path of the jar.
 
     Raises:
-        RunError: R758 if the jar is missing, or was built from other sources than those of this checkout.
+        RunError: R758 if the jar is missing, or was not built from the sources of this checkout.
     """
     packed = packed_jar()
     built = Path(__file__).resolve().parents[4] / "build" / "java" / NAME
@@ -75,6 +75,6 @@ def java_class(session: Any, name: str) -> Any:
     package = session._jvm.org.wallaroo.spark
     for part in name.split("."):
         package = getattr(package, part)
-    if isinstance(package, JavaPackage):  # Py4J takes an unknown name as a package
+    if isinstance(package, JavaPackage):  # Py4J takes an unknown name for a package
         raise RunError.of("R758", USAGE, reason=f"{operator_jar()} is of another build, it has no {name}")
     return package

@@ -26,7 +26,7 @@ SETTINGS = {
     # longer than a page gets a page of its own.
     "spark.buffer.pageSize": "1m",
     "spark.locality.wait": "0s",
-    "spark.python.unix.domain.socket.enabled": "true",  # in the driver: for accumulators, collected rows
+    "spark.python.unix.domain.socket.enabled": "true",  # the driver uses sockets for accumulators and collected rows
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.redaction.options.regex": "(?i)url|password|passphrase|secret|token|credential|jaas|key",  # in plans
     # A micro-batch has few rows: generating code for each one took 15 % of its CPU (docs/internals/experiments.md).
@@ -118,7 +118,7 @@ def start_settings(master: str, directory: Path, settings: dict[str, str]) -> di
     Args:
         master: Address of the Spark master, as for spark-submit.
         directory: Directory of the logs; created if it is missing.
-        settings: Further settings. They win over the runtime's, but the runtime's jar is added to theirs.
+        settings: Further settings, which override those of the runtime. But the runtime's jar is added to `spark.jars`.
 
     Raises:
         RunError: R758 if the runtime's jar is missing.
@@ -129,7 +129,7 @@ def start_settings(master: str, directory: Path, settings: dict[str, str]) -> di
     log4j.write_text(LOG4J.format(path=directory / "spark.log"), encoding="utf-8")
     # Executors start workers with this interpreter. Java itself starts Python only to look up the format of a source
     # that is not a format of Java's.
-    if SUBMITTED not in os.environ:  # else spark-submit has chosen the interpreters
+    if SUBMITTED not in os.environ:  # otherwise spark-submit has chosen the interpreters
         os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", sys.executable)
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     own = {

@@ -22,7 +22,7 @@ def temporary_directory() -> Path:
     A lock marks the directory as used. The system releases the lock however the process ends, in any container.
 
     Raises:
-        RunError: R712 if another user has put something in its place.
+        RunError: R712 if something of another user is in its place.
     """
     return _taken()[0]
 
@@ -54,7 +54,7 @@ def take(root: Path) -> tuple[Path, int]:
     """
     root.mkdir(mode=0o700, exist_ok=True)
     _check(root)
-    with locked(root / LOCK):  # so no process removes a new directory that has no lock yet
+    with locked(root / LOCK):  # so that no process removes a new directory that is not locked yet
         for path in root.glob(f"{PREFIX}*"):
             if path.is_dir():
                 _remove_unless_used(path)
@@ -76,9 +76,9 @@ def _check(path: Path) -> None:
 
 def _remove_unless_used(directory: Path) -> None:
     with suppress(BlockingIOError), locked(directory / LOCK, TRY):
-        shutil.rmtree(directory, ignore_errors=True)  # the next start removes the rest
+        shutil.rmtree(directory, ignore_errors=True)  # if files stay, the next start removes them
 
 
 def _remove_own(directory: Path, pid: int) -> None:
-    if os.getpid() == pid:  # a fork runs the same exit functions
+    if os.getpid() == pid:  # not in a fork, which runs the same exit functions
         shutil.rmtree(directory, ignore_errors=True)

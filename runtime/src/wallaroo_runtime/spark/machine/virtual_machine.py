@@ -19,7 +19,7 @@ from wallaroo_runtime.spark.machine.temporary import temporary_directory, tempor
 from wallaroo_runtime.system.class_archive import ArchiveWriter
 from wallaroo_runtime.system.stop import SIGNALS
 
-PRIVATE = 0o077  # umask
+PRIVATE = 0o077  # umask of Java
 POLL_S = 0.02
 # Options of the small Java virtual machine that computes the command of the large one.
 LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -28,9 +28,9 @@ LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 class VirtualMachine:
     """A Java virtual machine that this process starts. It ends when its standard input ends, thus with this process.
 
-    Java also holds the lock of the temporary directory. Without this directory it would never read its standard
-    input, nor end. A signal that asks a run to end must not end Spark before the query is stopped. So Java is in
-    a session of its own, where it gets no signals to the process group (from shells and `timeout`). And Java ignores
+    Java also holds the lock of the temporary directory. If that directory were gone, Java would neither read its
+    standard input nor end. A signal that asks a run to end must not end Spark before the query is stopped. So Java is
+    in a session of its own, where it gets no signals to the process group (from shells and `timeout`). And Java ignores
     signals to single processes (from a service manager).
 
     Args:
@@ -64,7 +64,7 @@ class VirtualMachine:
                 preexec_fn=_ignore_signals,
                 pass_fds=(temporary_lock(), *self._classes.descriptors),
             )
-        _at_end(self.end)  # this process removes the directory to which Java writes
+        _at_end(self.end)  # end Java before this process removes the directory to which Java writes
 
     def wait(self) -> tuple[int, str]:
         """Wait for Java, and return its port and secret for PySpark. From now on PySpark uses this Java.

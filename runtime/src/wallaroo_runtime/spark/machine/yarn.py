@@ -18,8 +18,8 @@ MAX_NESTING = 20
 def driver_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """Return additional settings for a driver on YARN.
 
-    The driver takes the Python of the same path as on this machine, unless the environment names another one. It
-    writes to the directory of its container, since YARN gives containers no home directory that they may write to.
+    The driver uses the Python at the same path as on this machine, unless the environment names another one. It writes
+    to the directory of its container, since YARN gives containers no home directory that they may write to.
     """
     python = {} if "PYSPARK_PYTHON" in environment else {"spark.pyspark.python": sys.executable}
     return {**python, "spark.yarn.appMasterEnv.XDG_STATE_HOME": "{{PWD}}"}

@@ -1,4 +1,4 @@
-"""Errors of a query in real-time mode: a dead letter may end it at once."""
+"""Translates errors of a query in real-time mode, which a dead letter may end at once."""
 
 import base64
 from collections.abc import Sequence

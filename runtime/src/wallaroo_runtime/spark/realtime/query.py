@@ -41,8 +41,8 @@ class RealTimeQuery:
     Attributes:
         targets: Name of each worker to the gRPC target of its first endpoint.
         letters: Chooses the dead letters that the run reports.
-        is_busy: False: real-time mode has no sources that Spark reads.
-        is_held: False: no batch waits for sinks. Instead, the egress lets calls wait that deliver output.
+        is_busy: Always False, because in real-time mode Spark reads no sources itself.
+        is_held: Always False, because no batch waits for sinks. Instead, the egress delays calls that deliver output.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RealTimeQuery:
     ) -> None:
         self.targets, self.letters = workers.targets, letters.watch
         self._operators = _operators(session)
-        self._ask = self._operators.look  # found once, since each search for a method is a call of Java
+        self._ask = self._operators.look  # kept, since each look-up of the method would be a call of Java
         self.is_busy = self.is_held = False
         self._query, self._session, self._workers, self._settings = query, session, workers, settings
         self._outbox, self._policy = outbox, policy
@@ -125,7 +125,7 @@ class RealTimeQuery:
     def _count_output(self) -> None:
         try:
             emitted = self._outbox.published() - self._before
-        except Away:  # the supervision of the run reports it
+        except Away:  # the run reports that the egress is away
             return
         self._progress = replace(self._progress, messages_out=emitted)
 
@@ -137,7 +137,7 @@ class RealTimeQuery:
         return self._look
 
     def wait_until_reading(self) -> None:
-        """Wait until the query reads messages as they arrive. Return early if the query has ended."""
+        """Wait until the query has started to read arriving messages. Return early if the query has ended."""
         with needing_java(self._log):
             while (look := _look(self._ask, self._query, self._settings)).is_active and not look.is_reading:
                 time.sleep(LOOK_S)
@@ -149,13 +149,13 @@ class RealTimeQuery:
             return
         try:
             self._outbox.publish(self._planned.query, batch, (), self._planned.offsets(batch))
-        except Away:  # the next look tries again; the supervision ends the run if this lasts too long
+        except Away:  # the next look tries again; the run ends if the egress is away too long
             return
         self._batch, self._end = batch, offset
         self._progress = replace(self._progress, batches=self._progress.batches + 1)
 
     def _release(self) -> None:
-        """Let the gateway delete the committed input, once it has the counts of visits. Else they would be lost."""
+        """Let the gateway delete the committed input, after it has got the counts of visits, which would be lost."""
         if self._end < 0 or self._progress.offsets == (self._end,):
             return
         with needing_java(self._log):
@@ -202,8 +202,8 @@ class RealTimeQuery:
     def _end_batch(self) -> None:
         """Let the engine end its batch, and wait until all its results are committed.
 
-        The next report of a batch does not prove this. That batch may already have been in commit, while the engine
-        processed messages of the batch after it.
+        The next report of a batch does not prove this: it may be about an earlier batch, which was being committed
+        while the engine already processed messages of the next batch.
         """
         self._operators.endBatches(self._settings)
         deadline = time.monotonic() + END_S
@@ -298,7 +298,7 @@ def _start_query(
     writer: Any = frame.writeStream.format(operators.sink()).option("settings", settings)
     writer = writer.option("checkpointLocation", spark_path(options.checkpoint)).outputMode("update")
     seconds = session.conf.get(BATCH_SETTING, str(BATCH_S))
-    query = writer.trigger(realTime=f"{seconds} seconds").start()  # the argument is missing in PySpark's types
+    query = writer.trigger(realTime=f"{seconds} seconds").start()  # PySpark's types lack this argument
     started = RealTimeQuery(
         query,
         session,

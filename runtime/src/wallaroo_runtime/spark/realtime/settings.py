@@ -15,10 +15,10 @@ from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import KafkaSource
 
 BATCH_S = 300  # length of a batch without input; with input it ends after BATCH_MS or BATCH_BYTES, or when idle
-BATCH_SETTING = "spark.wallaroo.realtime.batchSeconds"  # for measurements and tests that need ends of batches
+BATCH_SETTING = "spark.wallaroo.realtime.batchSeconds"  # for measurements and tests that need shorter batches
 BATCH_BYTES = 256 << 20
 BATCH_MS, IDLE_MS = 60_000, 10_000
-FLUSH_MS = 1000  # open calls end after this time, which bounds the work that a worker's death repeats
+FLUSH_MS = 1000  # open calls end after this time; only their messages are processed again if a worker dies
 ROW_BYTES = 256 << 10
 _numbers = count()
 
@@ -27,10 +27,10 @@ def session_settings(chosen: Mapping[str, str]) -> dict[str, str]:
     """Return the additional settings of Spark in real-time mode.
 
     Args:
-        chosen: Settings of the user, which win.
+        chosen: Settings of the user, which override the mode's settings.
     """
     own = {
-        "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # our sink is not on Spark's list
+        "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # the list lacks our sink
         "spark.sql.streaming.realTimeMode.minBatchDuration": "100",
         # Otherwise a query without state would write its offsets in another thread, and refuse our sink.
         "spark.sql.streaming.realTimeMode.asyncProgressTrackingByDefault.enabled": "false",
@@ -115,6 +115,6 @@ def _short(service: Service) -> str:
     if not is_local(service):
         return service.address
     path = Path(service.address)
-    link = temporary_directory() / f"{service.kind}-{next(_numbers)}"  # Java keeps connections by path
+    link = temporary_directory() / f"{service.kind}-{next(_numbers)}"  # Java reuses connections by path
     link.symlink_to(path.parent)
     return str(link / path.name)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from wallaroo_runtime.service.client import Away
 
-# Gets keys and failed keys by id of the visit, and the offset before which visits are done, though not committed.
+# Gets the counts (visited keys, failed keys) by id of the visit, and the offset before which visits are done.
 TellDone = Callable[[Mapping[int, tuple[int, int]], int], None]
 
 

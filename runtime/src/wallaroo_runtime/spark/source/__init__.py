@@ -1,1 +1,1 @@
-"""Sources that Spark reads itself, without a gateway: the code in the driver."""
+"""Loads and checks, in the driver, the sources that Spark reads itself, without a gateway."""

@@ -34,7 +34,7 @@ def file_sources(topology: Topology) -> list[SparkSource]:
 
 
 def check_names(session: SparkSession, topology: Topology) -> Iterator[Diagnostic]:
-    """Yield an R801 for each source whose path is a pattern without a matching file.
+    """Yield a warning (R801) for each source whose path is a pattern without a matching file.
 
     Raises:
         RunError: R716 if a file or directory exists whose name Spark would take as a pattern.

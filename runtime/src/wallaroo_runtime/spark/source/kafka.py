@@ -70,12 +70,12 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
         chosen = {"assign": json.dumps({source.topic: sorted(partitions)})}
     starts = set(partitions.values()) if partitions else {source.start}
     beginning = "earliest"
-    if not starts <= {"start"}:  # look up the end now: Spark would do it only at the first micro-batch
+    if not starts <= {"start"}:  # find the offsets now, since Spark would find the end only at the first micro-batch
         beginning = json.dumps({source.topic: _offsets(session, source, partitions)})
     defaults = {**CONSUMER, **PATIENCE}
     if not source.table:
         defaults |= {"maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
-    if has_records(source):  # groups read topics of exactly-once sinks: leave out aborted transactions
+    if has_records(source):  # such topics may be written by exactly-once sinks
         defaults |= {"kafka.isolation.level": "read_committed"}
     fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
     own = java_options(resolved(source.options), f'source "{source.name}"')
@@ -96,7 +96,7 @@ def check_connector(session: SparkSession | None, topology: Topology) -> None:
     """Refuse an application that needs Spark's Kafka connector if the running Spark was started without it.
 
     Raises:
-        RunError: R795.
+        RunError: R795 if the connector is missing.
     """
     if session is None or not uses_kafka(topology):
         return
@@ -161,7 +161,7 @@ def check_kafka(
 
 
 def spark_topic(sink: Sink) -> KafkaSink | None:
-    """Return a SparkSink that writes to Kafka as a KafkaSink; None for other sinks, or if rows name their topics."""
+    """Convert a SparkSink that writes to Kafka to a KafkaSink; None for other sinks, or if rows name their topics."""
     if not isinstance(sink, SparkSink) or sink.format != FORMAT or not (topic := sink.options.get("topic")):
         return None
     brokers = resolved(sink.options).get(PREFIX + "bootstrap.servers", "").split(",")
@@ -279,7 +279,7 @@ class KafkaAdmin:
         broker = self._get(self._client.describeCluster().nodes()).iterator().next().idString()
         try:
             (creates,) = self.settings(broker, AUTO_CREATE, kind="BROKER")
-        except RunError:  # who may write, need not be allowed to ask
+        except RunError:  # a client that may write need not have the right to ask this
             return
         if creates == "false":
             brokers = ",".join(self._part.brokers)
@@ -334,7 +334,7 @@ class KafkaAdmin:
         self._get(self._client.alterConsumerGroupOffsets(group, self._map(pairs)).all())
 
     def _get(self, future: Any, absent: str = "") -> Any:
-        """Return Kafka's answer; None if the answer is the error with the name `absent`."""
+        """Wait for an answer of Kafka, and return it; None if the answer is the error with the name `absent`."""
         seconds = self._jvm.java.util.concurrent.TimeUnit.SECONDS
         try:
             return future.get(ANSWER_S, seconds)

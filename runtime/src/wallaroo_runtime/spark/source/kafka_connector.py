@@ -17,7 +17,7 @@ CONNECTOR = "spark-sql-kafka"
 
 
 def uses_kafka(topology: Topology) -> bool:
-    """Say whether Spark reads or writes Kafka for an application."""
+    """Say whether an application has sources or sinks of Kafka that Spark reads or writes."""
     formats = (
         part.format for part in (*topology.sources(), *topology.sinks()) if isinstance(part, SparkSource | SparkSink)
     )

@@ -31,8 +31,8 @@ from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, 
 from wallaroo_runtime.topology.secret import resolved
 
 _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
-IN_TIME = "*"  # as `order_by`, instead of a column: the order of event time
-NO_TIME = FIRST_MS - 1  # the time of a row without one; windows report such rows
+IN_TIME = "*"  # value of `order_by`, in place of a column's name, that means the order of event time
+NO_TIME = FIRST_MS - 1  # the time of a row that has no time; windows report such rows
 
 
 @dataclass(frozen=True, slots=True)

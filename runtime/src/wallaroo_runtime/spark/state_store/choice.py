@@ -22,7 +22,7 @@ class StateRow(NamedTuple):
 
 
 def row_bytes(row: StateRow) -> int:
-    """Return the number of bytes that a row counts towards the limit of a page."""
+    """Return the number of bytes with which a row counts for the limit of a page."""
     return len(row.key) + len(row.value)
 
 
@@ -37,7 +37,7 @@ class StateChoice:
         after: Wanted keys are after this one, in the order of their bytes; None begins with the first key.
         limit: The largest number of states: the first ones are returned. None for no limit.
         most_bytes: For a state with more bytes only the size is returned; None returns all states whole.
-        page_bytes: A bucket returns its first states until they exceed this size, but two at least; None for no limit.
+        page_bytes: Each bucket returns its first states up to this size, but at least two states; None for no limit.
     """
 
     ports: frozenset[int]

@@ -16,7 +16,7 @@ from wallaroo_runtime.spark.machine.jar import java_class
 
 def state_store(session: SparkSession) -> Any:
     """Return the Java class that reads and writes states."""
-    _ = session.streams  # Spark 4.2 starts the coordinator of its stores only when streams are asked for
+    _ = session.streams  # this access makes Spark 4.2 start the coordinator of its stores
     return java_class(session, "state.StateStore")
 
 

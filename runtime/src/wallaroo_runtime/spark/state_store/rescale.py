@@ -35,8 +35,8 @@ from wallaroo_runtime.spark.state_store.layout import (
 )
 from wallaroo_runtime.storage.spark_log import last_commit
 
-LOGS = ("offsets", "commits", "state")  # folders that are written; the rest is copied
-_SNAPSHOT_BYTES = slice(24, 32)  # field of a `BucketVersion`
+LOGS = ("offsets", "commits", "state")  # folders that a rescale writes; other files are copied
+_SNAPSHOT_BYTES = slice(24, 32)  # place of this field in the bytes of a `BucketVersion`
 _VERSIONS = "number & 4294967295 = 4294967295"
 
 
@@ -97,7 +97,7 @@ def rescale(session: SparkSession, what: Rescaling) -> Moved:
 
 @contextmanager
 def moving() -> Iterator[None]:
-    """Turn an error in the block, which moves states, into an R664."""
+    """Turn an error in the block, which moves states, into a `RunError` (R664)."""
     try:
         yield
     except RunError:
@@ -107,12 +107,12 @@ def moving() -> Iterator[None]:
 
 
 def failed(*, reason: str) -> RunError:
-    """Return an R664 with the reason."""
+    """Return the error that a rescale has failed (R664), with the reason."""
     return RunError.of("R664", reason=reason)
 
 
 def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any]]:
-    """Return a function that returns the moved logs for a stage of the new plan."""
+    """Return the function that gives `load` the logs of a stage of the new plan, with the old states."""
     stored = Stored(session, spark_path(what.old), what.before)
     batch, operators = last_commit(what.old), operator_count(what.old)
     blocks, count, targets = blocks_of(what.plan), len(what.plan.bucket_ids), what.plan.targets
@@ -167,7 +167,7 @@ def _renumber(session: SparkSession, what: Rescaling) -> None:
     if last_commit(what.new) != 0:
         raise failed(reason="Spark did not commit micro-batch 0")
     head = (offsets / "0").read_text(encoding="utf-8").splitlines()[:2]
-    for batch in (what.batch - 1, what.batch):  # Spark also reads the offsets of the previous one
+    for batch in (what.batch - 1, what.batch):  # Spark also reads the offsets of the micro-batch before
         write_file(offsets / str(batch), "\n".join([*head, *what.offsets]))
     jvm: Any = session._jvm
     spark, url, none = session._jsparkSession, f"file:{what.new}", jvm.scala.Option.empty()
@@ -184,7 +184,7 @@ def _renumber(session: SparkSession, what: Rescaling) -> None:
 
 
 def _verify(session: SparkSession, what: Rescaling, moved: Moved) -> None:
-    """Read the stored states back. Raise R664 if their size differs from the size that was written."""
+    """Read the new states back. Raise R664 if their size differs from the size that was written."""
     stored, size = Stored(session, spark_path(what.new), what.plan), 0
     for operator, stages in enumerate(operators_of(what.plan, is_realtime=what.is_realtime)):
         for stage in stages:
@@ -214,4 +214,4 @@ def relocate(checkpoint: Path, target: str) -> None:
 def write_file(path: Path, text: str) -> None:
     """Replace the content of a file of Spark's."""
     replace_file(path, text.encode("utf-8"), durable=True)
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the old content
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # this is Hadoop's checksum of the old content

@@ -79,8 +79,8 @@ def _checksum(offset: bytes) -> bytes:
 
 
 def write_committed(directory: Path, offset: int) -> None:
-    """Move the committed offset forward; a smaller offset changes nothing."""
-    with locked(directory):  # Spark's source and the driver both do this
+    """Move the committed offset forward. A smaller offset changes nothing."""
+    with locked(directory):  # both Spark's source and the driver move the offset
         if offset > read_committed(directory):
             text = b"%d" % offset
             replace_file(directory / "committed", b"%s %s\n" % (text, _checksum(text)))

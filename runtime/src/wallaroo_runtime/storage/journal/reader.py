@@ -1,4 +1,4 @@
-"""Reads a journal; any process may do so."""
+"""Reads a journal. Any process may do so."""
 
 import os
 from bisect import bisect_right
@@ -32,7 +32,7 @@ class Range:
 
 
 class JournalReader:
-    r"""Reads the bytes that the writer of a journal has made safe; they never change.
+    r"""Reads the bytes that the writer of a journal has made safe. They never change.
 
     A reader holds no file open between calls, and can be pickled.
 
@@ -142,7 +142,7 @@ class JournalReader:
                 sequence = yield from _verified(segment, descriptor, (first, stop), chunk_bytes, sequence)
 
     def commit(self, offset: int) -> None:
-        """Record that the journal is processed up to `offset`; a smaller offset than before changes nothing."""
+        """Record that the journal is processed up to `offset`. A smaller offset than before changes nothing."""
         try:
             write_committed(self.directory, offset)
         except OSError as error:
@@ -196,7 +196,7 @@ class JournalReader:
 def _verified(
     segment: Segment, descriptor: int, part: tuple[int, int], chunk_bytes: int, sequence: int | None
 ) -> Generator[bytes, None, int | None]:
-    """Yield the frames of a part of a segment; return the sequence number that the next frame must have."""
+    """Yield the frames of a part of a segment. Return the sequence number that the next frame must have."""
     at, stop = part
     wanted = chunk_bytes
     while at < stop:

@@ -103,7 +103,7 @@ def _shown(journal_id: int | None) -> str:
 
 
 def _first_to_verify(directory: Path, segments: list[Segment], safe: int) -> int:
-    """Return the index of the segment with the head's offset; all segments before it must be complete."""
+    """Return the index of the segment with the head's offset. All segments before it must be complete."""
     if segments[0].base > safe:
         raise damaged(segments[0].path, safe, f"the first segment begins at {segments[0].base}; the head is at {safe}")
     if segments[0].base > (committed := read_committed(directory)):
@@ -118,7 +118,7 @@ def _first_to_verify(directory: Path, segments: list[Segment], safe: int) -> int
 
 
 def _verify(segments: list[Segment], first: int, safe: int) -> tuple[int, Scan]:
-    """Verify the segments from `first` on; returns the index of the last segment to keep, and its undamaged part."""
+    """Verify the segments from `first` on. Return the index of the last segment to keep, and its undamaged part."""
     kept, good = first, _scan(segments[first], None)
     if good.journal_id is None:
         raise damaged(segments[first].path, segments[first].base, good.fault)
@@ -155,7 +155,7 @@ def _scan(segment: Segment, sequence: int | None) -> Scan:
 
 
 def _cut(directory: Path, segments: list[Segment], kept: int, end: int) -> int:
-    """Remove everything after `end`, and make the rest safe; returns a descriptor of the last kept segment."""
+    """Remove everything after `end`, and make the rest safe. Return a descriptor of the last kept segment."""
     for segment in reversed(segments[kept + 1 :]):
         segment.path.unlink()
     descriptor = os.open(segments[kept].path, os.O_RDWR)

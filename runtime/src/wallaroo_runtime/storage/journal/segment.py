@@ -130,7 +130,7 @@ def verify_frames(data: bytes, sequence: int | None = None) -> GoodFrames:
 
 
 def frame_boundaries(descriptor: int, segment: Segment, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield end and number of messages of each frame in [start, stop) of a segment; reads only headers.
+    """Yield end and number of messages of each frame in [start, stop) of a segment. Read only headers.
 
     Raises:
         RunError: R698 if the segment is damaged.

@@ -1,6 +1,6 @@
 """Two files about the latest visits of a journal: `visits` has the positions of visits, `visited` their counts.
 
-The files are only for questions about visits, and may be lost. The visits themselves are frames of the journal.
+The files only serve questions about visits, so they may be lost. The visits themselves are frames of the journal.
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ def read_visited(directory: Path) -> Visited:
 
 
 def add_counts(directory: Path, counts: Mapping[int, tuple[int, int]], done: int = 0) -> None:
-    """Add counts of visits to `visited`; only one process at a time may do so.
+    """Add counts of visits to `visited`. Only one process at a time may do so.
 
     Args:
         directory: Directory of the journal.

@@ -6,7 +6,7 @@ from wallaroo_runtime.storage.journal.head import Position
 
 
 class HeadWatch:
-    """Notifies waiting threads of the journal's readable end; a slow thread gets only the latest position."""
+    """Notifies waiting threads of the journal's readable end. A slow thread gets only the latest position."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -14,7 +14,7 @@ class HeadWatch:
         self._version = 0
 
     def move(self, safe: Position) -> None:
-        """Note that the journal may be read up to `safe`; any thread may call this."""
+        """Note that the journal may be read up to `safe`. Any thread may call this."""
         with self._changed:
             self._safe = safe
             self._turn()
@@ -34,7 +34,7 @@ class HeadWatch:
         return self._version
 
     def wait(self, version: int) -> tuple[int, Position | None]:
-        """Wait for another version than `version`; returns it, and the journal's readable end (None if unknown)."""
+        """Wait until the version differs from `version`. Return the version and the journal's readable end."""
         with self._changed:
             self._changed.wait_for(lambda: self._version != version)
             return self._version, self._safe

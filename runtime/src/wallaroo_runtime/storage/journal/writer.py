@@ -134,7 +134,7 @@ class JournalWriter:
         self._moved(position)
 
     def remove_committed(self, before: Callable[[int], None]) -> int:
-        """Remove the segments that are no longer needed; the last segment always stays.
+        """Remove the segments that are no longer needed. The last segment always stays.
 
         Args:
             before: Called with the offset below which everything will be removed.
@@ -148,7 +148,7 @@ class JournalWriter:
         if kept:
             # Recovery reports a missing segment above the committed offset as lost, so this offset must be on the disk.
             sync_file(self.directory / "committed")
-            os.fsync(self._head)  # after a loss of power the head must not lie before the first segment
+            os.fsync(self._head)  # make the head safe: it must never be before the first segment
             before(self._segments[kept].base)
         for _ in range(kept):
             self._segments.pop(0).path.unlink(missing_ok=True)

@@ -34,7 +34,7 @@ def check_outbox(directory: Path, ports: Collection[int]) -> None:
         records.append(record)
     total = reader.base
     reader.close()
-    positions = {port: read_position(directory, port) for port in ports}  # before the log, since an egress moves them
+    positions = {port: read_position(directory, port) for port in ports}  # read first: an egress moves them
     live = read_last(directory)
     if total.live > live.end:
         raise _damaged(
@@ -124,7 +124,7 @@ def _check_file(directory: Path, port: int, place: tuple[int, int], file: Outbox
     except FileNotFoundError:
         position = read_position(directory, port)
         if place < (position.record, position.file):
-            return  # delivered during the check
+            return  # the file was delivered and removed during the check
         raise _damaged(directory, f"{file.name} is missing; it is not delivered yet") from None
     if size != file.bytes:
         raise _damaged(directory, f"{file.name} has {size} bytes; expected {file.bytes}")

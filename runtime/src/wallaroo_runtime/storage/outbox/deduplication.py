@@ -2,7 +2,7 @@
 
 A result is identified by port, bucket, sequence, and index among the results of that sequence. The results of a bucket
 for a port come in order of sequences. A repeated micro-batch gives the same results, perhaps in other frames. So a mark
-is enough to know which results are delivered: the last sequence, and the number of its delivered results. A stream
+is enough to know which results are delivered: the last sequence, and the number of its delivered results. Each stream
 counts from the beginning of its micro-batch.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from wallaroo.message.frame import Frame, encode_frame
 
 Place = tuple[int, int]  # port and bucket
-Mark = tuple[int, int]  # sequence and number of its results; for dead letters bucket and sequence
+Mark = tuple[int, int]  # a sequence and the number of its results; for dead letters, a bucket and a sequence
 
 
 class OutOfOrderError(ValueError):
@@ -68,7 +68,7 @@ class StreamRun:
         self.letters = since(self.letters, sequence)
 
     def take_letters(self, bucket: int, frame: Frame, delivered: Mapping[Mark, int]) -> tuple[bytes, int]:
-        """Count the dead letters of a frame; dead letters may come in any order.
+        """Count the dead letters of a frame. Dead letters may come in any order.
 
         Args:
             frame: Frame with the dead letters.

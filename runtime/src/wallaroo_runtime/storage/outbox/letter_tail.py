@@ -20,7 +20,7 @@ def letters_of(pieces: Iterable[bytes]) -> Iterator[pb.DeadLetter]:
 
 
 class LetterTail:
-    """Finds dead letters that come after the creation of this object, except those of sinks, which sinks report.
+    """Finds dead letters that are written after the creation of this object, but not those of sinks.
 
     Args:
         folder: Folder to which the egress writes the dead letters, a file for each micro-batch.
@@ -32,9 +32,9 @@ class LetterTail:
 
     def __init__(self, folder: Path, add: Callable[[Found, int], None]) -> None:
         self._folder, self._add, self.count = folder, add, 0
-        self._known = {path: path.stat().st_size for path in self._files()}  # known bytes of each file
-        self._numbers: dict[Path, int] = {}  # number of letters in the known bytes, once it was needed
-        self._cut: set[Path] = set()  # files whose end was written again
+        self._known = {path: path.stat().st_size for path in self._files()}  # bytes of each file so far
+        self._numbers: dict[Path, int] = {}  # number of letters in the known bytes, for files where it was needed
+        self._cut: set[Path] = set()  # files whose end was cut and written again
 
     def _files(self) -> list[Path]:
         files = self._folder.glob(f"*{_SUFFIX}")
@@ -52,7 +52,7 @@ class LetterTail:
                 self._known[path] = self._read(path, known)
 
     def _recount(self, path: Path, size: int) -> int:
-        """Count a file again whose end was rewritten in other frames; returns the end of its last whole frame."""
+        """Count the letters of a file again, because its end was rewritten. Return the end of its last whole frame."""
         frames = list(_frames(path, 0, size))
         number, known = sum(header.count for _, _, header in frames), self._known.get(path, 0)
         before = self._numbers.get(path, sum(header.count for _, end, header in frames if end <= known))
@@ -62,7 +62,7 @@ class LetterTail:
         return frames[-1][1] if frames else 0
 
     def _read(self, path: Path, begin: int) -> int:
-        """Read a file's content after an offset; returns the end of its last whole frame."""
+        """Read a file's content after an offset. Return the end of its last whole frame."""
         if path not in self._numbers:
             self._numbers[path] = sum(header.count for _, _, header in _frames(path, 0, begin))
         batch, partition = _place_of(path)
@@ -99,14 +99,14 @@ def _place_of(path: Path) -> tuple[int, int]:
 
 
 def _frames(path: Path, begin: int, end: int) -> Iterator[tuple[int, int, FrameHeader]]:
-    """Yield begin, end and header of each whole frame; a frame that is being written is not whole yet."""
+    """Yield begin, end and header of each whole frame. A frame that is being written is not whole yet."""
     with path.open("rb") as file:
         while begin + HEADER_BYTES <= end:
             file.seek(begin)
             try:
                 header = read_header(file.read(HEADER_BYTES))
             except FrameError:
-                return  # a new egress process writes this part again; `wallaroo dead-letters` finds real damage
+                return  # a restarted egress is writing this part again; `wallaroo dead-letters` finds real damage
             following = begin + HEADER_BYTES + header.body_bytes
             if following > end:
                 return

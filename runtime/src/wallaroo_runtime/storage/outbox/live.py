@@ -33,10 +33,10 @@ class Entry:
     Attributes:
         kind: BEGIN for a line with the known facts at the beginning of a segment, OPENING for a line with the attempt
             whose output follows, OUTPUT for a frame.
-        port: Port of the frame; 65535 is that of dead letters.
+        port: Port of the frame; 65535 for dead letters.
         bucket: Bucket whose state gave the output; -1 for a stage without state.
         partition: Spark's partition that delivered the output.
-        skip: Number of messages at the beginning of the frame that earlier entries have already.
+        skip: Number of messages at the beginning of the frame that earlier entries already contain.
         sequence: Sequence of the frame's last message. For dead letters: offset of the frame in the attempt's file of
             dead letters. For an OPENING: size of that file.
         count: Number of results of that sequence in the log, including this frame.
@@ -93,7 +93,7 @@ class LiveSegment:
 
 
 def segment_at(directory: Path, base: int) -> LiveSegment:
-    """Return the segment that begins at an offset; `directory` is that of the live log."""
+    """Return the segment of the live log in `directory` that begins at an offset."""
     return LiveSegment(directory / _name_at(base), base)
 
 
@@ -170,7 +170,7 @@ class LiveReader:
 
     def __init__(self, directory: Path, offset: int = 0) -> None:
         self._outbox, self._directory, self.offset = directory, directory / FOLDER, offset
-        self._prefix = f"{self._directory}/"  # strings, not paths: each message needs them
+        self._prefix = f"{self._directory}/"  # a string, since each message uses it and paths are slow
         self._segment: LiveSegment | None = None
         self._descriptor = -1
 
@@ -189,7 +189,7 @@ class LiveReader:
                 return
 
     def _block(self, end: int | None) -> Iterator[Entry]:
-        """Yield the whole entries of the next block of the segment; entries from `end` on are left out."""
+        """Yield the whole entries of the next block of the segment. Entries from `end` on are left out."""
         if self._segment is None:
             return
         begin, size = self.offset, _BLOCK_BYTES
@@ -213,7 +213,7 @@ class LiveReader:
             raise RunError.of("R698", what=f"outbox {self._outbox}", reason=f"its live log: {error}") from error
 
     def _open(self) -> bool:
-        """Open the segment of the next entry, and return True; returns False if the open segment stays.
+        """Open the segment of the next entry, and return True. Return False if the open segment stays.
 
         Removed segments are skipped, because nothing in them is still needed.
         """
@@ -236,12 +236,12 @@ class LiveReader:
         assert self._segment is not None
         stat = os.fstat(self._descriptor)
         if self.offset < self._segment.base + stat.st_size:
-            return False  # an entry is not whole yet
+            return False  # the last entry is not whole yet
         is_removed = not stat.st_nlink
         return is_removed or self.offset > self._segment.base and os.path.exists(self._prefix + _name_at(self.offset))
 
     def close(self) -> None:
-        """Close the open segment; the next call opens it again."""
+        """Close the open segment. The next call opens it again."""
         if self._segment is not None:
             os.close(self._descriptor)
         self._segment = None

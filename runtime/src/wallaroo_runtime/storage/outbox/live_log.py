@@ -104,12 +104,12 @@ class LiveLog:
             raise OSError(self.fault.errno, self.fault.strerror, str(self.directory))
 
     def _write_letters(self, entry: Entry) -> None:
-        """Write dead letters to their file; the log keeps them, too, until the file is safe."""
+        """Write dead letters to their file. The log keeps them, too, until the file is safe."""
         name = self.state.writers[entry.partition].letters
         if name not in self._letter_files:
             path = self._letters / name
             if not path.exists():
-                self.sync()  # recovery must know the file: otherwise the file would keep letters that come again
+                self.sync()  # the log must name the file before it exists, so that recovery can cut letters from it
             self._letter_files[name] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             write_all(self._letter_files[name], entry.content, entry.sequence)
@@ -118,7 +118,7 @@ class LiveLog:
             raise
 
     def sync(self) -> None:
-        """Make all entries safe that were appended before this call; threads that wait share one sync.
+        """Make all entries safe that were appended before this call. Threads that wait share one sync.
 
         Raises:
             OSError: The disk failed.
@@ -146,7 +146,7 @@ class LiveLog:
         write_all(self._head, pack_head(Position(self.safe, 0, 0)), 0)
 
     def _begin(self) -> None:
-        """Begin a segment with the known facts; everything before it must be safe already."""
+        """Begin a segment with the known facts. Everything before it must be safe already."""
         segment = segment_at(self.directory, self.end)
         first = Entry(BEGIN, content=pack_line(self.state.to_json()), offset=self.end)
         new = segment.path.with_suffix(".new")
@@ -171,7 +171,7 @@ class LiveLog:
         before = self._descriptor
         self._begin()
         with self._appending:
-            self._retired.append(before)  # `sync` may be using the descriptor
+            self._retired.append(before)  # closed later, because `sync` may be using the descriptor
 
     def _close_letters(self) -> None:
         """Make files of dead letters safe, because the copies in the log may be removed with its segment."""
@@ -183,7 +183,7 @@ class LiveLog:
         self._letter_files = {}
 
     def remove(self, before: int) -> None:
-        """Remove segments that end at or before an offset; the last segment always stays."""
+        """Remove segments that end at or before an offset. The last segment always stays."""
         while len(self._segments) > 1 and self._segments[1].base <= before:
             self._segments.pop(0).path.unlink(missing_ok=True)
 

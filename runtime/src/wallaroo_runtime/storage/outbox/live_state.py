@@ -14,12 +14,12 @@ from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, OPENING, Entry, 
 
 @dataclass(frozen=True, slots=True)
 class AttemptWriter:
-    """An attempt of a task, as the live log knows it.
+    """The identity of a task's attempt, as the live log records it.
 
     Attributes:
         epoch: Epoch of its driver.
         query: Id of Spark's query.
-        batch: Number for the place of the input at which the attempt begins; equal for all attempts that begin there.
+        batch: Number that identifies the place in the input where the attempt begins. Attempts of one place share it.
         partition: Spark's partition.
         attempt: Spark's id of the attempt.
     """

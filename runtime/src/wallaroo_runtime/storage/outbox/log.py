@@ -24,7 +24,7 @@ class OutboxFile:
     name: str
     bytes: int
     messages: int
-    crc32: int  # of the whole file
+    crc32: int  # checksum of the whole file
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class LogReader:
                 return
 
     def changed(self) -> tuple[int, int, int]:
-        """Return a value that differs whenever the log has changed; the call is cheap."""
+        """Return a value that differs whenever the log has changed. The call is cheap."""
         try:
             stat = os.stat(self._name)
         except FileNotFoundError:
@@ -146,13 +146,13 @@ class LogReader:
         return (stat.st_dev, stat.st_ino, stat.st_size)
 
     def close(self) -> None:
-        """Close the file; the next call of `records` opens it again."""
+        """Close the file. The next call of `records` opens it again."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor, self._identity, self._at = -1, None, 0
 
     def _reopen(self) -> bool:
-        """Open the log if it exists and is another file than the open file; returns whether it was opened."""
+        """Open the log if it exists and is another file than the open file. Return whether it was opened."""
         device, inode, _ = self.changed()
         if not inode or self._identity == (device, inode):
             return False

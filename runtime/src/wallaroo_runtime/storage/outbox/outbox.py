@@ -24,7 +24,7 @@ _STAGED = re.compile(r"(.+)-(\d+)-\d+-\d+-\d+\.frames")
 
 
 class Outbox:
-    """Publishes the staged files of micro-batches, each micro-batch once; one process at a time may do so.
+    """Publishes the staged files of micro-batches, each micro-batch once. One process at a time may do so.
 
     Args:
         directory: The outbox; created if it does not exist.
@@ -55,9 +55,9 @@ class Outbox:
         self._log = self.directory / LOG_NAME
         self._cut_torn_line()
         reader = LogReader(self.directory)
-        self._waiting: dict[int, deque[tuple[int, int, int]]] = {}  # record, index of the file and bytes, by port
+        self._waiting: dict[int, deque[tuple[int, int, int]]] = {}  # by port: record, file's index, bytes
         self._size = 0
-        self._is_clean = False  # False if a failed publication may have left dead letters
+        self._is_clean = False  # False while a failed publication may have left dead letters
         known: set[str] = set()
         for record in reader.records():
             known.update(file.name for file in record.files if self._has_sink(file.port))
@@ -99,13 +99,13 @@ class Outbox:
         return sum(self.messages().values()) - self.letters()
 
     def messages(self) -> dict[int, int]:
-        """Return the number of messages that were ever published, by port; dead letters have port 65535."""
+        """Return the number of messages that were ever published, by port. Dead letters have port 65535."""
         return dict(self._base.messages + read_last(self.directory).state.messages)
 
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:
         """Publish the output of a micro-batch: all of it, in partition order, or nothing.
 
-        A batch that was published before, or is older than a published batch of its query, is not published again; its
+        A batch that was published before, or is older than a published batch of its query, is not published again. Its
         files are removed. A batch without output leaves a record, too, so that the log has the last micro-batch.
 
         Args:

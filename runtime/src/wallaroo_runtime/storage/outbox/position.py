@@ -44,7 +44,7 @@ class SinkPosition:
 
     @property
     def _place(self) -> tuple[int, ...]:
-        # Entries of the live log come before the files of the next record.
+        # Entries of the live log are delivered before the files of the next record.
         return (self.record, self.live, self.live_byte, self.file, self.byte)
 
     @property
@@ -58,7 +58,7 @@ class SinkPosition:
 
 
 def read_position(directory: Path, port: int) -> SinkPosition:
-    """Return the recorded position of a port; if none was recorded, that of the beginning.
+    """Return the recorded position of a port, or the position of the beginning if none was recorded.
 
     Raises:
         RunError: R698 if the file is damaged.
@@ -72,7 +72,7 @@ def begin_position(directory: Path, port: int) -> None:
     if not path.exists():
         new = directory / f".position-{port}.begin"
         replace_file(new, _line(SinkPosition()))
-        with suppress(FileExistsError):  # the egress has recorded a position in between
+        with suppress(FileExistsError):  # meanwhile the egress has recorded a position
             path.hardlink_to(new)
         new.unlink()
         sync_file(path)

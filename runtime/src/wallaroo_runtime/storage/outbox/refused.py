@@ -24,7 +24,7 @@ FIRST_PARTITION = 1 << 20  # partition in ids of such letters; Spark has no part
 def refused_letter(
     path: str, sink: str, sequence: int, key: bytes | None, value: bytes | None, why: str
 ) -> pb.DeadLetter:
-    """Return the dead letter of a record.
+    """Return the dead letter for a record that a sink's topic never takes.
 
     Args:
         path: Path of the sink.
@@ -43,7 +43,7 @@ def refused_letter(
 
 
 def set_aside(folder: Path, port: int, letters: Mapping[int, pb.DeadLetter]) -> Diagnostic:
-    """Write dead letters of one sink durably, and return the finding for them; a repeated call overwrites the files.
+    """Write dead letters of one sink durably, and return the finding for them. A repeated call overwrites the files.
 
     Args:
         folder: Folder of the dead letters.

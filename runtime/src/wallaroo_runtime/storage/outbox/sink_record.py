@@ -53,7 +53,7 @@ def whole_record(data: bytes) -> SinkRecord:
     record = record_pb2.Record.FromString(data)
     headers = record.headers
     return SinkRecord(
-        # Most records have both, and to ask whether a field is set costs more than to read it.
+        # Most records have key and value, and `HasField` costs more than reading the field.
         record.key or (b"" if record.HasField("key") else None),
         record.value or (b"" if record.HasField("value") else None),
         record.partition if record.HasField("partition") else None,

@@ -100,7 +100,7 @@ class StagingWriter:
             self._files[port].write(frame)
 
     def finish(self) -> list[StagedFile]:
-        """Close the files and return their descriptors, to be published; nothing may be written afterwards.
+        """Close the files and return their descriptors, to be published. Nothing may be written afterwards.
 
         Raises:
             RunError: R626 if the disk takes nothing more; `abort` then removes the files.

@@ -53,10 +53,10 @@ class BucketRun:
         self._changed: Changed = {}
         self._timestamp_ms = 0
         self._checks_persist = self._is_watched = False
-        self._failing = ""  # the step whose code failed
+        self._failing = ""  # name of the step whose code failed
 
     def attempt(self, state: BucketState) -> BucketResult | None:
-        """Process all messages at full speed. Return None if user code failed; the state is then spoilt.
+        """Process all messages at full speed. Return None if user code failed. The state is then spoilt.
 
         Raises:
             FrameError: The frames are damaged or do not belong to this stage.
@@ -70,7 +70,7 @@ class BucketRun:
             return None
 
     def _run_all(self, state: BucketState, turn: WindowTurn) -> bool:
-        """Process all messages. At full speed return False if user code failed; else only the message fails."""
+        """Process all messages. If user code fails, return False at full speed; else the message is a dead letter."""
         for part in self._of_states(turn, state):
             if isinstance(part, Visit):
                 is_done = self._visit(part)
@@ -88,14 +88,14 @@ class BucketRun:
         return is_done
 
     def _messages(self, part: Messages, deleted: Collection[bytes] = ()) -> bool:
-        """Process messages of a state step; return False if a message failed."""
+        """Process messages of a state step. Return False if a message failed."""
         if self._before is None:
             return self._run(part)
         cells_of(self._stage, part, self._state)
         return not self._one_by_one(part, self._state, self._before, deleted)
 
     def _run(self, part: Messages) -> bool:
-        """Process messages in the fast loop; return False if a message failed."""
+        """Process messages in one loop without checks between them. Return False if a message failed."""
         cells, states = states_of(self._stage, part, self._state)
         dirty = bytearray(len(cells))
         loop, flight = self._stage.loops[part.entry.number], self._stage.flight
@@ -111,7 +111,7 @@ class BucketRun:
         return failed is None
 
     def _visit(self, visit: Visit) -> bool:
-        """Run a visit; at full speed return False if a visitor failed."""
+        """Run a visit. At full speed, return False if a visitor failed."""
         for part in self._visits.parts(visit):
             run, keys = self._visits.visitor(visit, part.entry), range(len(part.keys))
             ones = [part] if self._before is None else (part.pick([at]) for at in keys)
@@ -122,7 +122,7 @@ class BucketRun:
         return True
 
     def _in_place(self, part: Messages, run: Visitor) -> bool:
-        """Run a visitor or a timer's callback in place of the step's function; return False if it failed."""
+        """Run a visitor or a timer's callback in place of the step's function. Return False if it failed."""
         with self._visits.replaced(part, run) as deleted:
             is_done = self._messages(part, deleted)
         if is_done:
@@ -157,7 +157,7 @@ class BucketRun:
             raise
 
     def watched(self, state: BucketState, *, checks_persist: bool) -> BucketResult:
-        """Run like `careful` or `checked`, and note all work outside of messages, since it may have ended a process."""
+        """Run as `careful` or `checked`. Record work outside of messages, too, since it may have ended a process."""
         self._checks_persist, self._is_watched, state.watch = checks_persist, True, self._watch
         self._stage.note("")
         try:
@@ -181,7 +181,7 @@ class BucketRun:
         self._changed = {}
         self._state, self._visits = state, VisitTurn(self._stage, state, self._changed)
         self._timed = TimedTurn(self._visits, self._messages, self._in_place, is_careful=is_careful)
-        self._before = self._unread(state) if is_careful else None  # to restore states; None at full speed
+        self._before = self._unread(state) if is_careful else None  # for restores; None at full speed
         self._stage.flight[MESSAGE] = OUTSIDE
 
     def _of_states(self, turn: WindowTurn, state: BucketState) -> Iterator[Messages | Visit | Tick]:
@@ -191,7 +191,7 @@ class BucketRun:
         parts = self._parts(places, turn, state)
         controls = {VISIT_PORT, TICK_PORT} if self._timed.tables else {VISIT_PORT}
         if not is_ordered or any(header.port in controls for header, _, _ in places):
-            parts = in_turn(list(parts))  # the list makes sure that all visits have been read
+            parts = in_turn(list(parts))  # reading all parts first also reads all visits
         for part in with_visits(parts, self._visits.waiting) if self._visits.waiting else parts:
             self._stage.box.timestamp_ms = part.timestamp_ms
             yield part
@@ -262,7 +262,7 @@ class BucketRun:
     def _one_by_one(
         self, part: Messages, state: BucketState, before: dict[Cell, bytes], deleted: Collection[bytes] = ()
     ) -> int:
-        """Process messages, and serialize the state after each unless it is deleted; return the number of failures."""
+        """Process messages, and serialize the state after each unless it is deleted. Return the number of failures."""
         loop = self._stage.loops[part.entry.number]
         after: list[bytes] = []
         always, failures = part.entry.step.is_always_persisted or part.entry.is_timed, 0
@@ -328,7 +328,7 @@ class BucketRun:
         self._visits.delete_absent()
         saved: Changed = self._changed
         if self._call.wants_snapshot:
-            # A state that was never persisted is not in the log, so it is not in a snapshot either.
+            # The log does not have states that were never persisted, so a snapshot must not have them either.
             saved = {
                 port: {key: cell for key, cell in table.items() if cell.size >= 0 or key in self._changed.get(port, ())}
                 for port, table in state.tables.items()

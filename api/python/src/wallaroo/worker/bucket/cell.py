@@ -12,8 +12,8 @@ from wallaroo.message.timer import LAST_MS
 # Encoding of the log entries of timed states: encoding of the state, time, silent, number of timers. Then come the
 # timers: length of "STEP PATH, line break, NAME", this text, and the due time. Then comes the state.
 TIMED = 34
-NEVER, FAR = -(1 << 63), 1 << 62  # no time; later than all times
-MOST_TIMERS = 10_000  # how many timers run when a key wakes, because each may set a timer that is due at once
+NEVER, FAR = -(1 << 63), 1 << 62  # NEVER stands for no time; FAR is later than all times
+MOST_TIMERS = 10_000  # limit for the timers of a key at one time, since each may set another that is due at once
 _HEAD, _LENGTH, _DUE = struct.Struct(">BqqH"), struct.Struct(">H"), struct.Struct(">q")
 
 
@@ -127,7 +127,7 @@ class Timing:
         return min(next_due, cell.time + self.ttl_ms) if self.ttl_ms and cell.time != NEVER else next_due
 
     def woken(self, cell: TimedCell, until: int) -> Iterator[tuple[int, bytes]]:
-        """Yield due time and name of each timer that must run now, in order; an empty name is the end of the state.
+        """Yield due time and name of each timer that must run now, in order. An empty name is the end of the state.
 
         If ticks move event time, this includes timers that the running ones set. At the end of the data, which is later
         than all times, each timer is due once.
@@ -178,7 +178,7 @@ class Timing:
             time: Time of the tick.
             changed: States that must be saved; the tick adds to them.
         """
-        if self.waits and time < self.last_tick:  # the clock was set back
+        if self.waits and time < self.last_tick:  # the clock was set back: the silence of keys begins now
             later = [(key, cell) for key, cell in table.items() if isinstance(cell, TimedCell) and cell.silent > time]
             for key, cell in later:
                 self._fall_silent(key, cell, time, changed)

@@ -16,7 +16,7 @@ from wallaroo.worker.value.value import NotSerializableError
 
 
 class OpenRun(BucketRun):
-    """One try of a call that stays open. Other calls may use the stage between its parts.
+    """One try of a call that stays open. Between the parts of the call, other calls may use the stage.
 
     Args:
         call: The first request of the call.
@@ -104,7 +104,7 @@ class OpenRun(BucketRun):
         return result
 
     def _run_frames(self, frames: Sequence[bytes], turn: WindowTurn) -> bool:
-        """Process frames; return False if user code failed."""
+        """Process frames. Return False if user code failed."""
         self._frames, self._timestamp_ms = frames, 0
         if not self._run_all(self._state, turn):
             return False

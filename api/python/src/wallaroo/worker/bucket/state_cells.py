@@ -12,7 +12,7 @@ from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.value import StateReadError
 
-NOTHING = Cell(None)  # replaces the state of a key that has no message or cannot have a state
+NOTHING = Cell(None)  # cell for a key that has no message, or cannot have a state
 
 
 def states_of(stage: Stage, part: Messages, state: BucketState) -> tuple[list[Cell], list[Any]]:

@@ -23,7 +23,7 @@ class Messages:
     indexes: Sequence[int]
     sequences: Sequence[int]
     ordinals: Sequence[int]
-    times: Sequence[int] = ()  # empty if the stage does not need them
+    times: Sequence[int] = ()  # times of the messages; empty if the stage does not need them
     timestamp_ms: int = 0  # time of the frame
     is_thinned: bool = False  # whether messages were dropped, so that keys may have no message left
     is_visit: bool = False  # whether the messages are the metadata of a visit to the keys
@@ -68,7 +68,7 @@ def is_in_order(frames: Iterable[Place]) -> bool:
         if header.sequence + sequences[0] < last:
             return False
         if not isinstance(sequences, range):
-            numbers = list(sequences)  # the sorted list then has the same objects, so the comparison is quick
+            numbers = list(sequences)  # in a list, `sorted` keeps the objects, so comparing the two lists is fast
             if sorted(numbers) != numbers:
                 return False
         last = header.sequence + sequences[-1]

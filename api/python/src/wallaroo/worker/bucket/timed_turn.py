@@ -13,7 +13,7 @@ from wallaroo.worker.bucket.visit import Visitor, VisitTurn
 from wallaroo.worker.stage.keyed import StateEntry
 from wallaroo.worker.window.window_order import Tick
 
-MOST = 256  # how many messages run in one loop: each time a timer is due before a message, the rest is copied
+MOST = 256  # limit for the messages of one loop: if a timer is due before one, the rest is copied
 
 
 class DueError(Exception):
@@ -134,7 +134,7 @@ class TimedTurn:
         return len(part.messages)
 
     def tick(self, tick: Tick) -> bool:
-        """Run the callbacks of all timers that are due at a tick; at full speed return False if a callback failed."""
+        """Run the callbacks of all timers that are due at a tick. At full speed, return False if a callback failed."""
         skip = self._stage.skips.get(tick.ordinal - 1)
         if skip is not None:
             for entry in self._entries.values():
@@ -154,7 +154,7 @@ class TimedTurn:
         return True
 
     def _wake(self, port: int, key: bytes, cell: TimedCell, moment: Moment) -> bool:
-        """Run the callback of each due timer of a key once; at full speed return False if a callback failed."""
+        """Run the callback of each due timer of a key once. At full speed, return False if a callback failed."""
         table = self._visits.state.table(port)
         timing = _timing(table)
         for due, name in timing.woken(cell, moment.until):
@@ -163,14 +163,14 @@ class TimedTurn:
                 self._visits.delete(table, port, [key])
                 return True
             if (cell.timers or {}).get(name) != due:
-                continue  # another callback has deleted the timer, or set it to another time
+                continue  # meanwhile a callback has deleted the timer, or set it to another time
             assert cell.timers is not None
             del cell.timers[name]
             self._changed(self.tables[port])[key] = cell
             path, _, called = name.decode().partition("\n")
             entry = self._entries.get(path.encode())
             if entry is None or called not in entry.node.timers:
-                continue  # the program no longer has the timer
+                continue  # the present program has no timer of this name
             timers = Timers(due, entry.node.timers)
             is_done = self._fire(table, key, entry, called, timers, moment)
             if not is_done and not self.is_careful:
@@ -193,7 +193,7 @@ class TimedTurn:
             replace(entry, closed_keys=None), table, [key], [name.encode()], [0], [moment.sequence], [moment.ordinal],
             [time], moment.timestamp_ms, is_visit=True,
         )  # fmt: skip
-        box.timestamp_ms = time  # a dead letter has the time that a result would have
+        box.timestamp_ms = time  # a dead letter gets the time that a result would get
         due = timers.now_ms
         is_done = self._run_in_place(part, lambda key, _, state: fire(name, readable(key), state, due, timers))
         box.timestamp_ms = before

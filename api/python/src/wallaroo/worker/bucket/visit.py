@@ -18,7 +18,7 @@ from wallaroo.worker.stage.keyed import StateEntry
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.window.window_order import Tick
 
-Visitor = Callable[[bytes, bytes, Any], Any]  # from a key, a message and a state to a result
+Visitor = Callable[[bytes, bytes, Any], Any]  # gets key, message and state; returns the result
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def with_visits(parts: Iterable[Messages], visits: Iterable[Visit | Tick]) -> It
 
 @dataclass(slots=True)
 class VisitTurn:
-    """The visits of a call; each try of the call has a new object.
+    """The visits of a call. Each try of the call has a new object.
 
     Attributes:
         stage: The stage; no other call may use it at the same time.
@@ -141,7 +141,7 @@ class VisitTurn:
 
     @contextmanager
     def replaced(self, part: Messages, visitor: Visitor) -> Iterator[set[bytes]]:
-        """Replace the state computation by a visitor in this context; yield the set of keys whose states it deletes."""
+        """Replace the state computation by a visitor in this context. Yield the set of keys whose states it deletes."""
         entry, flight, keys = part.entry, self.stage.flight, iter(part.keys)
         deleted: set[bytes] = set()
 

@@ -45,7 +45,7 @@ class WindowTurn:
         self._stage = stage
         self._runs: dict[int, list[MessageRun]] = {port: [] for port in stage.windows}
         self._ticks: list[Tick] = []
-        self.failing = ""  # the step that ran last
+        self.failing = ""  # name of the step that ran last
         self._calendars: dict[int, Calendar] = {}
         for port, entry in stage.windows.items():
             calendar = self._calendars[port] = state.calendar(entry.node.state_port)
@@ -82,7 +82,7 @@ class WindowTurn:
         self._runs[header.port].append(run)
 
     def attempt(self) -> bool:
-        """Process everything at full speed. Return False if user code failed on a message; the state is then spoilt."""
+        """Process everything at full speed. Return False if user code failed on a message. The state is then spoilt."""
         try:
             for entry, calendar, item in self._items():
                 if isinstance(item, Tick):
@@ -94,7 +94,7 @@ class WindowTurn:
         except StateReadError:
             raise
         except BaseException:
-            return False  # `careful` finds the message, and reports the error
+            return False  # `careful` will find the message, and report the error
         return True
 
     def careful(self) -> None:
@@ -108,7 +108,7 @@ class WindowTurn:
 
     def _items(self) -> Iterator[tuple[WindowEntry, Calendar, Any]]:
         runs, ticks = self._runs, self._ticks
-        self._runs, self._ticks = {port: [] for port in runs}, []  # for the next part of the call
+        self._runs, self._ticks = {port: [] for port in runs}, []  # empty, for the next part of the call
         for port, entry in self._stage.windows.items():
             self.failing = entry.step.name
             for item in in_order(runs[port], ticks):
@@ -170,7 +170,7 @@ class WindowTurn:
         return state, emitted
 
     def _one(self, entry: WindowEntry, calendar: Calendar, key: bytes, run: MessageRun) -> None:
-        """Process one message; after a failure restore the state of its key."""
+        """Process one message. After a failure restore the state of its key."""
         self._stage.flight[MESSAGE] = OUTSIDE
         state = calendar.find(key)
         saved = None if state is None else calendar.dump(entry.window, key, state)

@@ -31,7 +31,7 @@ from wallaroo.worker.value.wire import HeaderError, WireReader
 from wallaroo.worker.window.calendar import DUE_BYTES, WINDOWED
 
 MAX_STAGES = 64
-SHOW_WAIT_S = 3.0  # longest wait for user code that runs
+SHOW_WAIT_S = 3.0  # longest wait for the end of running user code
 EMPTY = Version(0, 0)
 
 
@@ -87,7 +87,7 @@ class CallRunner:
         return pb.SplitReply(lengths=lengths, wanted_bytes=wanted)
 
     def generate(self, request: pb.GenerateRequest) -> pb.GenerateReply:
-        """Make the next messages of a generator. Any process can do it, since the request has the last message."""
+        """Make a generator's next messages. Any process of the worker can, since the request has the last one."""
         reply = pb.GenerateReply(encoding=self._codec.encoding)
         try:
             source = self._source("Generate", request.path)
@@ -102,7 +102,7 @@ class CallRunner:
         return self._codec.encoding, self._codec.dump(message)
 
     def message(self, encoding: int, data: bytes) -> Any:
-        """Decode a message of an encoding; messages from a source are returned as bytes."""
+        """Decode a message of an encoding. Messages from a source are returned as bytes."""
         return data if encoding == FRAMED else self._codec.decode(encoding, [len(data)], data)[0]
 
     def state(self, encoding: int, data: bytes) -> Any:

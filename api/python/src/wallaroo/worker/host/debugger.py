@@ -3,8 +3,8 @@
 import os
 import sys
 
-DEBUG = "WALLAROO_DEBUG"  # set if the worker has a terminal, also by users who start a worker for `run --attach`
-BREAKPOINT = "PYTHONBREAKPOINT"  # variable of Python, with which the user names a debugger
+DEBUG = "WALLAROO_DEBUG"  # set if the worker has a terminal, e.g. by a user who starts it for `run --attach`
+BREAKPOINT = "PYTHONBREAKPOINT"  # Python's variable by which a user chooses a debugger
 
 
 class NoTerminalError(RuntimeError):

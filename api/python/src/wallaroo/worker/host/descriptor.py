@@ -60,14 +60,14 @@ def guard_descriptors(own: Mapping[int, str], directory: Path) -> None:
 def _target(descriptor: int) -> str:
     try:
         return os.readlink(_DESCRIPTORS / str(descriptor))
-    except FileNotFoundError:  # not open
+    except FileNotFoundError:  # the descriptor is not open
         return ""
 
 
 def _is_below(descriptor: int, target: str, directory: Path) -> bool:
     if not target.startswith("socket:"):
         return False
-    # A socket object closes its descriptor at its end, so it gets a copy.
+    # A socket object closes its descriptor when it is deleted, so give it a copy.
     with socket.socket(fileno=os.dup(descriptor)) as copy:
         if copy.family != socket.AF_UNIX:
             return False

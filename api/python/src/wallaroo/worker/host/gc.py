@@ -1,8 +1,8 @@
-"""How often Python's collector looks for garbage with cyclic references."""
+"""Makes Python's garbage collector look for cyclic references less often."""
 
 import gc
 
-# With Python's default number and half a million states in a process, the collector took a sixth of the worker's time.
+# With Python's default and half a million states in a process, the collector took a sixth of the worker's time.
 OBJECTS = 10_000
 _default = gc.get_threshold()
 

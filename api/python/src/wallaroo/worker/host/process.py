@@ -22,7 +22,7 @@ KILL_SECONDS = 4.5
 
 
 def socket_path(directory: Path, number: int) -> Path:
-    """Return the socket path of a process of the worker; the parent has number 0."""
+    """Return the socket path of a process of the worker. The parent has number 0."""
     return directory / ("worker.sock" if number == 0 else f"worker-{number}.sock")
 
 

@@ -30,7 +30,7 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         self._program, self._endpoints, self._calls = program, endpoints, calls
 
     def Init(self, request: pb.InitRequest, context: Any) -> pb.InitReply:
-        """Describe this worker; the reply is a failure if the worker does not fit the runtime or the topology."""
+        """Describe this worker. The reply is a failure if the worker does not fit the runtime or the topology."""
         worker = self._program.document["workers"][0]
         reply = pb.InitReply(
             protocol_min=PROTOCOLS[0],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from wallaroo.worker._proto import worker_pb2 as pb
 
-HEADER = "traceparent"  # metadata of a call, defined by W3C's Trace Context
+HEADER = "traceparent"  # name of the metadata of a call with the trace, from W3C's Trace Context
 PACKAGES = {
     "http/protobuf": (
         "opentelemetry.exporter.otlp.proto.http.trace_exporter",
@@ -63,7 +63,7 @@ class FirstFailure(logging.Handler):
 
 
 _lock = threading.Lock()
-_made: "dict[int, TracerProvider | None]" = {}  # by process id, since threads and connections do not survive a fork
+_made: "dict[int, TracerProvider | None]" = {}  # by process id, since its threads do not survive a fork
 _ids = threading.local()
 
 
@@ -342,7 +342,7 @@ def _new_provider(application: str) -> "TracerProvider":
             return int(wanted[1]) if wanted else super().generate_span_id()
 
     log = logging.getLogger("opentelemetry")
-    if not log.handlers:  # a program may have added its own handlers
+    if not log.handlers:  # keep handlers that the program has added
         log.addHandler(FirstFailure())
         log.propagate = False
     about: dict[str, Any] = {"process.pid": os.getpid()}

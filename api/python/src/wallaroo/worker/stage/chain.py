@@ -3,7 +3,7 @@
 A message passes depth first through the nodes that read it. Each node's code is nested in its producer's code. A node
 with several producers, or one that is too deep for Python's limit of nested blocks, becomes a separate function. Names
 in the code end with the node's number: `f` is the user's function, `fail` handles its exception, `v` is its result. If
-a stage needs them, `k` is the key of a message and `t` its time; after a key_by, `v` of the key_by is the key. Each
+a stage needs them, `k` is the key of a message and `t` its time. After a key_by, `v` of the key_by is the key. Each
 iteration stores the message's ordinal plus 1 in `flight`, where the runtime finds it if user code ends the process.
 """
 
@@ -21,7 +21,7 @@ MULTI_KINDS = (pb.NODE_KIND_COMPUTATION_MULTI, pb.NODE_KIND_STATE_COMPUTATION_MU
 
 @dataclass(slots=True)
 class Link:
-    """A node of the loop: its kind and its readers.
+    """A node of a stage, as the writer of the loops needs it: its kind, and the nodes that read its messages.
 
     Attributes:
         kind: Kind of the node.

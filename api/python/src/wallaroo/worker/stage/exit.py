@@ -29,10 +29,11 @@ COLUMN_BYTES = 24
 # How many keys of a call are cached. Frequent keys come early; to cache more keys would cost more than it saves.
 MAX_SLOTS = 8192
 MAX_JOINED_BYTES = MAX_BODY_BYTES // 2  # limit for a frame with several messages
-MANY_KEY_BYTES = 1 << 20  # from this size on, the keys count when frames are cut
+MANY_KEY_BYTES = 1 << 20  # keys of at least this size count when frames are cut
 KEY_EXPECTED = "a key: str, bytes, a number, a tuple, a frozenset, an enum member, or a frozen dataclass"
 
-# Functions that append a message's value, key index and sequence; the key index; optionally a function for the time.
+# Functions that append a message's value, key index and sequence; the key index; perhaps a function that appends the
+# time.
 Slot = tuple[Any, ...]
 
 
@@ -104,7 +105,7 @@ class KeyExit:
         except (TypeError, ValueError):
             self._box.add(self.path, self.name, message, sequence, WrongResultError(key, KEY_EXPECTED))
             return None
-        bucket = (crc32(data) * SPREAD & MASK) * self._bucket_count >> 32  # as `bucket_of`, without the cost of a call
+        bucket = (crc32(data) * SPREAD & MASK) * self._bucket_count >> 32  # the formula of `bucket_of`, without a call
         group = self._groups.get(bucket)
         if group is None:
             group = self._groups[bucket] = Group(bucket)
@@ -167,7 +168,7 @@ class SinkExit:
         self._frame_bytes, self._box = stage.frame_bytes, box
         self.values: list[Any] = []
         self.sequences: list[int] = []
-        self.short = dead_letter.MAX_VALUE_BYTES // 4  # a text of so many characters is never too large
+        self.short = dead_letter.MAX_VALUE_BYTES // 4  # a text of at most so many characters is never too large
 
     def clear(self) -> None:
         """Forget the messages of this call."""
@@ -278,7 +279,7 @@ class KeyedExit:
 
 
 def put_in_order(sequences: list[int], *columns: list[Any]) -> None:
-    """Sort messages by sequence, in place. The sort is stable; a column may be empty.
+    """Sort messages by sequence, in place. The sort is stable. A column may be empty.
 
     Example:
         >>> sequences, values = [2, 1, 2], ["a", "b", "c"]

@@ -7,9 +7,9 @@ from types import TracebackType
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 
 BYTES = 32
-NOTE_BYTES = 224  # bytes for a note after the words, if the file has room for it
+NOTE_BYTES = 224  # size of the note after the words, if the file has room for a note
 INDEX, MESSAGE, PROCESS, PROGRESS = range(4)
-OUTSIDE = 1 << 62  # instead of a message: states are read or written, or messages are deserialized
+OUTSIDE = 1 << 62  # in place of a message: the worker reads or writes states, or deserializes messages
 
 Words = list[int] | memoryview
 

@@ -30,7 +30,7 @@ class RecordExit(KeyedExit):
             is_text = isinstance(err, UnicodeEncodeError)
             error = err if is_text else WrongResultError(result, EXPECTED)
             self._box.add(self.path, self.name, message, sequence, error, code="C504" if is_text else "C501")
-            return True  # the dead letter is counted already
+            return True  # a dead letter counts as taken
         if value is None:
             return False
         if self._box.refuses(self, message, sequence, len(value), key_size=len(key)):

@@ -56,7 +56,7 @@ class Stage:
         self._hosted.update({path: step for path, step in offered.items() if step is not None})
         self._dropped, self._made = [0] * len(self.nodes), [0] * len(self.nodes)
         self.entered, self.visited = [0] * len(self.nodes), [0] * len(self.nodes)
-        self.more: dict[int, Counter[str]] = {}  # further counts of nodes, by number of the node
+        self.more: dict[int, Counter[str]] = {}  # counts of nodes besides the basic counts, by number of the node
         self.flight: Words = InFlight("").words
         self.note = InFlight("").note
         self.skips: dict[int, pb.Skip] = {}
@@ -107,7 +107,7 @@ class Stage:
             self.flight, self.skips = InFlight("").words, {}
 
     def take(self, count: int) -> range:
-        """Return the numbers of the next `count` messages of the call; the first message of a call has number 1."""
+        """Return the numbers of the next `count` messages of the call. The first message of a call has number 1."""
         first = self.ordinal + 1
         self.ordinal += count
         return range(first, first + count)
@@ -170,7 +170,7 @@ class Stage:
         yield [times[position] for position in positions]
 
     def _enter(self, first: int) -> Callable[[int], bool]:
-        """Return a function that records a message before the user's decoder gets its header, unless it is skipped."""
+        """Return a function that records a message as in flight before the decoder gets its header."""
 
         def enter(position: int) -> bool:
             is_allowed = first + position not in self.skips
@@ -386,7 +386,7 @@ def not_hosted(what: str, path: str) -> Diagnostic:
 
 
 def _give_nothing(emitted: list[tuple[Any, int]], sequence: int, key: bytes) -> None:
-    """Do nothing; the loops replace this function when they are compiled."""
+    """Do nothing. The loops replace this function when they are compiled."""
 
 
 def _single_key(message: Any) -> bytes:

@@ -14,7 +14,7 @@ from wallaroo.worker.value.unpicklable import REMEDY, is_refused, reason_of
 from wallaroo.worker.value.value import ValueCodec
 
 PREVIEW_CHARACTERS = 200
-MAX_VALUE_BYTES = 48 * 1024 * 1024  # for a value with its key; leaves room for a frame's other columns
+MAX_VALUE_BYTES = 48 * 1024 * 1024  # limit for a value with its key; leaves room for a frame's other columns
 
 
 class WrongResultError(Exception):
@@ -22,7 +22,7 @@ class WrongResultError(Exception):
 
     def __init__(self, result: Any, expected: str) -> None:
         if isinstance(result, CoroutineType):
-            result.close()  # nobody awaits it
+            result.close()  # else Python would warn that nobody awaits it
             expected += ", e.g. what `asyncio.run(...)` makes of the coroutine"
         super().__init__(f"returned {shown(result)}; expected {expected}")
         self.actual, self.expected = shown(result), expected
@@ -113,7 +113,7 @@ class LetterBox:
         """Record a dead letter with the text of a diagnostic."""
         encoding, data = (PLAIN, bytes(message)) if is_payload else self._input(message)
         if len(data) + len(key or b"") > MAX_VALUE_BYTES:
-            data = b""  # the letter is written even without its input
+            data = b""  # the input is too large: write the letter without it
         letter = pb.DeadLetter(
             code=finding.code,
             path=path,
@@ -163,7 +163,7 @@ class LetterBox:
         try:
             encoding, _, data = self._codec.encode([self._codec.freeze(message)])
         except Exception:
-            # The letter is written even without its input. The preview still shows the message.
+            # The input cannot be written: the letter is written without it. The preview still shows the message.
             return PLAIN, b""
         return encoding, data
 

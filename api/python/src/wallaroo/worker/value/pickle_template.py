@@ -85,7 +85,7 @@ def _is_plain(kind: type) -> bool:
     if type(kind) not in (type, ABCMeta) or kind in copyreg.dispatch_table:
         return False
     if (kind.__basicsize__, kind.__itemsize__) != (_Plain.__basicsize__, _Plain.__itemsize__):
-        return False  # it has data outside of `__dict__`: slots, or fields of a built-in class
+        return False  # instances have data outside of `__dict__`: slots, or fields of a built-in class
     if any(getattr(kind, hook, None) is not getattr(object, hook, None) for hook in _HOOKS):
         return False
     parts = [part for part in kind.__mro__ if part is not object]
@@ -100,7 +100,7 @@ def _template(kind: type) -> Template | None:
         if max(len(module), len(name)) > 255:
             return None
         written = pickle.SHORT_BINUNICODE + bytes((len(name),)) + name
-        # The head has no memos, because the memos of the pickled fields are counted from 0.
+        # The head stores nothing in pickle's memo, because the pickled fields number their memo from 0.
         head = _START + pickle.SHORT_BINUNICODE + bytes((len(module),)) + module + written + pickle.STACK_GLOBAL
         if b"." in name or pickle.loads(head + pickle.STOP) is not kind:
             return None

@@ -38,7 +38,7 @@ class _Walk:
         if kind is int:
             return value if value.bit_length() <= MOST_BITS else hex(value)
         if kind is str:
-            return value.encode("utf-8", "backslashreplace").decode()  # lone surrogates have no UTF-8
+            return value.encode("utf-8", "backslashreplace").decode()  # lone surrogates cannot be written in UTF-8
         if kind is float:
             return value if math.isfinite(value) else repr(value)
         if isinstance(value, (bytes, bytearray, memoryview)):
@@ -47,7 +47,7 @@ class _Walk:
             return CUT
         try:
             return self._compound(value, depth + 1)
-        except (Exception, SystemExit) as err:  # user code, e.g. in `repr`
+        except (Exception, SystemExit) as err:  # an error of user code, e.g. of a `__repr__`
             return f"<{kind.__name__}: {type(err).__name__}>"
 
     def _compound(self, value: Any, depth: int) -> Any:

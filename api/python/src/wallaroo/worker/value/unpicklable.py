@@ -63,11 +63,11 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     try:
         reduced = value.__reduce_ex__(5)
     except Exception:
-        return  # pickle refuses the object itself
+        return  # no parts: pickle refuses the object itself
     if not isinstance(reduced, tuple):
         return
     state, items = (*reduced[2:4], None, None)[:2]
-    if isinstance(state, list):  # state of a frozen dataclass with slots
+    if isinstance(state, list):  # the state of a frozen dataclass with slots is a list
         state = dict(zip(getattr(value, "__dataclass_fields__", ()), state, strict=False))
     for fields in state if isinstance(state, tuple) else (state,):
         if isinstance(fields, dict):

@@ -146,7 +146,7 @@ class Calendar:
                     self.changed[key] = None
                     self.enroll(window, key, state)
             self.fresh = {}
-        elif self.fresh:  # from a log that was written when ticks reported silence
+        elif self.fresh:  # keys from a log of a time when ticks reported silence
             for key in self.fresh:
                 if (state := self.find(key)) is not None:
                     self.enroll(window, key, state)

@@ -6,13 +6,13 @@ from typing import Any
 from wallaroo.worker.value.result import present
 from wallaroo.worker.window.window import CountWindow, Given, RangeWindow, TimedWindow, Window, WindowState
 
-Session = tuple[int, int]  # the times of its first and its last message
+Session = tuple[int, int]  # a session: the times of its first and its last message
 
 
 class SessionWindow(TimedWindow):
     """Sessions. As long as a key has a state, at least one session is open.
 
-    `WindowState.latest` has the last time of the newest session; the session's entry in `panes` may be older.
+    `WindowState.latest` has the last time of the newest session. The session's entry in `panes` may be older.
     """
 
     def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:

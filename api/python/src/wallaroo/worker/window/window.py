@@ -37,8 +37,8 @@ class Dropped:
 DROPPED = Dropped()
 
 
-Given = list[tuple[Any, int]]  # message, `Failed`, `Stuck` or `Dropped`; time
-NOTHING: Given = []  # never changed
+Given = list[tuple[Any, int]]  # each entry: a message, `Failed`, `Stuck` or `Dropped`; and its time
+NOTHING: Given = []  # shared, so never changed
 
 
 class WindowState:
@@ -125,7 +125,7 @@ class Window(ABC):
             return guarded(aggregation.update, 1, aggregation.initial_accumulator())
         except Exception:
             update: Callable[[Any, Any], Any] = aggregation.update
-            return update  # each message will report the error
+            return update  # each message will report the error of `initial_accumulator`
 
     @abstractmethod
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
@@ -217,7 +217,7 @@ class TimedWindow(Window):
         return emitted
 
     def _is_stuck(self, state: WindowState, time: int) -> bool:
-        """Return whether messages have been late for as long as `patience`. With event time only ticks decide this."""
+        """Return whether messages of a key have been late for `patience`. With event time only ticks decide this."""
         if self.is_event or state.silent is None or not self._is_late(state, time):
             return False
         return time >= state.silent + self.patience
@@ -345,7 +345,7 @@ class CountWindow(Window):
         self.count: int = window["count"]
 
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
-        """Add a message; the last message of a window emits the window."""
+        """Add a message. The last message of a window emits the window."""
         if is_new:
             state.panes[0], state.first = self.initial(), time
         self.add(message, state.panes[0])
