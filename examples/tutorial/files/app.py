@@ -4,7 +4,7 @@ import wallaroo
 
 
 def application_setup(args):
-    """Source and sink are formats of Spark, by their names."""
+    """Declare a source and a sink that Spark reads and writes, by the names of their formats."""
     source = wallaroo.SparkSourceConfig("text", {"path": "in"}, decode)
     sink = wallaroo.SparkSinkConfig("csv", {"path": "out"}, encode, "cast(key AS STRING), cast(value AS STRING)")
     errors = wallaroo.source("logs", source).to(only_errors).key_by(service).to(count).to_sink(sink)
@@ -12,7 +12,7 @@ def application_setup(args):
 
 
 class Errors:
-    """The state of a service."""
+    """The state of a service: its number of errors."""
 
     def __init__(self):
         self.count = 0
@@ -20,20 +20,20 @@ class Errors:
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def decode(row):
-    """Make a message of a row, "SERVICE LEVEL TEXT"; rows have no framing, so the header is not looked at."""
+    """Return service and level of a row "SERVICE LEVEL TEXT". Rows have no header."""
     name, level, _ = row.decode().split(" ", 2)
     return name, level
 
 
 @wallaroo.computation("only errors")
 def only_errors(entry):
-    """Return None for what does not go on."""
+    """Return an error as it is, and None for other entries, which are dropped."""
     return entry if entry[1] == "ERROR" else None
 
 
 @wallaroo.key_extractor
 def service(entry):
-    """Count by service."""
+    """Return the service as the key, so that each service has its own count."""
     return entry[0]
 
 
@@ -46,5 +46,5 @@ def count(entry, errors):
 
 @wallaroo.encoder
 def encode(result):
-    """Return value and key of a row."""
+    """Return the value and the key of an output row: the count and the service."""
     return str(result[1]).encode(), result[0].encode()

@@ -1,4 +1,4 @@
-"""Sources and sinks of Spark are tested without files and without Spark."""
+"""Tests of the errors, without files and without Spark."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ APP = Path(__file__).parent / "app.py"
 
 
 def test_errors_are_counted_by_service():
-    """What goes to the sink are records: key and value."""
+    """The sink gets records with key and value."""
     with run(APP) as app:
         app.send([b"web ERROR no disk", b"web INFO fine", b"web ERROR no disk", b"mail ERROR no net"])
         assert sorted((record.key, record.value) for record in app.records()) == [

@@ -1,12 +1,12 @@
-"""Books payments by card; what is far above a card's average goes to a second sink instead."""
+"""Books payments by card. A payment far above its card's average goes to a second sink instead."""
 
 import wallaroo
 
-FACTOR, KNOWN = 5, 3  # times the average, once so many payments are known
+FACTOR, KNOWN = 5, 3  # a payment is refused above FACTOR times the average of at least KNOWN payments
 
 
 def application_setup(args):
-    """Declare two ends: the step's ordinary messages, and those of its output "alerts"."""
+    """Declare two sinks: for the ordinary messages of the step, and for the messages of its output "alerts"."""
     booked = wallaroo.source("payments", wallaroo.TCPSourceConfig("127.0.0.1", 7010, decode)).key_by(card).to(book)
     ledger = booked.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode))
     alerts = booked.output("alerts").to(describe).to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7003, encode))
@@ -14,7 +14,7 @@ def application_setup(args):
 
 
 class Account:
-    """The state of a card."""
+    """The state of a card: number and sum of its payments."""
 
     def __init__(self):
         self.count, self.total = 0, 0
@@ -22,20 +22,20 @@ class Account:
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def decode(payload):
-    """Read "CARD AMOUNT"."""
+    """Return card and amount of a message "CARD AMOUNT"."""
     card, amount = payload.decode().split(" ")
     return card, int(amount)
 
 
 @wallaroo.key_extractor
 def card(payment):
-    """Payments of one card meet one account."""
+    """Return the card as the key, so that each card has its own account."""
     return payment[0]
 
 
 @wallaroo.state_computation("book", Account, outputs=("alerts",))
 def book(payment, account):
-    """Book a payment, or emit it to the other output."""
+    """Book a payment and return the new total, or emit the payment to the output "alerts"."""
     name, amount = payment
     if account.count >= KNOWN and amount * account.count > FACTOR * account.total:
         return wallaroo.output("alerts", payment)
@@ -46,11 +46,11 @@ def book(payment, account):
 
 @wallaroo.computation("describe")
 def describe(payment):
-    """Make the text of an alert."""
+    """Return the text of an alert."""
     return f"{payment[0]} refused {payment[1]}"
 
 
 @wallaroo.encoder
 def encode(text):
-    """One line for each message."""
+    """Return a text as a line."""
     return (text + "\n").encode()

@@ -26,7 +26,7 @@ class Alert:
 
 
 class History:
-    """The state of a customer."""
+    """The state of a customer: number and sum of the orders so far."""
 
     def __init__(self):
         self.orders = 0
@@ -34,7 +34,7 @@ class History:
 
 
 def application_setup(args):
-    """Source and sink are DataFrames of a PySpark job."""
+    """Declare an application whose source and sink are DataFrames of a PySpark job."""
     orders = wallaroo.source("orders", wallaroo.DataFrameSourceConfig(Order))
     alerts = orders.key_by(customer).to(compare).to_sink(wallaroo.DataFrameSinkConfig(Alert))
     return wallaroo.build_application("alerts", alerts)
@@ -42,13 +42,13 @@ def application_setup(args):
 
 @wallaroo.key_extractor
 def customer(order):
-    """Keep a history for each customer."""
+    """Return the customer as the key, so that each customer has a history."""
     return order.customer
 
 
 @wallaroo.state_computation("history", History)
 def compare(order, history):
-    """Return an alert for more than three times the average of at least three orders."""
+    """Return an alert if an order is above three times the average of at least three earlier orders."""
     if order.amount <= 0:
         raise ValueError(f"an order of {order.amount}")
     usual = history.total / history.orders if history.orders >= 3 else None

@@ -15,25 +15,25 @@ from wallaroo_runtime.dataframe import load
 
 FIELDS = {"customer": "string", "city": "string", "ratio": "double"}
 ALERT = {"type": "record", "name": "Alert", "fields": [{"name": n, "type": t} for n, t in FIELDS.items()]}
-# Steps are between two DataFrames, so that what comes before and after them may be SQL.
+# The steps are between two DataFrames. So SQL may come before and after them.
 BEFORE = "SELECT row.* FROM records WHERE row.amount > 0"
 AFTER = "SELECT customer, city, round(amount / usual, 1) AS ratio FROM alerts JOIN customers USING (customer)"
 
 
 def ask(url, body=None):
-    """Ask the schema registry something; with a body it keeps that."""
+    """Return an answer of the schema registry. If there is a body, send it, e.g. a schema to store."""
     data = None if body is None else json.dumps(body).encode()
     with urlopen(Request(url, data, {"Content-Type": "application/vnd.schemaregistry.v1+json"})) as answer:
         return json.load(answer)
 
 
 def prefix(schema):
-    """Return in SQL what a record begins with: a zero, and the number of its schema in four bytes."""
+    """Return the first five bytes of a record as an SQL literal: a zero, and the number of its schema."""
     return f"X'00{schema:08x}'"
 
 
 def orders(spark, broker, registry):
-    """Return the orders of the topic; a record of another schema than the latest ends the query."""
+    """Return the orders of the topic. A record with a schema other than the latest one ends the query."""
     latest = ask(f"{registry}/subjects/orders-value/versions/latest")
     value = f"IF(left(value, 5) = {prefix(latest['id'])}, substr(value, 6), raise_error('another schema'))"
     records = spark.readStream.format("kafka").option("kafka.bootstrap.servers", broker)
@@ -43,7 +43,7 @@ def orders(spark, broker, registry):
 
 
 def start(spark, steps, broker, registry):
-    """Start the query from topic to topic."""
+    """Start the query that reads orders from one topic and writes alerts to another topic."""
     spark.read.json("customers").createOrReplaceTempView("customers")
     alerts = steps.apply(orders=orders(spark, broker, registry), order_by="at")
     alerts.createOrReplaceTempView("alerts")

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from wallaroo_runtime.dataframe import load
 
 ORDERS = "customer STRING, amount DOUBLE, at TIMESTAMP"
-SEAM = "TIMESTAMP '2026-01-01T00:00:00Z'"  # orders before it belong to the batch, the others to the stream
+SEAM = "TIMESTAMP '2026-01-01T00:00:00Z'"  # earlier orders belong to the batch, other orders to the stream
 
 
 def backfill(spark, steps):
-    """Write alerts and dead letters of the past, and the states at its end."""
+    """Process the orders of the past as a batch: write their alerts, their dead letters, and the states at the end."""
     orders = spark.read.schema(ORDERS).json("orders").where(f"at < {SEAM}")
     rows = steps.apply_all(orders=orders, order_by="at", gives_states=True).persist()
     steps.select(rows, "alerts").write.mode("overwrite").parquet("out/past")
@@ -25,13 +25,13 @@ def backfill(spark, steps):
 
 
 def live(spark, steps):
-    """Start the query; its checkpoint has its states, and those of the past from its first start on."""
+    """Start the query. At its first start it takes over the states of the batch."""
     orders = spark.readStream.schema(ORDERS).json("orders").where(f"at >= {SEAM}")
     alerts = steps.apply(orders=orders, order_by="at", states=spark.read.parquet("out/states"))
     customers = spark.read.json("customers")
     writer = alerts.join(customers, "customer").writeStream.format("parquet")
     writer = writer.option("path", "out/alerts").option("checkpointLocation", "out/checkpoint")
-    return writer.trigger(availableNow=True).start()  # without the trigger it goes on until it is stopped
+    return writer.trigger(availableNow=True).start()  # without this trigger the query runs until it is stopped
 
 
 if __name__ == "__main__":

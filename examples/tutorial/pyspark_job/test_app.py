@@ -1,4 +1,4 @@
-"""Rows are sent and compared as JSON, as Spark and the worker exchange them; a test needs no Spark."""
+"""Tests of the alerts, without Spark. Rows are JSON, as Spark and the worker exchange them."""
 
 import json
 from pathlib import Path
@@ -9,12 +9,12 @@ APP = Path(__file__).parent / "app.py"
 
 
 def row(customer, amount):
-    """Return an order of a customer."""
+    """Return the row of a customer's order."""
     return json.dumps({"customer": customer, "amount": amount, "at": "2026-01-31T12:00:00Z"}).encode()
 
 
 def test_what_is_far_above_the_usual_is_an_alert():
-    """A customer without a history raises none."""
+    """Only an order far above the average causes an alert, so the first order of a customer causes none."""
     with run(APP) as app:
         app.send([row("ann", 10), row("ann", 20), row("ann", 30), row("ann", 61), row("bob", 1000)])
         (alert,) = map(json.loads, app.output())
@@ -23,7 +23,7 @@ def test_what_is_far_above_the_usual_is_an_alert():
 
 
 def test_an_order_of_nothing_is_a_dead_letter():
-    """So is a null where the declaration takes none."""
+    """An order with an amount of 0 becomes a dead letter, and so does a null in a column that does not accept null."""
     with run(APP) as app:
         app.send([row("ann", 0), row(None, 10)])
         assert app.output() == []

@@ -1,4 +1,4 @@
-"""Reads orders from a topic of Kafka, and writes each customer's total to another one, exactly once."""
+"""Reads orders from a topic of Kafka, and writes each customer's total to another topic, exactly once."""
 
 import json
 
@@ -8,7 +8,7 @@ BROKERS = [("127.0.0.1", 9092)]
 
 
 def application_setup(args):
-    """Both topics are created where they do not exist; a state step after a topic has the keys of its records."""
+    """Declare both topics, which are created if they do not exist. The keys of records choose the states of `add`."""
     source = wallaroo.KafkaSourceConfig("orders", BROKERS, "Warn", Orders, create={"partitions": 2})
     sink = wallaroo.KafkaSinkConfig(
         "totals", BROKERS, "Warn", 5, 1_000_000, encode, exactly_once=True, create={"like": "orders"}
@@ -17,16 +17,16 @@ def application_setup(args):
 
 
 class Orders:
-    """The decoder of the topic."""
+    """Decodes the values of records."""
 
     def decode(self, value):
-        """Return the order; a value that is no order is a dead letter."""
+        """Return customer and cents of an order. A value that is no order raises an error and becomes a dead letter."""
         order = json.loads(value)
         return order["customer"], int(order["cents"])
 
 
 class Total:
-    """The state of a customer."""
+    """The state of a customer: the total so far."""
 
     def __init__(self):
         self.cents = 0
@@ -42,6 +42,6 @@ def add(order, total):
 
 @wallaroo.encoder
 def encode(result):
-    """Return value and key of a record."""
+    """Return the value and the key of an output record: the total and the customer."""
     customer, cents = result
     return str(cents).encode(), customer.encode()

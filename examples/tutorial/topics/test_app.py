@@ -1,4 +1,4 @@
-"""Topics are tested without Kafka and without Spark."""
+"""Tests of the totals, without Kafka and without Spark."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ APP = Path(__file__).parent / "app.py"
 
 
 def order(customer, cents):
-    """Return a record of the topic."""
+    """Return a record of the topic "orders"."""
     value = f'{{"customer": "{customer}", "cents": {cents}}}'
     return KafkaRecord("orders", customer.encode(), value.encode())
 

@@ -1,8 +1,8 @@
-"""The two groups of Goka's introduction: click-count counts, user-status joins its table.
+"""The two groups of Goka's introduction: click-count counts clicks, user-status joins the table of click-count.
 
-wallaroo run app.py clicks    counts
-wallaroo run app.py status    joins
-wallaroo run app.py           both groups as one application
+wallaroo run app.py clicks    runs click-count
+wallaroo run app.py status    runs user-status
+wallaroo run app.py           runs both groups as one application
 """
 
 from wallaroo import goka
@@ -17,7 +17,7 @@ def count(ctx, message):
 
 
 def describe(ctx, message):
-    """Keep a status of a user; "@FRIEND" in its place asks how much another user has clicked."""
+    """Store the status of a user. For a message "@FRIEND", store how often that friend has clicked."""
     if message.startswith("@"):
         friend = message[1:]
         ctx.set_value(f"{friend} has clicked {ctx.lookup(CLICK_TABLE, friend) or 0} times")
@@ -26,7 +26,7 @@ def describe(ctx, message):
 
 
 def reset(ctx, metadata):
-    """Begin to count again."""
+    """Delete the count of a user, so that counting begins again."""
     ctx.delete()
 
 
@@ -46,6 +46,6 @@ status = goka.define_group(
 
 
 def application_setup(args):
-    """Return the groups that the arguments name; without arguments both."""
+    """Return an application with the groups that the arguments name, or with both groups."""
     groups = {"clicks": clicks, "status": status}
     return goka.application(BROKERS, *(groups[name] for name in args[1:] or groups))

@@ -12,7 +12,7 @@ BROKERS = ["127.0.0.1:9092"]
 
 
 def serve(group, codec, port):
-    """Answer with what the table of a group has for a user."""
+    """Serve the table of a group over HTTP: each answer has the value of a user."""
     with goka.View(BROKERS, goka.group_table(group), codec) as view:
         view.wait_running()
 

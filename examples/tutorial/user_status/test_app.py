@@ -1,4 +1,4 @@
-"""Both groups in one process: a table that one writes is there for the other, as on Kafka."""
+"""Tests of both groups in one process, where user-status reads the table that click-count writes, as with Kafka."""
 
 from pathlib import Path
 
@@ -9,22 +9,22 @@ APP = Path(__file__).parent / "app.py"
 
 
 def click(user):
-    """Return a click of a user."""
+    """Return the record of a user's click."""
     return KafkaRecord("user-clicks", user, b"click")
 
 
 def status(user, text):
-    """Return a status of a user."""
+    """Return the record of a user's status."""
     return KafkaRecord("user-status-updates", user, text)
 
 
 def values(app, group):
-    """Return the table of a group."""
+    """Return the values in the table of a group, by key."""
     return {key: state.value for key, state in app.states(group).items() if state.value is not None}
 
 
 def test_a_status_says_how_much_its_user_had_clicked():
-    """Bob asks about Ann, in place of a status of his own."""
+    """Bob asks for Ann's clicks instead of setting a status."""
     with run(APP) as app:
         app.produce([click(b"ann"), click(b"ann"), click(b"cid")])
         app.produce([status(b"ann", b"away"), status(b"bob", b"@ann"), status(b"dan", b"new")])
@@ -36,7 +36,7 @@ def test_a_status_says_how_much_its_user_had_clicked():
 
 
 def test_counts_begin_again():
-    """A visit deletes the counts; a status that came before stays."""
+    """A visit deletes the counts. A status from before the visit stays."""
     with run(APP) as app:
         app.produce([click(b"ann")])
         app.produce([status(b"ann", b"away")])

@@ -16,7 +16,7 @@ def application_setup(args):
 
 
 class Total:
-    """The state of a word; each word has one of its own."""
+    """The state of a word: its count. Each word has its own state."""
 
     def __init__(self):
         self.count = 0
@@ -24,30 +24,30 @@ class Total:
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def decode(payload):
-    """Make a message of the bytes that follow the four bytes of length."""
+    """Return a line from its bytes, which follow four bytes with their length."""
     return payload.decode()
 
 
 @wallaroo.computation_multi(name="split")
 def split(line):
-    """Return any number of messages for one."""
+    """Return the words of a line."""
     return line.lower().split()
 
 
 @wallaroo.key_extractor
 def by_word(word):
-    """Return the key: messages of one key meet the same state, in order."""
+    """Return the word as the key. Messages with the same key share a state and are processed in order."""
     return word
 
 
 @wallaroo.state_computation("count", Total)
 def count(word, total):
-    """Change the state of the word, and return a message."""
+    """Count a word, and return the word with its total."""
     total.count += 1
     return f"{word} {total.count}"
 
 
 @wallaroo.encoder
 def encode(text):
-    """Make bytes of a message, the newline included."""
+    """Return a text as a line of bytes."""
     return (text + "\n").encode()
