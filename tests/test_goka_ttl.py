@@ -19,6 +19,7 @@ from wallaroo.testing import run
 TTL_MS, NEVER = 1000, -(10**18)
 BROKERS = ["127.0.0.1:9092"]
 KEYS = "", "a"
+Message = tuple[str, str, str | None, int]  # topic, key, value, and how much older it is than the latest time
 
 
 @dataclass
@@ -57,13 +58,13 @@ class Reference:
     def __init__(self) -> None:
         self.keys, self.clock = defaultdict[str, Key](Key), 0
 
-    def produce(self, batch: Sequence[tuple[str, str, Any]], at: int) -> None:
-        for topic, key, value, *_ in batch:
+    def produce(self, batch: Sequence[Message], at: int) -> None:
+        for topic, key, value, _ in batch:
             if topic == "users":
                 self.keys[key].joined = value
-        for topic, key, value, *older in batch:
-            if topic == "in":
-                self.keys[key].message(value, at - older[0])
+        for topic, key, value, age in batch:
+            if topic == "in" and value is not None:
+                self.keys[key].message(value, at - age)
 
     def advance(self, ms: int) -> None:
         for each in self.keys.values():
@@ -112,7 +113,9 @@ ops = st.sampled_from(("add", "add", "delete", "see", "fail"))
 batches = st.lists(
     st.one_of(
         st.tuples(st.just("in"), keys, ops, st.sampled_from((0, 0, 1, 700, 1400))),
-        st.tuples(st.just("users"), keys, st.sampled_from(("A", "B", None))),
+        st.tuples(
+            st.just("users"), keys, st.sampled_from(("A", "B", None)), st.just(-5000)
+        ),  # its time does not matter
     ),
     min_size=1,
     max_size=6,
@@ -129,19 +132,16 @@ steps = st.lists(
 )
 
 
-def records(batch: Sequence[tuple[str, str, Any]], at: int) -> list[KafkaRecord]:
-    """Return records; those of the joined table have a time that nobody looks at."""
+def records(batch: Sequence[Message], at: int) -> list[KafkaRecord]:
+    """Return the records of messages."""
     return [
-        KafkaRecord(
-            topic, key.encode(), None if value is None else value.encode(),
-            timestamp_ms=at - older[0] if older else at + 5000,
-        )
-        for topic, key, value, *older in batch
-    ]  # fmt: skip
+        KafkaRecord(topic, key.encode(), None if value is None else value.encode(), timestamp_ms=at - age)
+        for topic, key, value, age in batch
+    ]
 
 
 CLEARED = [  # a visit deletes a value; then a message that is older than the key's time begins the next value
-    (0, [("users", "a", "A"), ("in", "a", "add", 0)]),
+    (0, [("users", "a", "A", 0), ("in", "a", "add", 0)]),
     "clear",
     (0, [("in", "a", "add", 1400)]),
     (1, [("in", "a", "see", 0)]),
@@ -203,6 +203,20 @@ def test_the_loop_prolongs_a_life() -> None:
         assert sorted(app.states("g")) == ["a", "c"]
         app.advance(0.8)
         assert not app.states("g")
+
+
+def test_an_end_that_fails_is_one_dead_letter() -> None:
+    with run(application_setup) as app:
+        app.produce([KafkaRecord("in", b"a", b"add"), KafkaRecord("in", b"b", b"see")])
+        with patch("wallaroo.goka.context.Context.delete", side_effect=OSError("no memory")):
+            app.advance(1)
+            app.advance(5)
+        (letter,) = app.dead_letters
+        assert (letter.step, letter.key, letter.error) == ("g", "a", "OSError: no memory")
+        assert app.states("g") == {"a": goka.GroupState(b"1")}
+        app.produce(KafkaRecord("in", b"a", b"see"))
+        app.advance(1)
+        assert not app.states("g") and [record.value for record in app.topic("g-table")] == [b"1", None]
 
 
 @pytest.mark.parametrize("ttl", [timedelta(0), timedelta(-1), 3600, timedelta(days=40_000)])
