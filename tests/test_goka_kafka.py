@@ -1,5 +1,6 @@
 """Emitters and views against a real broker, and click counts end to end, in Python and Go."""
 
+import json
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from confluent_kafka import KafkaException
 from support.case import Case
 from support.kafka import Broker
 from support.kafka_application import Application, application
-from support.run import READY, wait_until
+from support.run import READY, wait_until, wallaroo
 from wallaroo import goka
 from wallaroo.goka.lookup import Lookups
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.kafka
 __all__ = ["application"]  # the fixture
 WAIT_S = 400.0
 CASE = Case("goka_clicks")
-CLICKS, PURCHASES, REPORTS = "user-clicks", "purchases", "reports"
+CLICKS, PURCHASES, REPORTS, LATELY = "user-clicks", "purchases", "reports", goka.group_table("lately")
 Make = Callable[..., Application]
 
 
@@ -137,7 +138,13 @@ def topics(broker: Broker) -> Iterator[None]:
     for name, partitions in ((CLICKS, 3), (PURCHASES, 2), (REPORTS, 1)):
         broker.create(name, partitions)
     yield
-    broker.delete(CLICKS, PURCHASES, REPORTS, goka.group_table("click-counts"))
+    broker.delete(CLICKS, PURCHASES, REPORTS, goka.group_table("click-counts"), LATELY)
+
+
+def ended(update: goka.Update, storage: goka.Storage, key: str, value: bytes | None) -> None:
+    """Keep 0 for each key whose record without a value came after one with a value."""
+    if value or storage.has(key):
+        storage.set(key, value or b"0")
 
 
 @pytest.mark.usefixtures("topics")
@@ -167,5 +174,10 @@ def test_click_counts_end_to_end(language: str, broker: Broker, application: Mak
 
             # A join follows its table on its own: a purchase may be read before the last counts.
             wait_until(buy, lambda: f"{dict(reports.iterate())} in\n{app.output()}", WAIT_S, every=2.0)
+    with goka.View([broker.address], LATELY, goka.Int64(), callback=ended) as lately:
+        lately.wait_running(WAIT_S)
+        wait_until(lambda: dict(lately.iterate()) == dict.fromkeys(counts, 0), app.output, WAIT_S)
+    status = json.loads(wallaroo("status", app.directory / "checkpoint", "--json").stdout)
+    assert sum(part["expired"] for part in status["parts"]) >= len(counts)
     assert app.end() == 0, app.output()
     assert "Traceback" not in app.output()

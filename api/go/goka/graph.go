@@ -1,11 +1,14 @@
 package goka
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	theirs "github.com/lovoo/goka"
 
+	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/topology"
 )
 
@@ -21,6 +24,7 @@ const (
 	loop
 	table
 	output
+	ttl
 )
 
 // edge is an edge of Goka together with its callback, which Goka's edge does not export.
@@ -29,6 +33,7 @@ type edge struct {
 	kind     kind
 	callback ProcessCallback
 	parts    []*edge // parts of an Inputs edge
+	ttl      time.Duration
 }
 
 // Input is a stream whose messages go to the callback. The first run begins after the newest message, as in Goka,
@@ -70,6 +75,21 @@ func Lookup(topic Table, c Codec) Edge { return &edge{Edge: theirs.Lookup(topic,
 // Persist gives the group a table with one value per key.
 func Persist(c Codec) Edge { return &edge{Edge: theirs.Persist(c), kind: table} }
 
+// TTL is how long a key keeps its value in the group's table after its last message from an input or the loop, in whole
+// milliseconds and at most 100 years. Then the value is deleted as by Context.Delete. Time is that of the records; while
+// a key has no messages, the clock moves it. Records of joined tables and visits do not prolong the life. Goka has no
+// TTL: with [WithTester], values stay.
+func TTL(d time.Duration) Edge { return &edge{Edge: lifetime(d), kind: ttl, ttl: d} }
+
+// lifetime is an edge without a topic.
+type lifetime time.Duration
+
+func (l lifetime) String() string { return "TTL " + time.Duration(l).String() }
+
+func (l lifetime) Topic() string { return "" }
+
+func (l lifetime) Codec() Codec { return nil }
+
 // Output is a topic to which Context.Emit may write.
 func Output(topic Stream, c Codec) Edge { return &edge{Edge: theirs.Output(topic, c), kind: output} }
 
@@ -99,7 +119,7 @@ func DefineGroup(group Group, edges ...Edge) *GroupGraph {
 	g.tableTopic, g.loopTopic = own.GroupTable().Topic(), own.LoopStream().Topic()
 	for _, e := range all {
 		g.edges[e.kind] = append(g.edges[e.kind], e)
-		if e.kind != visitor {
+		if e.kind != visitor && e.kind != ttl {
 			g.codecs[e.Topic()] = e.Codec()
 		}
 		if e.kind == input || e.kind == loop {
@@ -154,11 +174,23 @@ func (g *GroupGraph) OutputStreams() Edges { return g.of(output) }
 
 // AllEdges returns all edges, e.g. to make another graph from them.
 func (g *GroupGraph) AllEdges() Edges {
-	return g.of(joint, lookup, input, output, loop, table, visitor)
+	return g.of(joint, lookup, input, output, loop, table, visitor, ttl)
 }
 
 // Validate returns an error in Goka's words if the graph is invalid.
-func (g *GroupGraph) Validate() error { return g.goka.Validate() }
+func (g *GroupGraph) Validate() error {
+	for i, e := range g.edges[ttl] {
+		switch {
+		case i > 0:
+			return errors.New("more than one TTL in group graph; leave one goka.TTL")
+		case !declaration.IsTTL(e.ttl):
+			return fmt.Errorf("TTL is %v; expected whole milliseconds, from one to 100 years, e.g. goka.TTL(time.Hour)", e.ttl)
+		case len(g.edges[table]) == 0:
+			return errors.New("TTL cannot be used in a group without table; add goka.Persist(...), or leave goka.TTL out")
+		}
+	}
+	return g.goka.Validate()
+}
 
 func (g *GroupGraph) of(kinds ...kind) (found Edges) {
 	for _, k := range kinds {

@@ -21,6 +21,7 @@ func application(brokers []string, groups []*group) *stream.Application {
 		g.declare(app, brokers, sources)
 	}
 	showing(app, groups)
+	expiring(app, groups)
 	return app
 }
 
@@ -67,6 +68,9 @@ func (g *group) step(name string, records stream.Stream[stream.KafkaRecord]) str
 	var options []stream.StateOption
 	for _, topic := range g.graph.written() {
 		outputs, options = append(outputs, g.outputs[topic]), append(options, g.outputs[topic])
+	}
+	for _, e := range g.graph.edges[ttl] {
+		options = append(options, stream.TTL(e.ttl))
 	}
 	if g.graph.isStateful() {
 		return g.addVisitors(stream.MapState(records, name, g.stateful, options...))

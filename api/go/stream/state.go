@@ -53,7 +53,7 @@ func withOptions[In, Out any](s Stream[In], step *declaration.Step, function any
 	*emits, step.IsEvent = len(step.Outputs) > 0, s.timed
 	next := withState[In, Out](s, step, function)
 	for _, option := range options {
-		if ttl, is := option.(TTL); is && !ttl.isValid() {
+		if ttl, is := option.(TTL); is && !declaration.IsTTL(time.Duration(ttl)) {
 			s.application.wrong(step.Name, "TTL", time.Duration(ttl).String(), "whole milliseconds, from one to 100 years", step.Path, step.Place)
 		}
 	}

@@ -19,11 +19,6 @@ type TTL time.Duration
 
 func (t TTL) ofState(step *declaration.Step) { step.State.TTLMs = int(time.Duration(t).Milliseconds()) }
 
-func (t TTL) isValid() bool {
-	d := time.Duration(t)
-	return d >= time.Millisecond && d%time.Millisecond == 0 && d.Milliseconds() <= 3_153_600_000_000
-}
-
 // Timer is the argument that the function of a timer gets in addition to the state.
 type Timer = wa.Timer
 

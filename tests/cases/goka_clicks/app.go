@@ -1,8 +1,10 @@
-// Command goka_clicks counts how often users clicked, and joins the counts to purchases in a second group.
+// Command goka_clicks counts how often users clicked, and joins the counts to purchases in a second group. A third group
+// has the users who clicked lately.
 package main
 
 import (
 	"fmt"
+	"time"
 
 	wa "wallarooapi"
 	"wallarooapi/goka"
@@ -37,6 +39,11 @@ func main() {
 			goka.Input("purchases", new(codec.String), report),
 			goka.Join(table, new(codec.Int64)),
 			goka.Output("reports", new(codec.String)),
+		),
+		goka.DefineGroup("lately",
+			goka.Input("user-clicks", new(codec.String), count),
+			goka.Persist(new(codec.Int64)),
+			goka.TTL(3*time.Second),
 		),
 	)
 }

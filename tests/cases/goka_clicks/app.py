@@ -1,4 +1,6 @@
-"""Click counts: how often users clicked, and a second group that joins the counts to purchases."""
+"""Click counts: how often users clicked; groups that join the counts to purchases, and that have the latest users."""
+
+from datetime import timedelta
 
 from wallaroo import goka
 
@@ -23,4 +25,9 @@ def application_setup(args):
         goka.join(goka.group_table("click-counts"), goka.Int64()),
         goka.output("reports", goka.String()),
     )
-    return goka.application([args[1]], counts, buyers, name="Clicks", start="start")
+    lately = goka.define_group(
+        "lately",
+        goka.input("user-clicks", goka.String(), count),
+        goka.persist(goka.Int64(), ttl=timedelta(seconds=3)),
+    )
+    return goka.application([args[1]], counts, buyers, lately, name="Clicks", start="start")

@@ -2,6 +2,7 @@ package declaration
 
 import (
 	"reflect"
+	"time"
 
 	wa "wallarooapi"
 	"wallarooapi/internal/diagnostic"
@@ -148,6 +149,21 @@ type State struct {
 	TTLMs   int                 // lifetime of a state after the last message of its key; 0 if it never ends
 	Closed  bool                // keys that are not in Keys make dead letters
 	Show    func(state any) any // converts a state for display; nil shows the state itself
+	// Expiring is the part that the TTL ends; nil if the TTL ends the whole state.
+	Expiring *Expiring
+}
+
+// Expiring is the part of a state that its TTL ends, e.g. the value of a group's table. The rest of the state stays.
+// The end runs the visitor with an empty name, which removes the part. A message that leaves a state empty deletes it.
+type Expiring struct {
+	Prolongs func(message any) bool // other messages neither have a time nor end states
+	IsIn     func(state any) bool   // whether the state has the part
+	IsEmpty  func(state any) bool
+}
+
+// IsTTL reports whether a topology may have a TTL: whole milliseconds, at most 100 years of 365 days.
+func IsTTL(d time.Duration) bool {
+	return d >= time.Millisecond && d%time.Millisecond == 0 && d.Milliseconds() <= 3_153_600_000_000
 }
 
 // IsTimed reports whether the step has timers or a TTL.

@@ -169,7 +169,7 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 		}
 	}
 	if n.stateful.timed != nil {
-		n.stateful.timed.arrive(n, table, entry)
+		n.stateful.timed.arrive(n, table, entry, message)
 	}
 	if persist {
 		table.Touch(entry)

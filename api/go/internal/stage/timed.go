@@ -89,8 +89,13 @@ func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool
 		return false, nil
 	}
 	x.keyed.entries[position] = nil // a message of another step or a due timer may have changed the entry of the key
-	if entry := table.Get(x.keyed.key); entry != nil && entry.Time != nil {
-		err = n.stateful.timed.wake(x, table, entry, x.timestamp)
+	entry, expiring := table.Get(x.keyed.key), n.stateful.state.Expiring
+	if entry == nil || entry.Time == nil || expiring != nil && !expiring.Prolongs(message) {
+		return true, nil
+	}
+	err = n.stateful.timed.wake(x, table, entry, x.timestamp)
+	if expiring != nil && !expiring.IsIn(entry.Value) {
+		entry.Time.Sleep()
 	}
 	return true, err
 }
@@ -111,13 +116,22 @@ func (n *node) computeTimed(message, value any) (single any, many []any) {
 }
 
 // arrive records the time of a message, and the timers that the function has set, after the function has succeeded.
-func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry) {
-	times := table.Times(&t.rules)
+func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry, message any) {
+	times, expiring := table.Times(&t.rules), n.stateful.state.Expiring
 	if entry.Time == nil {
 		entry.Time = t.rules.New(entry.Key)
 	}
-	entry.Time.Arrive(n.x.timestamp)
+	if expiring == nil || expiring.Prolongs(message) {
+		entry.Time.Arrive(n.x.timestamp)
+	}
 	entry.Time.Apply(n.path, n.x.keyed.asked)
+	if expiring != nil && !expiring.IsIn(entry.Value) {
+		entry.Time.Sleep()
+		if expiring.IsEmpty(entry.Value) {
+			table.Drop(entry.Key)
+			return
+		}
+	}
 	times.Enroll(entry.Time)
 }
 
@@ -141,13 +155,11 @@ func (n *node) tickKeys(tick *turn) error {
 	return x.err
 }
 
-// wake runs the timers of a key that are due, and removes the state if its TTL is over.
+// wake runs the timers of a key that are due, and ends the state if its TTL is over.
 func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int64) error {
 	for timer := range entry.Time.Wake(at) {
 		if timer == nil {
-			t.steps[0].add("expired")
-			table.Drop(entry.Key)
-			return nil
+			return t.end(x, table, entry)
 		}
 		table.Touch(entry)
 		if err := t.fire(x, table, entry, timer); err != nil {
@@ -158,6 +170,37 @@ func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int
 		}
 	}
 	table.Times(&t.rules).Enroll(entry.Time)
+	return nil
+}
+
+// end removes the state of a key, or its expiring part.
+func (t *timed) end(x *Executor, table *state.Table, entry *state.Entry) error {
+	n := t.steps[0]
+	expiring := n.stateful.state.Expiring
+	if expiring == nil {
+		n.add("expired")
+		table.Drop(entry.Key)
+		return nil
+	}
+	if expiring.IsIn(entry.Value) {
+		timestamp := x.timestamp
+		if t.rules.IsEvent {
+			x.timestamp = entry.Time.End()
+		}
+		failed, err := n.visitKey(table, entry, &pb.Visit{})
+		x.timestamp = timestamp
+		if err != nil {
+			return err
+		}
+		if !failed {
+			n.add("expired")
+		}
+	}
+	if table.Get([]byte(entry.Key)) == entry {
+		entry.Time.Sleep()
+		table.Touch(entry)
+		table.Times(&t.rules).Enroll(entry.Time)
+	}
 	return nil
 }
 

@@ -14,8 +14,8 @@ import (
 	"wallarooapi/internal/calendar"
 )
 
-// None stands for a missing time.
-const None = math.MinInt64
+// None stands for a missing time. asleep is the time of a key without a part that the TTL ends.
+const None, asleep = math.MinInt64, math.MinInt64 + 1
 
 // KeyTime is the time that one key has reached, and the timers of the key.
 type KeyTime struct {
@@ -92,8 +92,8 @@ func (s *KeyTime) next() (time int64, known bool) {
 	for _, timer := range s.timers {
 		next = min(next, timer.Due)
 	}
-	if s.rules.TTL > 0 {
-		next = min(next, s.time+s.rules.TTL)
+	if s.rules.TTL > 0 && s.time > asleep {
+		next = min(next, s.End())
 	}
 	if !s.rules.Waits || next == calendar.Never {
 		return next, true
@@ -112,11 +112,17 @@ func (s *KeyTime) At(tick int64) int64 {
 // Arrive records that a message of the key has arrived.
 func (s *KeyTime) Arrive(time int64) { s.time, s.silent = max(s.time, time), None }
 
-// due returns the timers that are due at the time at, in their order, and without timers after the end of the state.
-// ends reports whether the state has ended by then.
+// Sleep gives the key no time until its next message, because its state has no part that the TTL ends.
+func (s *KeyTime) Sleep() { s.time, s.silent = asleep, None }
+
+// End returns the time at which the TTL ends the state.
+func (s *KeyTime) End() int64 { return s.time + s.rules.TTL }
+
+// due returns, in their order, the timers that are due at a time and not after the end of the state. ends reports
+// whether the state ends by this time.
 func (s *KeyTime) due(at int64) (timers []*SetTimer, ends bool) {
-	if s.time != None && s.rules.TTL > 0 && s.time+s.rules.TTL <= at {
-		at, ends = s.time+s.rules.TTL, true
+	if s.time > asleep && s.rules.TTL > 0 && s.End() <= at {
+		at, ends = s.End(), true
 	}
 	for _, timer := range s.timers {
 		if timer.Due <= at {

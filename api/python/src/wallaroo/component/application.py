@@ -85,6 +85,21 @@ class Source:
     codec: str = "native"
 
 
+@dataclass(frozen=True, slots=True)
+class ExpiringPart:
+    """The part of a state that its time to live ends, e.g. the value of a group's table. The rest of the state stays.
+
+    The end runs the visitor with an empty name, which removes the part.
+
+    Attributes:
+        prolongs: Returns whether a message prolongs the life. Other messages neither have a time nor end states.
+        is_in: Returns whether a state has the part.
+    """
+
+    prolongs: Callable[[Any], bool]
+    is_in: Callable[[Any], bool]
+
+
 @dataclass(slots=True)
 class State:
     """State of a state step or a window.
@@ -100,6 +115,7 @@ class State:
         show: Converts a state to the form in which it is shown to people; None shows the state itself.
         shape: Types of the state's fields by path; None if the state class declares them.
         ttl_ms: How long a state is kept after the last message of its key, in milliseconds; 0 keeps it for ever.
+        expiring: The part that the time to live ends; None if it ends the whole state.
     """
 
     name: str
@@ -113,6 +129,7 @@ class State:
     show: Callable[[Any], Any] | None = None
     shape: Mapping[str, str] | None = None
     ttl_ms: int = 0
+    expiring: ExpiringPart | None = None
 
 
 @dataclass(slots=True)

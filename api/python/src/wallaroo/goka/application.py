@@ -1,6 +1,7 @@
 """Builds an application from groups: topics are its sources and sinks, and each group is a step."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from wallaroo.check import check
@@ -18,7 +19,7 @@ from wallaroo.endpoint.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.endpoint.kafka_option import MESSAGE_SIZE
 from wallaroo.endpoint.spark import SparkSinkConfig
 from wallaroo.goka.client import connecting_settings, reached
-from wallaroo.goka.computation import GroupComputation, JoinDecoder, NothingEncoder
+from wallaroo.goka.computation import GroupComputation, JoinDecoder, JoinedRecord, NothingEncoder
 from wallaroo.goka.edge import Edge
 from wallaroo.goka.graph import GroupGraph
 from wallaroo.goka.lookup import Lookups
@@ -195,6 +196,8 @@ class _Groups(Declaration):
             return
         visits = tuple(edge.topic for edge in graph.visitors)
         call = ComponentMethod("state_computation_multi", graph.group, run.with_state, True, names, visits, run.visit)
+        if graph.group_table is not None and graph.group_table.ttl is not None:
+            call.ttl_ms = graph.group_table.ttl // timedelta(milliseconds=1)
         state = model.State(
             graph.group,
             GroupState,
@@ -203,6 +206,7 @@ class _Groups(Declaration):
             is_absent=lambda state: bool(state.is_empty),
             show=run.shown,
             shape={edge.topic: codec_text(edge.codec) for edge in (graph.group_table, *graph.joint_tables) if edge},
+            expiring=model.ExpiringPart(prolongs=lambda record: type(record) is not JoinedRecord, is_in=_has_value),
         )
         step = self.step(pipeline, place, graph, call, inputs, state, "")
         self.note(step.path + "/state", GroupState, graph.location)
@@ -212,6 +216,10 @@ def _written(graph: GroupGraph) -> list[Edge]:
     """Return the edges whose topics a group writes."""
     own = (graph.group_table, graph.loop_stream)
     return [*graph.output_streams, *(edge for edge in own if edge is not None)]
+
+
+def _has_value(state: GroupState) -> bool:
+    return state.value is not None
 
 
 def _host_and_port(broker: Any) -> tuple[Any, Any]:

@@ -82,11 +82,18 @@ class GroupComputation:
         return [] if context is None else context.outputs
 
     def visit(self, name: str, metadata: bytes, key: str | bytes, state: GroupState) -> tuple[list[Output], bool]:
-        """Run a visitor for a key, with results as for `with_state`. Keys with only joined values are not visited."""
+        """Run a visitor for a key, with results as for `with_state`. Keys with only joined values are not visited.
+
+        The visitor without a name deletes the value, because its time to live is over.
+        """
         if state.value is None:
             return [], False
         raw = key if isinstance(key, bytes) else key.encode()
         record = KafkaRecord(name, raw, metadata, timestamp_ms=time.time_ns() // 1_000_000)
+        if not name:
+            ended = Context(self._graph, record, state, None, self._max_record_bytes)
+            ended.delete()
+            return ended.outputs, True
         context = self._call(self._visitors[name], record, metadata, state)
         return context.outputs, context.is_changed
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from wallaroo.diagnostic.location import Location, called_from
@@ -22,6 +23,7 @@ class Edge:
         codec: Codec of the topic's values; None for a visitor.
         callback: Called with a context and each message; None for edges without a callback.
         location: Place in the program that made the edge.
+        ttl: For `persist`, how long a key without messages keeps its value; None keeps it for ever.
 
     Example:
         >>> from wallaroo import goka
@@ -34,6 +36,7 @@ class Edge:
     codec: Any = None
     callback: Callback | None = None
     location: Location = Location()
+    ttl: timedelta | None = None
 
     def __str__(self) -> str:
         return f"{self.topic}/{type(self.codec).__name__}"
@@ -141,20 +144,24 @@ def lookup(topic: str, codec: Any) -> Edge:
     return Edge(LOOKUP, topic, codec, None, called_from())
 
 
-def persist(codec: Any) -> Edge:
+def persist(codec: Any, *, ttl: timedelta | None = None) -> Edge:
     """Keep a value per key in the group table, which is the topic GROUP-table: `ctx.value()`, `ctx.set_value(...)`.
 
     Args:
         codec: Codec of the table's values.
+        ttl: How long a key keeps its value after its last message from an input or the loop; None keeps it for ever.
+            The end of a value is as `ctx.delete()`. Records of joined tables and visits do not prolong the life. Goka
+            has no such option.
 
     Example:
         >>> from wallaroo import goka
-        >>> goka.persist(goka.Int64()).kind
-        'persist'
+        >>> from datetime import timedelta
+        >>> goka.persist(goka.Int64()).kind, goka.persist(goka.Int64(), ttl=timedelta(hours=1)).ttl
+        ('persist', datetime.timedelta(seconds=3600))
 
     Source: Goka, `goka.Persist`.
     """
-    return Edge(TABLE, "", codec, None, called_from())
+    return Edge(TABLE, "", codec, None, called_from(), ttl)
 
 
 def output(topic: str, codec: Any) -> Edge:

@@ -7,6 +7,7 @@ from typing import Any
 
 from wallaroo.check import check
 from wallaroo.component.signature import call_finding
+from wallaroo.component.wrapped_state import is_ttl, ttl_finding
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.error import WallarooParameterError
 from wallaroo.diagnostic.location import Location, called_from
@@ -226,6 +227,8 @@ def _types(edges: Iterable[Edge]) -> Iterator[Diagnostic]:
         elif edge.kind != kinds.VISITOR:
             for name, parameter in (("encode", "value"), ("decode", "data")):
                 yield from _callable(edge.kind, name, getattr(edge.codec, name), (parameter,), at=edge.location)
+        if not (edge.ttl is None or is_ttl(edge.ttl)):
+            yield replace(ttl_finding(f"goka.{edge.kind}", edge.ttl), **edge.location.shown()._asdict())
         if edge.kind not in _WITHOUT_CALLBACK:
             yield from _callable(edge.kind, "callback", edge.callback, ("ctx", "message"), at=edge.location)
 

@@ -12,8 +12,9 @@ from wallaroo.message.timer import LAST_MS
 # Encoding of the log entries of timed states: encoding of the state, time, silent, number of timers. Then come the
 # timers: length of "STEP PATH, line break, NAME", this text, and the due time. Then comes the state.
 TIMED = 34
-NEVER, FAR = -(1 << 63), 1 << 62  # NEVER stands for no time; FAR is later than all times
-MOST_TIMERS = 10_000  # limit for the timers of a key at one time, since each may set another that is due at once
+NEVER, FAR = -(1 << 63), 1 << 62  # no time; later than all times
+ASLEEP = NEVER + 1  # the time of a key without a part that the time to live ends, until its next message
+MOST_TIMERS = 10_000  # how many timers run when a key wakes, because each may set a timer that is due at once
 _HEAD, _LENGTH, _DUE = struct.Struct(">BqqH"), struct.Struct(">H"), struct.Struct(">q")
 
 
@@ -43,7 +44,7 @@ class TimedCell(Cell):
     """The state of one key of a timed step.
 
     Attributes:
-        time: Latest time of its messages; NEVER if it had no message since the step is timed.
+        time: Latest time of its messages; NEVER if it had no message since the step is timed; or ASLEEP.
         silent: With event times, the time of the first tick after its last message; NEVER if there was no tick.
         timers: Due time of each timer, by step path, line break and name; None without timers.
         queued: Time under which the key is in the heap of its table; None if the key is not in the heap.
@@ -124,7 +125,7 @@ class Timing:
     def due(self, cell: TimedCell) -> int:
         """Return when the next timer or the end of a key's state is due, in the time of the key's messages."""
         next_due = min(cell.timers.values()) if cell.timers else FAR
-        return min(next_due, cell.time + self.ttl_ms) if self.ttl_ms and cell.time != NEVER else next_due
+        return min(next_due, cell.time + self.ttl_ms) if self.ttl_ms and cell.time > ASLEEP else next_due
 
     def woken(self, cell: TimedCell, until: int) -> Iterator[tuple[int, bytes]]:
         """Yield due time and name of each timer that must run now, in order. An empty name is the end of the state.
@@ -149,7 +150,7 @@ class Timing:
 
     def _listed(self, cell: TimedCell, until: int) -> list[tuple[int, int, list[int], bytes]]:
         entries = [(due, 0, _order(name), name) for name, due in (cell.timers or {}).items() if due <= until]
-        if self.ttl_ms and NEVER < cell.time <= until - self.ttl_ms:
+        if self.ttl_ms and ASLEEP < cell.time <= until - self.ttl_ms:
             entries.append((cell.time + self.ttl_ms, 1, [], b""))
         return sorted(entries)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from wallaroo.message.key import readable
 from wallaroo.message.timer import Timers
-from wallaroo.worker.bucket.cell import NEVER, CellTable, TimedCell, Timing
+from wallaroo.worker.bucket.cell import ASLEEP, NEVER, CellTable, TimedCell, Timing
 from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.bucket.visit import Visitor, VisitTurn
 from wallaroo.worker.stage.keyed import StateEntry
@@ -81,8 +81,10 @@ class TimedTurn:
 
     def _wake_first(self, part: Messages) -> bool:
         key, now = part.keys[part.indexes[0]], part.times[0]
-        cell = part.table.get(key)
+        cell, expiring = part.table.get(key), part.entry.state.expiring
         if not isinstance(cell, TimedCell) or _timing(part.table).due(cell) > now:
+            return True
+        if expiring is not None and not expiring.prolongs(part.messages[0]):
             return True
         moment = Moment(now, part.sequences[0], part.ordinals[0], now, part.timestamp_ms)
         return self._wake(part.entry.node.state_port, key, cell, moment)
@@ -94,18 +96,21 @@ class TimedTurn:
         """
         table, node, step, at = part.table, part.entry.node, part.entry.step, -1
         timing, compute, changed = _timing(table), step.run, self._changed(part.entry)
-        is_due, timers = False, Timers(0, node.timers)
+        is_due, timers, expiring, prolongs = False, Timers(0, node.timers), part.entry.state.expiring, True
         assert compute is not None
 
         def run(message: Any, state: Any) -> Any:
-            nonlocal at, is_due, timers
+            nonlocal at, is_due, timers, prolongs
             at += 1
             key, now = part.keys[part.indexes[at]], part.times[at]
             cell = table[key]
             assert isinstance(cell, TimedCell)
-            if at and timing.due(cell) <= now:
+            prolongs = expiring is None or expiring.prolongs(message)
+            if at and prolongs and timing.due(cell) <= now:
                 is_due = True
                 raise DueError
+            if expiring is not None and prolongs and not expiring.is_in(state):
+                cell.time = ASLEEP
             if not step.takes_timers:
                 result = compute(message, state)
             else:
@@ -116,7 +121,11 @@ class TimedTurn:
             return result
 
         def keep(key: bytes, cell: TimedCell, now: int) -> None:
-            cell.time, cell.silent, changed[key] = max(cell.time, now), NEVER, cell
+            changed[key] = cell
+            if prolongs:
+                cell.time, cell.silent = max(cell.time, now), NEVER
+            if expiring is not None and not expiring.is_in(cell.live):
+                cell.time = ASLEEP
             _set(cell, timers, node.path)
             timing.enroll(key, cell)
 
@@ -159,9 +168,7 @@ class TimedTurn:
         timing = _timing(table)
         for due, name in timing.woken(cell, moment.until):
             if not name:
-                self._count(self.tables[port], "expired")
-                self._visits.delete(table, port, [key])
-                return True
+                return self._end(table, port, key, cell, due, moment)
             if (cell.timers or {}).get(name) != due:
                 continue  # meanwhile a callback has deleted the timer, or set it to another time
             assert cell.timers is not None
@@ -182,20 +189,45 @@ class TimedTurn:
         timing.enroll(key, cell)
         return True
 
+    def _end(self, table: CellTable, port: int, key: bytes, cell: TimedCell, due: int, moment: Moment) -> bool:
+        """End the state of a key, or its expiring part; at full speed return False if user code failed."""
+        entry, is_done = self.tables[port], True
+        expiring, visit = entry.state.expiring, entry.step.visit
+        if expiring is None or visit is None:
+            self._count(entry, "expired")
+            self._visits.delete(table, port, [key])
+            return True
+        if expiring.is_in(self._visits.state.cell(table, key, entry.state.build).live):
+            is_done = self._call(table, key, entry, "", due, moment, lambda key, _, state: visit("", b"", key, state))
+            self._stage.more.setdefault(entry.number, Counter())["expired"] += is_done
+        if table.get(key) is cell:
+            cell.time, cell.silent, self._changed(entry)[key] = ASLEEP, NEVER, cell
+        return is_done or self.is_careful
+
     def _fire(self, table: CellTable, key: bytes, entry: StateEntry, name: str, timers: Timers, moment: Moment) -> bool:
         """Run the callback of a timer, and return whether it succeeded."""
-        fire, time = entry.step.fire, timers.now_ms if _timing(table).is_event else moment.time
+        fire, due = entry.step.fire, timers.now_ms
         assert fire is not None
+        self._count(entry, "timers_fired")
+
+        def run(key: bytes, _: bytes, state: Any) -> Any:
+            return fire(name, readable(key), state, due, timers)
+
+        return self._call(table, key, entry, name, due, moment, run)
+
+    def _call(
+        self, table: CellTable, key: bytes, entry: StateEntry, name: str, due: int, moment: Moment, run: Visitor
+    ) -> bool:
+        """Run user code that is due for a key, and return whether it succeeded."""
+        time = due if _timing(table).is_event else moment.time
         box, before = self._stage.box, self._stage.box.timestamp_ms
         self._stage.visited[entry.number] += 1
-        self._count(entry, "timers_fired")
         part = Messages(
             replace(entry, closed_keys=None), table, [key], [name.encode()], [0], [moment.sequence], [moment.ordinal],
             [time], moment.timestamp_ms, is_visit=True,
         )  # fmt: skip
-        box.timestamp_ms = time  # a dead letter gets the time that a result would get
-        due = timers.now_ms
-        is_done = self._run_in_place(part, lambda key, _, state: fire(name, readable(key), state, due, timers))
+        box.timestamp_ms = time  # a dead letter has the time that a result would have
+        is_done = self._run_in_place(part, run)
         box.timestamp_ms = before
         return is_done
 

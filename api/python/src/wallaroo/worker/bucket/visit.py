@@ -10,7 +10,7 @@ from wallaroo.message.frame import Frame, FrameError
 from wallaroo.message.key import readable
 from wallaroo.message.visit import Deleted
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.cell import Cell, CellTable
+from wallaroo.worker.bucket.cell import UNREAD, Cell, CellTable
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.stage.flight import PROGRESS
@@ -130,7 +130,9 @@ class VisitTurn:
     def _absent(self, entry: StateEntry) -> list[bytes]:
         """Return the keys with changed states for which `is_absent` of the step's state is true."""
         is_absent, changed = entry.state.is_absent, self.changed.get(entry.node.state_port, {})
-        return [] if is_absent is None else [key for key, cell in changed.items() if is_absent(cell.live)]
+        if is_absent is None:
+            return []
+        return [key for key, cell in changed.items() if cell.live is not UNREAD and is_absent(cell.live)]
 
     @staticmethod
     def visitor(visit: Visit, entry: StateEntry) -> Visitor:
