@@ -52,7 +52,7 @@ def test_leaders_that_die_and_move(mode: str, nodes: Nodes, application: Make) -
     try:
         write()
         topic.read_words(len(sent), running)
-        # In micro-batches Spark's client waits half a minute for a leader that is gone.
+        # Micro-batches stand still for up to a minute when a leader is gone.
         for victim in source.sample(range(2, NODES + 1), NODES - 1 if mode == "realtime" else 1):
             write()
             time.sleep(source.uniform(0.0, 2.0))  # the moment is what is drawn

@@ -96,6 +96,15 @@ def test_each_outage_of_micro_batches_is_reported_once(outages: list[int], is_re
     assert watch.new_findings() == []
 
 
+@pytest.mark.parametrize("is_realtime", [False, True])
+def test_a_topic_that_stays_away_ends_a_run_of_micro_batches(is_realtime: bool) -> None:
+    gone = RunError.of("R673", topic="clicks", brokers="b:1", reason="it does not exist")
+    watch = watched(iter(["one", gone, "one", gone, gone, "other"]), IDS, is_realtime=is_realtime)
+    with pytest.raises(RunError, match="^R738" if is_realtime else "^R673"):
+        watch.check()
+    assert watch.new_findings() == []
+
+
 def test_what_ends_the_looking_ends_the_run() -> None:
     def ask(source: KafkaSource) -> str:
         raise NotImplementedError

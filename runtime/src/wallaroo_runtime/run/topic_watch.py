@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.identity import RESET, RESET_REALTIME, is_other, other_topic
 from wallaroo_runtime.peer.configuration import kafka_sources
@@ -16,7 +16,7 @@ from wallaroo_runtime.topology.model import KafkaSource, Topology
 
 LOOK_S = 10.0
 END_S = 5.0
-AWAY_LOOKS = 2  # a broker that is slow once is not away
+AWAY_LOOKS = 2  # a broker that is slow once is not away, and a topic may be created again
 
 
 class TopicWatch:
@@ -57,7 +57,7 @@ class TopicWatch:
         """Raise the error that ended the thread.
 
         Raises:
-            RunError: R738 if a topic was created again.
+            RunError: R738 if a topic was created again, R673 if it was deleted.
         """
         if self._error is not None:
             raise self._error
@@ -87,6 +87,8 @@ class TopicWatch:
         except RunError as error:
             self._failed[source.path] += 1
             if self._failed[source.path] == AWAY_LOOKS and not self._is_realtime:
+                if error.diagnostics[0].kind is Kind.NO_TOPIC:
+                    raise
                 self._findings.append(outage(source, error.diagnostics[0]))
             return
         del self._failed[source.path]
@@ -97,7 +99,7 @@ class TopicWatch:
 
 
 def outage(source: KafkaSource, error: Diagnostic) -> Diagnostic:
-    """Return the R791 for a source whose brokers do not answer, or have no such topic now."""
+    """Return the R791 for a source whose brokers do not answer."""
     return Diagnostic.of(
         "R791", source=source.name, brokers=",".join(source.brokers), reason=error.message.partition("; ")[2]
     )

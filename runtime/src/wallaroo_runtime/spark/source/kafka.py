@@ -36,7 +36,8 @@ CONSUMER = {
 # (Spark's default: two minutes) and after each poll for the topic's ends (the client's default: one minute). If the
 # task fails, a local run ends. The driver asks for the ends before each micro-batch. Its client waits for 30 s and then
 # Spark tries again with a new one, because a client does not notice that the leader it asked has left (KAFKA-20673).
-# Brokers answer at once that a topic is gone. Then all tries together take two minutes.
+# If a topic is gone, brokers answer at once. The pause before the next try is longer than `TopicWatch` needs to notice
+# that the topic was created again.
 HOUR_MS, SHORT_MS = 3_600_000, 30_000
 API_TIMEOUT, PROVIDERS = "kafka.default.api.timeout.ms", "kafka.config.providers"
 PATIENCE = {
@@ -44,8 +45,8 @@ PATIENCE = {
     API_TIMEOUT: f"${{wallaroo:{HOUR_MS},{SHORT_MS}}}",
     PROVIDERS: "wallaroo",
     f"{PROVIDERS}.wallaroo.class": "org.wallaroo.spark.microbatch.ClientPatience",
-    "fetchOffset.numRetries": "120",
-    "fetchOffset.retryIntervalMs": "1000",
+    "fetchOffset.numRetries": "70",
+    "fetchOffset.retryIntervalMs": "20000",
 }
 ANSWER_S = 20
 NONE_KNOWN: Mapping[str, str] = {}
