@@ -89,6 +89,7 @@ def test_a_task_waits_for_a_broker_that_is_away_for_long(broker: Broker, applica
         broker.start()
     check(broker, "away", running, sent)
     assert "R611" not in running.output() and HUNG not in running.output()
+    assert running.output().count("R791") == 1, running.output()
     assert LOST not in log(running), "a task failed; Spark tries each four times"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
@@ -45,7 +45,7 @@ def opened(path: Path) -> Checkpoint:
         place.release()
 
 
-def watched(answers: Iterator[str | RunError], ids: dict[str, str]) -> TopicWatch:
+def watched(answers: Iterator[str | RunError], ids: dict[str, str], *, is_realtime: bool = True) -> TopicWatch:
     """Return a watch that has had all answers."""
 
     def ask(source: KafkaSource) -> str:
@@ -54,7 +54,7 @@ def watched(answers: Iterator[str | RunError], ids: dict[str, str]) -> TopicWatc
             raise answer
         return answer
 
-    watch = TopicWatch(kafka_sources(TOPOLOGY), ids, ask, is_realtime=True)
+    watch = TopicWatch(kafka_sources(TOPOLOGY), ids, ask, is_realtime=is_realtime)
     watch.start()
     watch._thread.join(60)
     assert not watch._thread.is_alive()
@@ -80,6 +80,29 @@ def test_a_topic_that_is_created_again_is_noticed_over_outages() -> None:
     watch = watched(iter(["one", away, "", "one", "other"]), IDS)
     with pytest.raises(RunError, match="R738 .* its id was one and is other; "):
         watch.check()
+
+
+@given(outages=st.lists(st.integers(0, 4), max_size=6), is_realtime=st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+def test_each_outage_of_micro_batches_is_reported_once(outages: list[int], is_realtime: bool) -> None:
+    """One look that fails is none. In real-time mode the gateway reports outages."""
+    away = RunError.of("R672", what="source", brokers="b:1", reason="no answer")
+    answers = [answer for looks in outages for answer in [*[away] * looks, "one"]]
+    watch = watched(iter([*answers, "other"]), IDS, is_realtime=is_realtime)
+    findings = watch.new_findings()
+    assert len(findings) == (0 if is_realtime else sum(looks >= topic_watch.AWAY_LOOKS for looks in outages))
+    assert all(f'source "{SOURCE.name}": Kafka at' in finding.message for finding in findings)
+    assert all("; no answer; reading goes on by itself" in finding.message for finding in findings)
+    assert watch.new_findings() == []
+
+
+@pytest.mark.parametrize("is_realtime", [False, True])
+def test_a_topic_that_stays_away_ends_a_run_of_micro_batches(is_realtime: bool) -> None:
+    gone = RunError.of("R673", topic="clicks", brokers="b:1", reason="it does not exist")
+    watch = watched(iter(["one", gone, "one", gone, gone, "other"]), IDS, is_realtime=is_realtime)
+    with pytest.raises(RunError, match="^R738" if is_realtime else "^R673"):
+        watch.check()
+    assert watch.new_findings() == []
 
 
 def test_what_ends_the_looking_ends_the_run() -> None:

@@ -131,10 +131,14 @@ class Topic:
 
     def read_words(self, count: int, application: Application) -> None:
         """Read until there are so many words."""
+        self.read_until(lambda: len(self.counts) >= count, f"{count} words", application)
+
+    def read_until(self, holds: Callable[[], bool], what: str, application: Application) -> None:
+        """Read until a condition holds."""
         deadline = time.monotonic() + DEADLINE_S
-        while len(self.counts) < count:
+        while not holds():
             output = application.output
-            assert time.monotonic() < deadline, f"waited for {count} words; got {len(self.counts)}; {output()}"
+            assert time.monotonic() < deadline, f"waited for {what}; got {len(self.counts)} words; {output()}"
             assert application.process is None or application.process.poll() is None, output()
             for record in self._consumer.consume(1000, 0.2):
                 if record.error() is None:

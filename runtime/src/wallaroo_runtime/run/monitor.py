@@ -31,7 +31,7 @@ class Flow:
         note: Called with a text for the user, e.g. that a process was started again.
         letters: Argument of `wallaroo dead-letters`, for messages.
         output: Output of the workers on this machine.
-        topics: Notices topics that were created again.
+        topics: Notices outages of brokers, and topics that were created again.
     """
 
     def __init__(
@@ -105,8 +105,9 @@ class Flow:
                 self._note(f'source "{name}" has come to its end')
 
     def new_findings(self) -> Iterator[Diagnostic]:
-        """Yield the findings of query, gateway and egress since the last call."""
+        """Yield the findings of query, topics, gateway and egress since the last call."""
         yield from self._query.new_findings()
+        yield from self._topics.new_findings()
         for notable in self._query.letters.news():
             yield notable.finding(f"wallaroo dead-letters show {self._letters}")
         for number, peer in enumerate(self._all):

@@ -1,11 +1,13 @@
-"""Checks from time to time whether topics of a run were created again. Readers get no error from such topics."""
+"""Checks from time to time whether brokers answer, and whether topics of a run were created again."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.identity import RESET, RESET_REALTIME, is_other, other_topic
 from wallaroo_runtime.peer.configuration import kafka_sources
@@ -14,16 +16,20 @@ from wallaroo_runtime.topology.model import KafkaSource, Topology
 
 LOOK_S = 10.0
 END_S = 5.0
+AWAY_LOOKS = 2  # a broker that is slow once is not away, and a topic may be created again
 
 
 class TopicWatch:
     """A thread that compares the current ids of topics with those at the start.
 
+    Readers get no error from a topic that was created again. The readers of micro-batches wait for brokers that are
+    away, and report nothing.
+
     Args:
         sources: The sources that are read.
         ids: Id of the topic at the start, by path of the source.
         ask: Returns the id of a source's topic; empty if brokers give none.
-        is_realtime: Whether the gateway reads the topics, for the remedy.
+        is_realtime: Whether the gateway reads the topics. The gateway reports outages itself.
     """
 
     def __init__(
@@ -37,6 +43,8 @@ class TopicWatch:
         self._ids, self._ask, self._is_realtime = dict(ids), ask, is_realtime
         self._sources = [source for source in sources if self._ids.get(source.path)]
         self._error: Exception | None = None
+        self._failed = Counter[str]()  # number of the last looks that failed, by path of the source
+        self._findings: list[Diagnostic] = []
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="topics", daemon=True)
 
@@ -49,10 +57,15 @@ class TopicWatch:
         """Raise the error that ended the thread.
 
         Raises:
-            RunError: R738 if a topic was created again.
+            RunError: R738 if a topic was created again, R673 if it was deleted.
         """
         if self._error is not None:
             raise self._error
+
+    def new_findings(self) -> list[Diagnostic]:
+        """Return an R791 for each outage that was noticed since the last call."""
+        findings, self._findings = self._findings, []
+        return findings
 
     def close(self) -> None:
         """End the thread, without waiting long for an answer of a broker."""
@@ -71,12 +84,25 @@ class TopicWatch:
     def _look(self, source: KafkaSource) -> None:
         try:
             now = self._ask(source)
-        except RunError:
-            return  # no broker answers, or the topic is missing: the reader of the topic reports such problems
+        except RunError as error:
+            self._failed[source.path] += 1
+            if self._failed[source.path] == AWAY_LOOKS and not self._is_realtime:
+                if error.diagnostics[0].kind is Kind.NO_TOPIC:
+                    raise
+                self._findings.append(outage(source, error.diagnostics[0]))
+            return
+        del self._failed[source.path]
         before = self._ids[source.path]
         if is_other(before, now):
             fix = RESET_REALTIME if self._is_realtime else RESET
             raise other_topic(source.name, source.topic, before, now, fix)
+
+
+def outage(source: KafkaSource, error: Diagnostic) -> Diagnostic:
+    """Return the R791 for a source whose brokers do not answer."""
+    return Diagnostic.of(
+        "R791", source=source.name, brokers=",".join(source.brokers), reason=error.message.partition("; ")[2]
+    )
 
 
 def watch_topics(stack: ExitStack, topology: Topology, ids: Mapping[str, str], session: Any) -> TopicWatch:

@@ -32,15 +32,21 @@ CONSUMER = {
     "kafka.max.poll.records": "100000",
     "kafka.max.partition.fetch.bytes": str(4 * 1024 * 1024),
 }
-# While no broker answers, the query waits for at least an hour. A task waits for records (Spark's default: two minutes)
-# and after each poll for the topic's ends (the client's default: one minute). If the task fails, a local run ends. The
-# driver asks for the ends before each micro-batch, and once more if that fails: after a minute if the topic is gone.
-HOUR_MS = "3600000"
+# While no broker answers, the query waits for about an hour. In a task the client's consumer waits as long for records
+# (Spark's default: two minutes) and after each poll for the topic's ends (the client's default: one minute). If the
+# task fails, a local run ends. The driver asks for the ends before each micro-batch. Its client waits for 30 s and then
+# Spark tries again with a new one, because a client does not notice that the leader it asked has left (KAFKA-20673).
+# If a topic is gone, brokers answer at once. The pause before the next try is longer than `TopicWatch` needs to notice
+# that the topic was created again.
+HOUR_MS, SHORT_MS = 3_600_000, 30_000
+API_TIMEOUT, PROVIDERS = "kafka.default.api.timeout.ms", "kafka.config.providers"
 PATIENCE = {
-    "kafkaConsumer.pollTimeoutMs": HOUR_MS,
-    "kafka.default.api.timeout.ms": HOUR_MS,
-    "fetchOffset.numRetries": "2",
-    "fetchOffset.retryIntervalMs": "60000",
+    "kafkaConsumer.pollTimeoutMs": str(HOUR_MS),
+    API_TIMEOUT: f"${{wallaroo:{HOUR_MS},{SHORT_MS}}}",
+    PROVIDERS: "wallaroo",
+    f"{PROVIDERS}.wallaroo.class": "org.wallaroo.spark.microbatch.ClientPatience",
+    "fetchOffset.numRetries": "70",
+    "fetchOffset.retryIntervalMs": "20000",
 }
 ANSWER_S = 20
 NONE_KNOWN: Mapping[str, str] = {}
@@ -79,6 +85,8 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
         defaults |= {"kafka.isolation.level": "read_committed"}
     fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
     own = java_options(resolved(source.options), f'source "{source.name}"')
+    if PROVIDERS in own:
+        own[PROVIDERS] = f"{defaults[PROVIDERS]},{own[PROVIDERS]}"
     return {**defaults, **own, **fixed, **chosen, "startingOffsets": beginning}
 
 

@@ -1,0 +1,47 @@
+"""Counts the words of topic NAME-in into topic NAME-out, exactly once; arguments: NAME, HOST:PORT of each broker."""
+
+from typing import Any
+
+import wallaroo
+
+
+def application_setup(args: list[str]) -> Any:
+    """Build it."""
+    name, *addresses = args[1:]
+    brokers = [(host, int(port)) for host, _, port in (address.partition(":") for address in addresses)]
+    source = wallaroo.KafkaSourceConfig(f"{name}-in", brokers, "Warn", decode)
+    sink = wallaroo.KafkaSinkConfig(f"{name}-out", brokers, "Warn", 5, 1_000_000, encode, exactly_once=True)
+    return wallaroo.build_application(name, wallaroo.source("words", source).key_by(word_of).to(count).to_sink(sink))
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(value: bytes) -> str:
+    """Return a word."""
+    return value.decode()
+
+
+@wallaroo.key_extractor
+def word_of(word: str) -> str:
+    """Return a word as its key."""
+    return word
+
+
+class Count:
+    """How often a word came."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+
+@wallaroo.state_computation("count", Count)
+def count(word: str, state: Count) -> tuple[str, int]:
+    """Count a word."""
+    state.number += 1
+    return word, state.number
+
+
+@wallaroo.encoder
+def encode(result: tuple[str, int]) -> tuple[str, str, None]:
+    """Return a line as `support.kafka_application.Topic` reads it."""
+    word, number = result
+    return f"{word} => {number} x", word, None
