@@ -32,7 +32,8 @@ func (t turn) run(messages func() error) error {
 	return messages()
 }
 
-// pause gives up the turn while wait runs, so that other calls may have it. Only the function that run calls may pause.
+// pause gives up the turn while wait runs, so that other calls may have it. Only the function
+// passed to run may call pause.
 func (t turn) pause(wait func() error) error {
 	at := t.record.Rest()
 	t.lock.Unlock()

@@ -31,7 +31,7 @@ def resumed(connections: set[Connection], waiting: set[Connection], has_room: bo
 
     If there is room, all of them are read again. If not, only the connection with the largest partial message is read
     again, unless the gateway already reads another large message. Without this rule all connections could wait for
-    ever, since a message that is not being read never becomes late.
+    ever, since no time limit applies to a message while the gateway does not read it.
 
     Args:
         waiting: Connections whose partial messages wait for room; at least one.

@@ -42,7 +42,7 @@ class Layout:
     _received: dict[StagePlace, set[str]] = field(default_factory=dict)
 
     def enter(self, worker: str, node: Node) -> None:
-        """Add an entry of a worker at the beginning of the level."""
+        """Add a node at the beginning of the level, through which data enters a worker."""
         self.places[node.path] = StagePlace(0, worker)
         self.nodes.setdefault(StagePlace(0, worker), []).append(node)
 

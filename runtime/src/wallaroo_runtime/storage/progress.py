@@ -20,18 +20,18 @@ class Progress:
     """The progress of a query.
 
     Attributes:
-        messages_in: Messages of the journal that are processed, since the checkpoint began.
-        messages_out: Messages for sinks, since this run began.
-        dead_letters: Dead letters, since the checkpoint began.
-        batches: Micro-batches, since this run began.
+        messages_in: Number of processed messages of the journal, since the checkpoint began.
+        messages_out: Number of messages for sinks, since this run began.
+        dead_letters: Number of dead letters, since the checkpoint began.
+        batches: Number of micro-batches, since this run began.
         offsets: Offset in each journal up to which everything is processed; empty until one is known.
-        unread: Records of topics that Spark reads and that were not in the latest micro-batch.
+        unread: Number of records that Spark has still to read from topics after the latest micro-batch.
         topics: Offset in each partition of each topic that Spark reads, as of the last run.
-        bytes_by_file: Bytes of journals that tasks have read from files, since this run began.
-        bytes_by_grpc: Bytes of journals that tasks have read from gateways, since this run began.
-        records: Messages of sources that Spark reads, and of sinks that it writes.
-        endings: Descriptions of worker processes that ended by themselves, by executor and number.
-        dead_letters_before: Dead letters from the beginning of the checkpoint to the start of this run.
+        bytes_by_file: Number of bytes of journals that tasks have read from files, since this run began.
+        bytes_by_grpc: Number of bytes of journals that tasks have read from gateways, since this run began.
+        records: Numbers of messages of sources that Spark reads, and of sinks that Spark writes.
+        endings: Descriptions of worker processes that ended by themselves, by executor and process number.
+        dead_letters_before: Number of dead letters from the beginning of the checkpoint to the start of this run.
         counts: Other counters since this run began, by name (`plan/counter.py`).
     """
 

@@ -64,8 +64,8 @@ class LiveLog:
     def open(self, writer: AttemptWriter) -> None:
         """Append an entry for the writer that delivers from now on.
 
-        A loss of power can remove Spark's newest commit. Then input is repeated from the beginning of an earlier
-        stream, and the dead letters of that stream stay in their file.
+        The entry is needed because a loss of power can remove Spark's newest commit. Then input is repeated from the
+        beginning of an earlier stream, and the dead letters of that stream stay in their file.
 
         Raises:
             OSError: The disk failed.
