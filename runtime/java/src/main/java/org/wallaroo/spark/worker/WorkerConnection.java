@@ -68,9 +68,14 @@ final class WorkerConnection {
 
     /** Returns the processes of workers that have ended by themselves since the last call, each with a text. */
     static Map<String, String> takeEndings() {
-        Map<String, String> found = new HashMap<>(ENDINGS);
-        found.keySet().forEach(ENDINGS::remove);
-        return found;
+        Map<String, String> taken = new HashMap<>();
+        for (String process : ENDINGS.keySet()) { // tasks call this at the same time, and only one gets an ending
+            String text = ENDINGS.remove(process);
+            if (text != null) {
+                taken.put(process, text);
+            }
+        }
+        return taken;
     }
 
     Supervisor supervisor() {
