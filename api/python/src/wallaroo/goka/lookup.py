@@ -54,11 +54,19 @@ class Lookups:
             if not self._is_running:
                 # Only views need confluent_kafka; the declaration of a group and tests in memory work without it.
                 self._views = {table: self._view(table) for table in self._tables}
-                for view in self._views.values():
-                    view.start()
-                for view in self._views.values():
-                    view.wait_running(START_S)
+                try:
+                    self._read()
+                except BaseException:
+                    for view in self._views.values():
+                        view.stop()
+                    raise
                 self._is_running = True
+
+    def _read(self) -> None:
+        for view in self._views.values():
+            view.start()
+        for view in self._views.values():
+            view.wait_running(START_S)
 
     def _view(self, table: str) -> View:
         return View(self._brokers, table, Bytes(), partitioner=self._partitioner, options=self._options)
