@@ -160,13 +160,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         """
         try:
             while not self._stopped.is_set() and not self.is_finished():
-                try:
-                    self._step()
-                except OSError as err:
-                    if not self._is_broken:
-                        raise
-                    self.failure = err
-                    self._lost()
+                self._step_or_reconnect()
         except ProtocolError as err:
             self.failure = err
         except Exception as err:
@@ -174,6 +168,15 @@ class AtLeastOnceSourceConnector(threading.Thread):
             raise
         finally:
             self._close()
+
+    def _step_or_reconnect(self) -> None:
+        try:
+            self._step()
+        except OSError as err:
+            if not self._is_broken:
+                raise
+            self.failure = err
+            self._lost()
 
     def _step(self) -> None:
         if self._socket is None:
