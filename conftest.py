@@ -5,10 +5,11 @@ import os
 import hypothesis
 
 from support.signals import usual_signals
+from wallaroo_runtime.system.java import QUICK_JAVA
 
 usual_signals()
 # Of PySpark jobs that tests start: a short process loses more to Java's optimizing compiler than it gains.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
 # What one example takes says nothing on a machine that does much else.
 hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")

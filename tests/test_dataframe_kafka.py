@@ -17,9 +17,10 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from support.kafka import Broker
 from support.registry import schema_registry
-from support.spark_job import END_S, QUICK
+from support.spark_job import END_S
 from support.tutorial import EXAMPLES
 from wallaroo_runtime.spark.source.kafka_connector import connector_jars
+from wallaroo_runtime.system.java import QUICK_JAVA
 from wallaroo_runtime.system.maven import fetched_jars
 
 pytestmark = [pytest.mark.kafka, pytest.mark.jvm]
@@ -73,7 +74,7 @@ def test_avro_from_topic_to_topic_with_a_registry_sql_and_a_join(broker: Broker,
     usual = [order(n, customer, 10.0) for n in range(3) for customer in ("ann", "bob")]
     send(broker, client, [*usual, order(3, "ann", 35), order(4, "bob", -1), order(5, "eve", 99)])
     command = [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[2]", "--jars", ",".join(jars)]
-    command += ["--driver-java-options", QUICK, "avro_job.py", "app.py", broker.address, registry]
+    command += ["--driver-java-options", QUICK_JAVA, "avro_job.py", "app.py", broker.address, registry]
     done = subprocess.run(
         command, cwd=folder, env={**os.environ, "PYSPARK_PYTHON": sys.executable}, capture_output=True, text=True,
         timeout=END_S, check=False,

@@ -104,8 +104,11 @@ def test_records_that_expired_while_it_was_stopped_are_told_and_passed_over(brok
     running.start()
     assert running.wait() == 1
     told = [line.partition("; ")[2] for line in running.output().splitlines() if line.startswith("R792")]
-    assert told == ["50 are gone: its first one is now 150", "200 are gone: its first one is now 300"]
-    assert "`--topic-reset start` goes on with what there is" in running.output()
+    assert told == [
+        "50 records are gone, and the first one is now 150",
+        "200 records are gone, and the first one is now 300",
+    ]
+    assert "run with `--topic-reset start` (in real-time mode also `end`) to keep the states" in running.output()
     send(broker, "lost-in", words(900, 1200))
     running.start("--topic-reset", "start", "--stop-when-idle", "3")
     assert running.wait() == 0, running.output()

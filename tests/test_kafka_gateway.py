@@ -277,7 +277,7 @@ def test_a_record_that_is_too_large_ends_it_and_is_read_when_that_is_raised(
 
 @pytest.mark.parametrize(
     ("offset", "first", "lost"),
-    [(7, 0, "7 of partition 0 on; the partition ends at 2"), (0, 2, "0 of partition 0 on; 2 are gone: its first")],
+    [(7, 0, "7 on; the partition ends at 2"), (0, 2, "0 on; 2 records are gone, and the first")],
 )
 def test_records_that_are_gone_end_it(
     offset: int, first: int, lost: str, broker: Broker, gateway: TopicGateway
@@ -291,7 +291,7 @@ def test_records_that_are_gone_end_it(
     assert gateway.process.wait(60) == 1
     (finding,) = gateway.status()["diagnostics"]
     assert finding["code"] == "R792"
-    begin = f'source "{topic}": topic {topic} no longer has the records from {lost}'
+    begin = f'source "{topic}": topic {topic} has lost records of partition 0 that were not read, from offset {lost}'
     assert finding["message"].startswith(begin)
 
 

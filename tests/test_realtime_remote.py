@@ -5,7 +5,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from support.linked_site import LinkedSite
 from support.realtime import lines, process_of_java, wrong
 from support.remote import Site, counted, running
 from support.run import MODES, Receiver, Run, framed, wallaroo
+from support.service import certified
 from support.throttle import Throttle
 from wallaroo_runtime.service.credential import AUTHORITY
 
@@ -50,12 +50,7 @@ def receiver() -> Iterator[Receiver]:
 
 def encrypted(site: Site) -> tuple[object, ...]:
     """Let the services of a site have TLS; returns the options of their driver."""
-    key, certificate = site.folder / "key.pem", site.folder / "certificate.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-         "-subj", "/CN=s", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    certificate, key = certified(site.folder)
     for service in site.services():
         service.options = ("--tls-certificate", certificate, "--tls-key", key)
     return ("--conf", f"{AUTHORITY}={certificate}")

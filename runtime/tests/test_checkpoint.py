@@ -216,13 +216,12 @@ def test_a_change_that_needs_a_drain(tmp_path: Path) -> None:
         document["pipelines"][0]["sources"][0]["framing"]["kind"] = "u16be"
 
     assert refused(tmp_path, change) == (
-        f"R790 the program is not that of the last run, which has left something: checkpoint {tmp_path}: 2 messages "
-        "in the "
-        'journal are not processed; framing of source "Split and Count" (0/sources/0) was u32be and is u16be; the '
-        "journal "
-        "holds messages as they came\n"
-        "  fix: run the former program once more, e.g. with --stop-when-idle 10 (if a message ends it, with --on-error "
-        "dead_letter, too), then this one"
+        "R790 the program differs from that of the last run, which did not complete its work: checkpoint "
+        f"{tmp_path}: 2 messages in the journal are not processed; "
+        'framing of source "Split and Count" (0/sources/0) was u32be and is u16be; the journal holds messages as they '
+        "came\n"
+        "  fix: run the former program once more, e.g. with --stop-when-idle 10, and then this one; if a message "
+        "ends that run, add --on-error dead_letter"
     )
     end = JournalReader(tmp_path / "journal").end()
     offset = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.messages}
@@ -246,10 +245,9 @@ def test_output_for_a_sink_that_is_gone(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path / "outbox", tmp_path / "dead-letters")
     outbox.publish("q", 0, staging.finish())
     assert refused(tmp_path, lambda _: None).startswith(
-        f"R790 the program is not that of the last run, which has left something: checkpoint {tmp_path}: 3 messages "
-        "of its "
-        'outbox are not delivered; sink "second" (0/sinks/1) is gone; output that waits for it would never be '
-        "delivered\n"
+        "R790 the program differs from that of the last run, which did not complete its work: checkpoint "
+        f'{tmp_path}: 3 messages of its outbox are not delivered; sink "second" (0/sinks/1) is gone; output '
+        "that waits for it would never be delivered\n"
     )
     write_position(tmp_path / "outbox", port, SinkPosition(record=1, messages=3, total_bytes=3), durable=True)
     assert open_checkpoint(tmp_path).manifest.ports.parts == {"0/sources/0": 0, "0/steps/1": 1, "0/sinks/0": 2}

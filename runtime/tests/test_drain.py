@@ -159,9 +159,8 @@ def test_a_change_that_needs_a_drain_of_services_elsewhere(tmp_path: Path, sinks
         at = listener_of(gateway.service)
         send(at, b"\0\0\0\1a\0\0\0\1b")
         assert deployed.refused(1).startswith(
-            f"R790 the program is not that of the last run, which has left something: checkpoint {deployed.path}: 2 "
-            "messages "
-            "in the journal are not processed; "
+            "R790 the program differs from that of the last run, which did not complete its work: checkpoint "
+            f"{deployed.path}: 2 messages in the journal are not processed; "
         )
         # The one that runs has noticed nothing.
         send(at, b"\0\0\0\1c")
@@ -216,7 +215,7 @@ def test_real_time_results_that_left_services_elsewhere(tmp_path: Path, sinks: l
         waiting = deployed.check(0)  # a driver in another place may still deliver
         assert waiting.accepted == range(0)
         deliver(peers.egress.service, deployed_port(deployed), 1)
-        with pytest.raises(RunError, match="R790 .* those of the messages at positions 0 to 1"):
+        with pytest.raises(RunError, match="R790 .* the results of the messages at positions 0 to 1"):
             waiting.check_left(remote, is_attached=True)
         assert read_manifest(deployed.path) == former, "the next start sees a changed program again"
         for deployed.change in (code, moved):

@@ -141,10 +141,10 @@ class Sum(wallaroo.Aggregation):
         return key, accumulator[0]
 
 
-def windows(args: list[str]) -> wallaroo.Application:
+def windows(args: list[str], sink: Any = None) -> wallaroo.Application:
     window = wallaroo.range_windows(wallaroo.seconds(10)).over(Sum)
     stream = wallaroo.source("payments", tcp_source(parsed)).key_by(account).to(window)
-    return wallaroo.build_application("windows", stream.to_sink(tcp_sink()))
+    return wallaroo.build_application("windows", stream.to_sink(sink or tcp_sink()))
 
 
 def test_time_passes_when_the_test_lets_it() -> None:
@@ -161,6 +161,22 @@ def test_time_passes_when_the_test_lets_it() -> None:
         app.send([b"ada 6"])
         app.advance(10)
         assert app.output()[1:] == [b"('ada', 6)"]
+
+
+def test_a_failed_batch_leaves_the_time_as_it_is() -> None:
+    fails = [True]
+
+    def program(args: list[str]) -> wallaroo.Application:
+        return windows(args, tcp_sink(lambda message: b"%d" % message[fails.pop() * 9 if fails else 1]))
+
+    with run(program, on_error="fail") as app:
+        began = app.now_ms
+        app.send([b"ada 3"])
+        with pytest.raises(DiagnosticError, match="R611 .*IndexError"):
+            app.advance(10)
+        assert (app.now_ms, app.output()) == (began, [])
+        app.advance(10)
+        assert (app.now_ms, app.output()) == (began + 10_000, [b"3"])
 
 
 class Numbers:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -29,7 +30,6 @@ from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.run import offline_state
 from wallaroo_runtime.service.driver import DRIVER_FILE, announce, read_note
 from wallaroo_runtime.spark.batch_report import BatchReport
-from wallaroo_runtime.submit import submit
 from wallaroo_runtime.submit.submit import DriverKeeper
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.load import load
@@ -210,7 +210,7 @@ def test_a_supervised_application_is_known_between_two_drivers(
         return keeper._stopped.is_set()
 
     monkeypatch.setattr(keeper._stopped, "wait", wait)
-    assert keeper.run() == submit.INTERRUPTED
+    assert keeper.run() == 128 + signal.SIGTERM
     assert asked == [("starting again", os.getpid(), os.getpid(), str(stopped))]
     assert out(capsys, "ps", "--json") == ""
 

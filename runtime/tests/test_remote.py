@@ -2,7 +2,6 @@
 
 import json
 import socket
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from support.remote_journal import RemoteJournal
 from support.remote_staging import RemoteStaging
 from support.run import wait_until
-from support.service import SINK, TOKEN, Place, code_of, listening, serving, wait_until_listening
+from support.service import SINK, TOKEN, Place, certified, code_of, listening, serving, wait_until_listening
 from wallaroo.message.frame import (
     DEAD_LETTER_PORT,
     TICK_PORT,
@@ -25,7 +24,7 @@ from wallaroo_runtime.gateway.service import GatewayHost
 from wallaroo_runtime.peer.standalone import ServiceOptions, listen_of
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import ServiceClient, channel_to, close_channels
-from wallaroo_runtime.service.credential import Listen, make_token, read_pem, read_token
+from wallaroo_runtime.service.credential import Listen, make_token, read_token
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.server import serve
 from wallaroo_runtime.service.store import PROTOCOL_VERSION
@@ -349,11 +348,6 @@ def test_beyond_loopback_a_token_of_the_operator_is_needed(tmp_path: Path) -> No
     assert code_of(lambda: listen_of("egress", ServiceOptions(tmp_path, "127.0.0.1:0", certificate=tmp_path))) == "R608"
 
 
-def test_a_bundle_of_certificates_is_read_whole(tmp_path: Path) -> None:
-    (tmp_path / "bundle.pem").write_bytes(bundle := b"-----BEGIN CERTIFICATE-----\nMIIB\n" * 8000)
-    assert read_pem(tmp_path / "bundle.pem") == bundle
-
-
 def test_a_service_that_cannot_listen_leaves_no_socket(tmp_path: Path) -> None:
     listen = Listen(f"unix:{tmp_path / 'socket'}", certificate=b"no PEM", key=b"no PEM")
     assert code_of(lambda: serve("egress", listen, lambda server: None)) == "R714"
@@ -362,12 +356,7 @@ def test_a_service_that_cannot_listen_leaves_no_socket(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_tls(tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    certificate, key = certified(tmp_path)
     with serving("egress", tmp_path / "e", certificate=certificate.read_bytes(), key=key.read_bytes()) as place:
         plain = ServiceClient(place.service, 0.2)
         assert code_of(lambda: plain.call("Status", pb.StatusRequest(epoch=1))) == "R642"

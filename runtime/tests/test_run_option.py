@@ -9,13 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from support.word_count import WORD_COUNT
 from wallaroo_runtime.cli import run
+from wallaroo_runtime.cli.conf import FSYNC, bounds_of
 from wallaroo_runtime.cli.main import command_parser, main
 from wallaroo_runtime.cli.option import split
 from wallaroo_runtime.cli.run_option import OPTIONS, OWN, RunOption, without_meaning
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.monitor.access import has_token, parse_address
 from wallaroo_runtime.monitor.server import MonitorServer
+from wallaroo_runtime.peer.configuration import gateway_request
+from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.run.microbatch import MicroBatchMode
+from wallaroo_runtime.run.realtime import RealTimeMode
+from wallaroo_runtime.topology.load import load_document
 
 VALUES = {"--stop-when-idle": "7", "--monitor": "off"}
 options = some.lists(some.sampled_from(OPTIONS), unique_by=lambda each: each.names)
@@ -48,6 +55,18 @@ def test_one_of_spark_is_refused_in_memory(option: RunOption, memory: str, capsy
     assert main(["run", "app.py", *memory.split(), *words(option)]) == 2
     said = f"R608 {name} means nothing with {memory}\n  fix: leave out {name}, or {memory}\n"
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(("setting", "microbatch", "realtime"), [
+    ("", "interval", "batch"), ("interval", "interval", "interval"), ("batch", "batch", "batch"),
+    ("never", "never", "never"),
+])  # fmt: skip
+def test_the_journal_is_synced_as_the_user_says(setting: str, microbatch: str, realtime: str) -> None:
+    topology = load_document(WORD_COUNT)
+    plan, chosen = compile_topology(topology, shuffle_partitions=1), bounds_of({FSYNC: setting} if setting else {})
+    bounds = [mode.bounds(chosen) for mode in (MicroBatchMode(), RealTimeMode())]
+    requests = [gateway_request(topology, plan, [], each) for each in bounds]
+    assert [request.fsync for request in requests] == [microbatch, realtime]
 
 
 def test_what_submit_has_is_marked() -> None:

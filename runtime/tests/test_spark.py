@@ -68,7 +68,8 @@ def test_a_checkpoint_at_a_url_is_not_rescaled_in_or_to_real_time_mode(
         Checkpoint.open(place, load_document(WORD_COUNT), shuffle_partitions=1, buckets_per_partition=8, mode=mode)
     finally:
         place.release()
-    monkeypatch.setattr(session, "create_session", lambda *_, **__: spark)
+    starts: list[object] = []
+    monkeypatch.setattr(session, "create_session", lambda *_, **__: (starts.append(spark), spark)[1])
     monkeypatch.setattr(session, "stop_session", lambda _: None)
     token.touch(0o600)
     token.write_text("0123456789abcdef" * 3)
@@ -89,6 +90,7 @@ def test_a_checkpoint_at_a_url_is_not_rescaled_in_or_to_real_time_mode(
         assert f"R663 checkpoint {url} cannot be rescaled; {reason}\n" in said
         assert "fix: run it as before; a new --checkpoint, " in said
     assert (directory / "application.json").read_bytes() == before
+    assert len(starts) == (2 if mode == "realtime" else 0), "Spark starts only if the present mode must be read"
 
 
 def test_a_spark_without_kafkas_connector_says_what_to_do(spark: Any) -> None:

@@ -161,7 +161,7 @@ def test_an_application_on_the_cluster_outlives_its_submission(tmp_path: Path) -
 
     thread = threading.Thread(target=stop)
     thread.start()
-    assert made.run() == 130
+    assert made.run() == 128 + signal.SIGTERM
     thread.join()
     kill = "`yarn application -kill application_1_0001`"
     assert notes == [*YARN_NOTES, f"application_1_0001 goes on; {kill} ends it"]

@@ -317,6 +317,20 @@ def test_signal_ends_driver_and_keeper(tmp_path: Path) -> None:
     assert starts(tmp_path) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signal_between_two_drivers(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Signalling(Backoff):
+        def after(self, failures: int) -> float:
+            os.kill(os.getpid(), number)
+            return WAIT_S
+
+    monkeypatch.setattr(submit, "BACKOFF", Signalling(1.0, 1.0))
+    text = "print('ready', flush=True); sys.exit(1)"
+    assert DriverKeeper(driver(tmp_path, text), "ready\n".__eq__, restarts=True).run() == 128 + number
+    assert starts(tmp_path) == 1
+
+
 def test_a_cluster_that_asks_for_no_secret_is_told() -> None:
     settings = SparkConf(loadDefaults=False).setMaster("spark://h:7077")
     finding = open_cluster(settings)

@@ -149,13 +149,15 @@ RANGE = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda pair: (min(pa
 def test_what_a_topic_has_lost_is_counted(ranges: dict[int, tuple[int, int]], position: dict[int, int]) -> None:
     found = {finding.message for finding in lost_records(Drawn(ranges), "in", "t", position)}
     for number, offset in position.items():
-        head = f'source "in": topic t no longer has the records from {offset} of partition {number} on; '
+        head = (
+            f'source "in": topic t has lost records of partition {number} that were not read, from offset {offset} on; '
+        )
         first, end = ranges.get(number, (0, -1))
         said = next((text.removeprefix(head) for text in found if text.startswith(head)), "")
         if number not in ranges:
             assert said == "the topic has no such partition now"
         elif offset < first:
-            assert said == f"{first - offset} are gone: its first one is now {first}"
+            assert said == f"{first - offset} records are gone, and the first one is now {first}"
         else:
             assert said.startswith(f"the partition ends at {end} now") == (offset > end)
     assert len(found) == sum(

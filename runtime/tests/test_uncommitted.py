@@ -27,8 +27,8 @@ from wallaroo_runtime.topology.load import load_document
 
 Change = Callable[[Any], object]
 SAYS = (
-    "R790 the program is not that of the last run, which has left something: it ended before Spark had committed "
-    "all its input, but after results were sent: those of the messages at positions 0 to 2\n"
+    "R790 the program differs from that of the last run, which did not complete its work: it sent "
+    "the results of the messages at positions 0 to 2, but ended before Spark had committed these messages\n"
 )
 
 

@@ -13,6 +13,7 @@ from support.host import descendants
 from support.life import free_port
 from support.run import wait_until
 from support.standalone import cmdline
+from wallaroo_runtime.system.java import QUICK_JAVA
 from wallaroo_runtime.system.maven import fetched_jars
 
 JARS = Path(pyspark.__file__).parent / "jars"
@@ -62,7 +63,7 @@ class Daemon:
 
     def command(self, *arguments: str) -> list[str]:
         """Return its command line."""
-        options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.net.preferIPv4Stack=true"]
+        options = ["-Xmx256m", *QUICK_JAVA.split(), "-Djava.net.preferIPv4Stack=true"]
         return [*self._prefix, "java", *options, "-cp", f"{self._conf}:{jars()}/*", self._main, *arguments]
 
     def start(self) -> "Daemon":
@@ -224,7 +225,7 @@ class Hadoop:
         return "\n".join(text[-6000:] for text in texts)
 
     def _tool(self, main: str, *arguments: str) -> list[str]:
-        return ["java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{self.conf}:{jars()}/*", main, *arguments]
+        return ["java", "-Xmx128m", *QUICK_JAVA.split(), "-cp", f"{self.conf}:{jars()}/*", main, *arguments]
 
     def _run(self, command: list[str]) -> str:
         done = subprocess.run(command, capture_output=True, text=True, timeout=START_S, check=False)

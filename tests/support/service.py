@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,17 @@ def code_of(call: Callable[[], Any]) -> str:
     with pytest.raises(RunError) as caught:
         call()
     return str(caught.value.diagnostics[0].code)
+
+
+def certified(folder: Path) -> tuple[Path, Path]:
+    """Make a certificate of 127.0.0.1 that its own key signs; returns it and the key."""
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+         "-subj", "/CN=s", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return certificate, key
 
 
 @dataclass

@@ -17,11 +17,11 @@ from support.host import marked
 from support.row_totals import write_program
 from support.run import wait_until
 from support.standalone import EXECUTOR, cmdline
+from wallaroo_runtime.system.java import QUICK_JAVA
 
 FILES, ROWS, USERS = 6, 200, 5
 END_S, LEFT_S = 300.0, 60.0
 MARK = "JOB_OF_THE_TEST"
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # The session has no settings of ours. The table that the stream has written is a batch in the end, with the same steps.
 JOB = """
 import sys
@@ -65,7 +65,7 @@ class Job:
         home = Path(spark, "pyspark") if spark else Path(pyspark.__file__).parent
         settings = {
             "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "3", "spark.executor.memory": "600m",
-            "spark.driver.extraJavaOptions": QUICK, "spark.executor.extraJavaOptions": QUICK,
+            "spark.driver.extraJavaOptions": QUICK_JAVA, "spark.executor.extraJavaOptions": QUICK_JAVA,
         }  # fmt: skip
         given = [item for name, value in settings.items() for item in ("--conf", f"{name}={value}")]
         files = (str(folder / "job.py"), str(self.app), f"file://{folder}", kind)

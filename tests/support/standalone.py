@@ -19,6 +19,7 @@ import pyspark
 from support.host import Host, Scene, descendants
 from support.remote import Service, token_setting
 from support.run import Receiver, Run, wait_until
+from wallaroo_runtime.system.java import QUICK_JAVA
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 START_S = 240.0
@@ -34,7 +35,7 @@ AUTHENTICATION = {
 }
 SECRET = [f"-D{name}={value}" for name, value in AUTHENTICATION.items()]
 # Spark's own daemons forget a lost worker after a minute by default.
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.worker.timeout=15"
+FORGETS = "-Dspark.worker.timeout=15"
 SETTINGS = {
     **AUTHENTICATION,
     "spark.executor.cores": "1",
@@ -54,7 +55,7 @@ class Daemon:
         self.host, self.log = host, host.folder / "log"
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
         environment = kept | host.environment() | {
-            "SPARK_DAEMON_JAVA_OPTS": " ".join((JAVA_OPTIONS, *SECRET)),
+            "SPARK_DAEMON_JAVA_OPTS": " ".join((QUICK_JAVA, FORGETS, *SECRET)),
             "SPARK_DAEMON_MEMORY": "256m",
             "PYSPARK_PYTHON": sys.executable,
         }  # fmt: skip

@@ -3,6 +3,7 @@ package goka
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -35,6 +36,9 @@ var misuses = map[string]func(ctx Context, message any){
 		first(nil)
 		go second(errors.New("the disk is full"))
 		first(errors.New("only the first call counts"))
+	},
+	"a canceled request of the program": func(ctx Context, _ any) {
+		ctx.DeferCommit()(fmt.Errorf("get: %w", context.Canceled))
 	},
 }
 
@@ -96,6 +100,22 @@ func TestAMessageThatCannotBeDecoded(t *testing.T) {
 	const wanted = "error processing message (partition=0): error decoding message for key key from in/0: "
 	if !strings.HasPrefix(got, wanted) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestTheEndOfARunIsNoFailure of a message that still waited for its goroutines.
+func TestTheEndOfARunIsNoFailure(t *testing.T) {
+	canceled, cancel := context.WithCancel(context.Background())
+	cancel()
+	late, done := context.WithTimeout(context.Background(), 0)
+	defer done()
+	for _, ended := range []context.Context{canceled, late} {
+		e := newEngine(t, bad(func(ctx Context, _ any) { ctx.DeferCommit() }), nil)
+		e.group.context = func() context.Context { return ended }
+		e.app.Send("in", record("in", "k", []byte("v")))
+		if failed := e.group.failed.get(); failed != nil || e.app.Failure() == nil {
+			t.Errorf("%v, and %v", failed, e.app.Failure())
+		}
 	}
 }
 

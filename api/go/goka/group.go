@@ -2,7 +2,6 @@ package goka
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash"
 	"strings"
@@ -159,10 +158,10 @@ func (g *group) noteLate(err error) {
 	g.abort(fmt.Errorf("processor %s: %w", g.graph.Group(), err))
 }
 
-// note keeps a failure for Run to return. It does nothing if failed messages become dead letters or the processor
-// stops.
+// note keeps a failure for Run to return. It does nothing if failed messages become dead letters, or if the failure is
+// the end of the run itself, for which a message did not wait. User code may fail with a canceled context of its own.
 func (g *group) note(failed *processing) {
-	if !g.options.keepsDeadLetters && !errors.Is(failed, context.Canceled) {
+	if ending := g.context().Err(); !g.options.keepsDeadLetters && (ending == nil || failed.err != ending) {
 		g.failed.record(failed)
 	}
 }

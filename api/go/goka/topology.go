@@ -108,7 +108,8 @@ func (g *group) writeTo(step stream.Stream[*stream.KafkaRecord], brokers []strin
 
 func asIs(record stream.KafkaRecord) (stream.KafkaRecord, error) { return record, nil }
 
-// creation describes the group's own table or loop topic, for the case that no processor has created it.
+// creation describes the group's own table or loop topic, for the case that no processor has created it. Run creates
+// them before, with the partition count of the largest input.
 func (g *group) creation(policy string) *stream.TopicCreation {
 	options := map[string]string{"cleanup.policy": policy}
 	return &stream.TopicCreation{Like: g.graph.InputStreams()[0].Topic(), Replicas: g.options.replicas, Options: options}

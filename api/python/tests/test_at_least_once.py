@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,10 @@ class Application:
     def acknowledge(self, credits: int, *positions: tuple[int, int]) -> None:
         pairs = b"".join(struct.pack(">QQ", *each) for each in positions)
         self.send(protocol.ACK, struct.pack(">II", credits, len(positions)) + pairs)
+
+    def ended(self) -> bool:
+        """Wait for the end of the connector's side."""
+        return self._file.read(1) == b""
 
     def close(self) -> None:
         if self._connection is not None:
@@ -184,3 +189,24 @@ def test_a_refusal_ends_the_connector(peer: Any, tmp_path: Path) -> None:
     assert isinstance(connector.failure, protocol.ProtocolError)
     assert str(connector.failure) == "wrong"
     source.close()
+
+
+class Unreadable(experimental.AtLeastOnceSourceConnector):
+    """Sends the lines of a file that is not there."""
+
+    def send_next(self) -> bool:
+        Path("/nonexistent/lines").read_bytes()
+        return True
+
+
+def test_an_error_of_the_subclass_ends_the_connector(peer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    application, port = peer
+    thrown = list[object]()
+    monkeypatch.setattr(threading, "excepthook", lambda args: thrown.append(args.exc_value))
+    connector = Unreadable("0.0.1", "word", "program", "one", "127.0.0.1", port)
+    connector.start()
+    application.begin(1, {})
+    connector.wait_until_finished(SECONDS)
+    assert isinstance(connector.failure, FileNotFoundError)
+    assert thrown == [connector.failure]
+    assert application.ended()

@@ -1,5 +1,10 @@
 """What is said of transactions between an application and a connector sink."""
 
+import socket
+import threading
+from collections.abc import Sequence
+from contextlib import nullcontext
+
 import pytest
 
 import wallaroo
@@ -7,6 +12,7 @@ from wallaroo import experimental
 from wallaroo.emit.topology import topology
 from wallaroo.experimental import protocol, transaction
 from wallaroo.experimental.transaction import Order
+from wallaroo.experimental.transactional import _Session
 
 ORDERS = [
     (Order(transaction.LIST_UNCOMMITTED, number=7), "c9 0000000000000007"),
@@ -52,3 +58,33 @@ def test_a_sink_config_with_a_cookie_speaks_the_protocol() -> None:
     assert {name: found[name] for name in ("name", "kind", "host", "port", "cookie")} == {
         "name": "out", "kind": "connector", "host": "127.0.0.1", "port": 7200, "cookie": "word"
     }  # fmt: skip
+
+
+class Full(experimental.TransactionalTarget):
+    """A target without room on its disk."""
+
+    def committed(self, sender: str) -> int:
+        raise OSError(28, "No space left on device")
+
+    def prepared(self, sender: str) -> dict[str, int]:
+        return {}
+
+    def prepare(self, sender: str, name: str, end: int, messages: Sequence[bytes]) -> bool:
+        return False
+
+    def commit(self, sender: str, name: str) -> None:
+        pass
+
+    def abort(self, sender: str, name: str) -> None:
+        pass
+
+
+def test_an_error_of_the_target_is_no_lost_connection() -> None:
+    hello = protocol.hello(protocol.PROTOCOL_VERSION, "word", "app", "one")
+    for sent, error in ((hello, None), (hello + protocol.notify(transaction.OUTPUT, "out", 0), OSError)):
+        ours, theirs = socket.socketpair()
+        with ours:
+            ours.sendall(sent)
+            ours.shutdown(socket.SHUT_WR)
+            with theirs, pytest.raises(error, match="No space left") if error else nullcontext():
+                _Session(theirs, "word", Full()).run(threading.Event())

@@ -2,6 +2,9 @@
 package fault
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -57,16 +60,19 @@ func (p *Point) Reach() {
 	}
 }
 
-// isFirst reports whether no process has died for an entry POINT:NUMBER before, and records the death in a directory.
-// Without a directory it returns true.
+// isFirst reports whether no process has died for this entry before. If the environment names no directory to record
+// deaths, it returns true. A directory that cannot be used is a mistake of the test, which would pass without a death.
 func isFirst(entry string) bool {
 	directory := os.Getenv("WALLAROO_FAULT_DIR")
 	if directory == "" {
 		return true
 	}
 	file, err := os.OpenFile(filepath.Join(directory, entry), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
+	if errors.Is(err, fs.ErrExist) {
 		return false
+	}
+	if err != nil {
+		panic(fmt.Errorf("WALLAROO_FAULT_DIR cannot be used: %w", err))
 	}
 	return file.Close() == nil
 }

@@ -47,3 +47,12 @@ func TestAProcessDiesOncePerEntry(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestADirectoryThatIsMissing(t *testing.T) {
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), "WALLAROO_FAULT=worker.before_compute:1", "WALLAROO_FAULT_DIR="+filepath.Join(t.TempDir(), "none"))
+	output, err := command.CombinedOutput()
+	if text := string(output); err == nil || !strings.Contains(text, "panic: WALLAROO_FAULT_DIR cannot be used: open ") {
+		t.Errorf("%v, %s", err, text)
+	}
+}

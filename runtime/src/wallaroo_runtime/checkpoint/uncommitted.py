@@ -25,9 +25,7 @@ WRITTEN = (
     "sinks that Spark writes keep these results; this program processes the messages of the micro-batch again, for its "
     "states and the other sinks"
 )
-SENT = (
-    "it ended before Spark had committed all its input, but after results were sent: those of the messages at positions"
-)
+SENT = "it sent the results of the messages at positions {} to {}, but ended before Spark had committed these messages"
 ACCEPT = (
     "; or give --accept-changed: this program then processes these messages again, so that sinks may get their results "
     "twice or not at all; if you do so, do not replay the dead letters of these messages"
@@ -35,8 +33,8 @@ ACCEPT = (
 
 
 def refused(messages: range) -> RunError:
-    """Return the error that results of these messages were sent and a changed program may give other results (R790)."""
-    return RunError.of("R790", left=f"{SENT} {messages.start} to {messages.stop - 1}", other=ACCEPT)
+    """Return the R790 that results of these messages were sent, and a changed program would give other results."""
+    return RunError.of("R790", left=SENT.format(messages.start, messages.stop - 1), other=ACCEPT)
 
 
 def repeated_batch(batch: int, *, is_published: bool) -> Diagnostic:

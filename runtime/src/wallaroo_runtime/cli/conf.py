@@ -7,7 +7,7 @@ from typing import NamedTuple
 from wallaroo.diagnostic.diagnostic import closest
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.gateway.config import FSYNC_POLICIES
-from wallaroo_runtime.peer.limits import Bounds
+from wallaroo_runtime.peer.limits import JOURNAL_FSYNC, Bounds
 from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
 from wallaroo_runtime.worker.interpreter import SETTING as WORKER_PYTHON
 
@@ -67,7 +67,7 @@ SETTINGS = {
         FSYNC_POLICIES.__contains__,
         "a time to make the journal safe",
         f"give one of {', '.join(FSYNC_POLICIES)}",
-        f"{', '.join(FSYNC_POLICIES)}; default: {_DEFAULT.journal_fsync}, 50 ms",
+        f"{', '.join(FSYNC_POLICIES)}; default: {JOURNAL_FSYNC}, 50 ms, with --mode realtime batch",
     ),
     JOURNAL: _size("stop reading sources when so much waits to be processed", _DEFAULT.journal_bytes),
     OUTBOX: _size("pause when so much output waits for the sinks", _DEFAULT.outbox_bytes),

@@ -19,6 +19,7 @@ from wallaroo_runtime.cli.run_option import OWN, VISIBLE
 from wallaroo_runtime.console.reporter import says_ready
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
+from wallaroo_runtime.system.java import QUICK_JAVA
 
 if TYPE_CHECKING:
     from wallaroo_runtime.topology.model import Topology
@@ -114,18 +115,11 @@ def _cluster_command(
     """Return the command of spark-submit. It also gives the user's settings to the driver, where they must win."""
     from wallaroo_runtime.checkpoint.url import is_remote
     from wallaroo_runtime.spark.machine.jar import operator_jar
-    from wallaroo_runtime.spark.machine.settings import (
-        JARS,
-        JAVA_OPTIONS,
-        REMOTE_FILES,
-        SETTINGS,
-        authentication,
-        with_jar,
-    )
+    from wallaroo_runtime.spark.machine.settings import JARS, REMOTE_FILES, SETTINGS, authentication, with_jar
     from wallaroo_runtime.spark.source.kafka_connector import connector_jars, uses_kafka
     from wallaroo_runtime.submit.submit import cluster_command
 
-    settings = {name: SETTINGS[name] for name in OF_DRIVER} | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
+    settings = {name: SETTINGS[name] for name in OF_DRIVER} | {"spark.driver.extraJavaOptions": QUICK_JAVA}
     settings |= authentication(arguments.master)
     if is_remote(location_of(arguments)):
         settings |= REMOTE_FILES

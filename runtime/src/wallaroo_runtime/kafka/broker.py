@@ -15,7 +15,7 @@ from pathlib import Path
 from wallaroo_runtime.durable.file import private, replace_file
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.system.class_archive import archive_option, is_being_made
-from wallaroo_runtime.system.java import java_program
+from wallaroo_runtime.system.java import QUICK_JAVA, java_program
 from wallaroo_runtime.system.lock import TRY, take_lock
 from wallaroo_runtime.system.maven import PATIENT, Waiting, fetched_jars
 from wallaroo_runtime.system.process import dying_with_parent
@@ -23,7 +23,7 @@ from wallaroo_runtime.system.process import dying_with_parent
 VERSION = "4.1.1"
 # Without slf4j-simple Kafka would not log why it ends.
 COORDINATES = (f"org.apache.kafka:kafka_2.13:{VERSION}", "org.slf4j:slf4j-simple:1.7.36")
-JAVA_OPTIONS = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+JAVA_OPTIONS = ("-Xmx512m", *QUICK_JAVA.split())
 LOGGING = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",

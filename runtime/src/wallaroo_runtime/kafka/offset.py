@@ -99,12 +99,12 @@ def why_lost(offset: int, first: int, end: int) -> str:
 
     Example:
         >>> why_lost(3, 9, 20)
-        '6 are gone: its first one is now 9'
+        '6 records are gone, and the first one is now 9'
     """
     if first > offset:
-        return f"{first - offset} are gone: its first one is now {first}"
+        return f"{first - offset} records are gone, and the first one is now {first}"
     if end < offset:
-        return f"the partition ends at {end} now: it was emptied, or lost what its brokers had not copied"
+        return f"the partition ends at {end} now: it was emptied, or its brokers lost records that they had not copied"
     return ""
 
 

@@ -77,11 +77,18 @@ class Replayed:
 
 @dataclass
 class _Block:
-    """Letters of one source, or of one partition of its topic, that are sent and marked together."""
+    """Letters of one source, or of one partition of its topic, that are sent and marked together.
+
+    Attributes:
+        data: The messages for a TCP source.
+        records: The messages for a topic.
+        size: Number of bytes of all messages.
+    """
 
     ids: list[str] = field(default_factory=list)
     data: bytearray = field(default_factory=bytearray)
     records: list[TopicRecord] = field(default_factory=list)
+    size: int = 0
 
 
 class Replay:
@@ -118,10 +125,12 @@ class Replay:
                 place = record.port, record.origin.partition if record.origin.topic == source.topic else None
                 block = blocks.setdefault(place, _Block())
                 block.ids.append(letter.id)
+                block.size += len(record.input)
                 if source.topic:
                     block.records.append(_record_of(record, source))
-                block.data += _message(letter, source.framing)
-                if len(block.data) >= BLOCK_BYTES:
+                else:
+                    block.data += _message(letter, source.framing)
+                if block.size >= BLOCK_BYTES:
                     result.sent += self._send(*place, blocks.pop(place))
             for place, block in blocks.items():
                 result.sent += self._send(*place, block)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
 
 HERE = "local[*]"
+AT_URL = "it is at a URL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,7 @@ def _changed(manifest: Manifest, wanted: Wanted, checkpoint: object, far: str) -
     """
     mode, microbatch = wanted.mode or manifest.mode, manifest.microbatch
     if REALTIME in (mode, manifest.mode) and far:
-        fix = "run it as before; a new --checkpoint, with a gateway and an egress of its own, can begin in another mode"
-        raise refused(checkpoint, f"real-time mode is rescaled on one machine, and {far}", fix)
+        raise _far_away(checkpoint, far)
     if mode == REALTIME and wanted.partitions is not None:
         raise refused(checkpoint, "real-time mode has one partition", "give --buckets alone, or --mode microbatch")
     partitions, buckets = manifest.numbers
@@ -130,6 +130,11 @@ def _changed(manifest: Manifest, wanted: Wanted, checkpoint: object, far: str) -
         shuffle_partitions=wanted.partitions or partitions,
         buckets_per_partition=wanted.buckets or buckets,
     )
+
+
+def _far_away(checkpoint: object, far: str) -> RunError:
+    fix = "run it as before; a new --checkpoint, with a gateway and an egress of its own, can begin in another mode"
+    return refused(checkpoint, f"real-time mode is rescaled on one machine, and {far}", fix)
 
 
 def _rescale(path: Path, manifest: Manifest, now: Manifest, checkpoint: object, session: Any = None) -> Rescaled:
@@ -205,6 +210,8 @@ def rescale_at(url: str, wanted: Wanted, remote: "RemoteOptions", conf: Mapping[
     from wallaroo_runtime.spark.machine.settings import REMOTE_FILES
     from wallaroo_runtime.spark.session import create_session, stop_session
 
+    if wanted.mode == REALTIME:
+        raise _far_away(url, AT_URL)
     check_services(url, remote)
     check_machine()
     check_answer(url)
@@ -217,7 +224,7 @@ def rescale_at(url: str, wanted: Wanted, remote: "RemoteOptions", conf: Mapping[
         try:
             directory = HadoopDirectory(session, url)
             manifest = manifest_in(directory)
-            changed = _changed(manifest, wanted, url, "it is at a URL")
+            changed = _changed(manifest, wanted, url, AT_URL)
             check_known(directory, manifest.services, remote)
             hold = Hold(remote, manifest.name, manifest.id, manifest.services)
             hold.take_gateways()

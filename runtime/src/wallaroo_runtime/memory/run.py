@@ -1,7 +1,7 @@
 """Runs an application in this process: processes messages, and gives outputs, states and dead letters."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -116,16 +116,12 @@ class MemoryRun:
         items = [with_row_time(part, item if isinstance(item, Message) else Message(item)) for item in messages]
         if has_records(part):
             items = [self._record(part, item) for item in items]
-        first = self._sequence
         frames: list[bytes] = []
-        try:
+        with self._restored_on_failure():
             for is_payload, group in runs(items):
                 frames += self._frames(part, group, is_payload)
                 self._sequence += len(group)
             self._run([frames])
-        except BaseException:
-            self._sequence = first
-            raise
         self._follow()
 
     def produce(self, records: Iterable[KafkaRecord] | KafkaRecord) -> int:
@@ -182,12 +178,13 @@ class MemoryRun:
             RunError: The errors of `send`, and T207 if time would go back.
         """
         frames = tick_frames(self._sequence, self.now_ms, milliseconds, self.topology.tick_ms())
-        self.now_ms += milliseconds
-        if self._engine.has_ticks:
-            fired, repeats = self._run([[b"".join(frames)]]).fired, 0
-            while fired and repeats < MOST_TICKS:  # timers may set timers: repeat the last tick until none runs
-                fired, repeats = self._run([[frames[-1]]]).fired, repeats + 1
-            self._follow()
+        with self._restored_on_failure():
+            self.now_ms += milliseconds
+            fired = self._run([[b"".join(frames)]]).fired if self._engine.has_ticks else 0
+        for _ in range(MOST_TICKS if fired else 0):  # repeat the last tick until no timer runs at it
+            if not self._run([[frames[-1]]]).fired:
+                break
+        self._follow()
 
     def visit(self, name: str, metadata: bytes | str = b"") -> VisitCount:
         """Call the visitors of a visit for every key that has state, as one micro-batch.
@@ -208,12 +205,11 @@ class MemoryRun:
         if not isinstance(data, bytes | bytearray | memoryview):
             reason, fix = f"it cannot take {shown(metadata)}", 'give bytes or a text as metadata, e.g. b"50"'
             raise RunError.of("R733", USAGE, name=name, reason=reason, fix=fix)
-        sequence = self._sequence
-        visit = pb.Visit(id=sequence, name=name, metadata=bytes(data))
-        batch = self._run([[visit_frame(sequence, self.now_ms, visit)]])
+        visit = pb.Visit(id=self._sequence, name=name, metadata=bytes(data))
+        batch = self._run([[visit_frame(visit.id, self.now_ms, visit)]])
         self._sequence += 1
         self._follow()
-        return batch.visits.get(sequence, VisitCount())
+        return batch.visits.get(visit.id, VisitCount())
 
     def generate(self, most: int | None = None, source: str = "") -> int:
         """Process the next messages of a generator.
@@ -236,9 +232,8 @@ class MemoryRun:
             values, encoding, ended, reason = self._made(part, wanted)
             if values:
                 port, messages = self.plan.ports[part.path], list(map(Message, values))
-                self._run(
-                    [list(value_frames(part, port, messages, self._sequence, now_ms=self.now_ms, encoding=encoding))]
-                )
+                frames = value_frames(part, port, messages, self._sequence, now_ms=self.now_ms, encoding=encoding)
+                self._run([list(frames)])
                 self._generated[part.path] = values[-1], encoding
                 self._sequence += len(values)
                 count += len(values)
@@ -341,16 +336,22 @@ class MemoryRun:
     def _follow(self) -> None:
         """Process the records that sinks have written to topics, until sources have read all records."""
         while self._waiting:
-            first, written, self._waiting = self._sequence, self._waiting, []
+            written, self._waiting = self._waiting, []
             tasks: list[list[bytes]] = []
-            try:
+            with self._restored_on_failure():
                 for source, messages in self.feed.messages(written):
                     tasks.append(list(self._frames(source, messages, is_payload=True)))
                     self._sequence += len(messages)
                 self._run(tasks)
-            except BaseException:
-                self._sequence = first
-                raise
+
+    @contextmanager
+    def _restored_on_failure(self) -> Iterator[None]:
+        before = self._sequence, self.now_ms
+        try:
+            yield
+        except BaseException:  # a micro-batch that fails has no effect
+            self._sequence, self.now_ms = before
+            raise
 
     def _run(self, tasks: list[list[bytes]]) -> BatchResult:
         """Run one micro-batch. Records that its sinks write to topics wait for `_follow`."""
@@ -369,8 +370,7 @@ class MemoryRun:
 
     def _letter(self, letter: pb.DeadLetter) -> DeadLetter:
         source = self._sources.get(letter.port)
-        part = next(each for each in self.topology.parts() if each.path == letter.path)
-        calls = self._calls(part.worker)
+        calls = self._calls(next(each for each in self.topology.parts() if each.path == letter.path).worker)
         return DeadLetter(
             step=letter.step,
             code=letter.code,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.kafka.consumer import consumer_settings
-from wallaroo_runtime.peer.limits import Bounds
+from wallaroo_runtime.peer.limits import JOURNAL_FSYNC, Bounds
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.credential import is_loopback
@@ -96,7 +96,7 @@ def gateway_request(
         starts: Where the gateway begins to read the Kafka sources; None if Spark reads these sources.
     """
     request = pb.AttachJournalRequest(
-        fsync=bounds.journal_fsync,
+        fsync=bounds.journal_fsync or JOURNAL_FSYNC,
         fsync_interval_ms=FSYNC_INTERVAL_MS,
         backlog_bytes=bounds.journal_bytes,
         tick_ms=topology.tick_ms(),

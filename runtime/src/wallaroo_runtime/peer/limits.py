@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from wallaroo_runtime.gateway.config import BACKLOG_BYTES
 from wallaroo_runtime.worker.spec import CACHE_BYTES
 
+JOURNAL_FSYNC = "interval"
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -13,7 +15,7 @@ class Bounds:
     Attributes:
         journal_fsync: When the journal is synced: `batch` as often as the disk can, `interval` every 50 ms, `never`
             when the system decides. With `never` a loss of power may lose the last messages. A killed process never
-            loses messages.
+            loses messages. Empty for the default, `interval`, in real-time mode `batch`.
         journal_bytes: Limit for journaled bytes that are not processed. At the limit the gateway stops reading, and
             senders wait.
         outbox_bytes: While this number of bytes waits for sinks, the query starts no micro-batch. So the outbox holds
@@ -22,7 +24,7 @@ class Bounds:
             needed.
     """
 
-    journal_fsync: str = "interval"
+    journal_fsync: str = ""
     journal_bytes: int = BACKLOG_BYTES
     outbox_bytes: int = 4 << 30
     state_cache_bytes: int = CACHE_BYTES

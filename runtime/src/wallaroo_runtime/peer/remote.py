@@ -8,7 +8,7 @@ from pathlib import Path
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.peer.configuration import GatewaySource, gateway_sources, needs_worker
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.credential import TOKEN_FILE, read_pem, read_token
+from wallaroo_runtime.service.credential import TOKEN_FILE, read_certificates, read_token
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.store import PROTOCOL_VERSION
 from wallaroo_runtime.topology.model import Topology
@@ -37,13 +37,13 @@ class RemoteOptions:
         """Return the service at an address, with the credentials for calls.
 
         Raises:
-            RunError: R608 if there is no token file; R616 or R640 if a file cannot be used.
+            RunError: R608 if there is no token file; R616, R640 or R716 if a file cannot be used.
         """
         if self.token_file is None:
             reason = f"--{kind} needs --conf {TOKEN_FILE}=FILE"
             fix = f"give the file with the token that the {kind} was started with"
             raise RunError.of("R608", USAGE, reason=reason, fix=fix)
-        authority = read_pem(self.authority).decode("ascii", "replace") if self.authority else ""
+        authority = read_certificates(self.authority).decode("ascii", "replace") if self.authority else ""
         return Service(kind, address, read_token(self.token_file), authority)
 
     def check(self) -> None:

@@ -9,7 +9,7 @@ from wallaroo_runtime.durable.file import refuse_links
 from wallaroo_runtime.egress.service import EgressHost
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.service import GatewayHost
-from wallaroo_runtime.service.credential import Listen, is_loopback, make_token, read_pem, read_token
+from wallaroo_runtime.service.credential import Listen, is_loopback, make_token, read_certificates, read_key, read_token
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import serve, serve_until
 from wallaroo_runtime.system.stop import stop_event
@@ -38,8 +38,8 @@ def listen_of(kind: str, options: ServiceOptions) -> tuple[Listen, list[Diagnost
     """Return the listener of a service, and its warnings.
 
     Raises:
-        RunError: R608 if options contradict each other; R616 or R640 if a file cannot be used; R645 if other machines
-            could reach the service and the operator gave no token.
+        RunError: R608 if options contradict each other; R616, R640 or R716 if a file cannot be used; R645 if other
+            machines could reach the service and the operator gave no token.
     """
     is_private = is_loopback(options.listen.rpartition(":")[0])
     if bool(options.certificate) != bool(options.key):
@@ -55,8 +55,9 @@ def listen_of(kind: str, options: ServiceOptions) -> tuple[Listen, list[Diagnost
             raise _not_usable(kind, options.directory, error) from error
     else:
         token = read_token(options.token_file)
-    certificate = read_pem(options.certificate) if options.certificate else b""
-    key = read_pem(options.key) if options.key else b""
+    certificate = key = b""
+    if options.certificate and options.key:
+        certificate, key = read_certificates(options.certificate), read_key(options.key, options.certificate)
     warnings = [] if is_private or certificate else [Diagnostic.of("R651", service=kind, address=options.listen)]
     return Listen(options.listen, token, certificate, key), warnings
 

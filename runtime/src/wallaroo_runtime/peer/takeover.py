@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from wallaroo_runtime.peer.configuration import UNSET
+from wallaroo_runtime.peer.limits import JOURNAL_FSYNC
 from wallaroo_runtime.peer.peer import ATTACH_PATIENCE_S, Request
 from wallaroo_runtime.peer.remote import RemoteOptions, driver_of
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -58,4 +59,4 @@ class Hold:
 
 
 def _listen_to_nobody(driver: pb.Driver) -> pb.AttachJournalRequest:
-    return pb.AttachJournalRequest(driver=driver, fsync=UNSET.journal_fsync, backlog_bytes=UNSET.journal_bytes)
+    return pb.AttachJournalRequest(driver=driver, fsync=JOURNAL_FSYNC, backlog_bytes=UNSET.journal_bytes)

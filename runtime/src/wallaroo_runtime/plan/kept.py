@@ -46,8 +46,6 @@ def refusal(before: Mapping[str, Any], now: Mapping[str, Any], *, accepts_change
         accepts_changed: Whether fields of states may be lost.
     """
     for name, fields in before.items():
-        if isinstance(fields, str):
-            continue  # stored by an earlier version, with other field names
         was, state = KeptState(**fields), f'state "{name}"'
         if name not in now:
             return {"reason": f"{state} was written as {was.type}; the program now has none", "fix": BACK}

@@ -66,7 +66,7 @@ class RealTimeMode:
 
     def bounds(self, bounds: Bounds) -> Bounds:
         """Return the bounds; by default the journal is synced at once, since syncs every 50 ms would delay messages."""
-        return replace(bounds, journal_fsync="batch") if bounds.journal_fsync == Bounds().journal_fsync else bounds
+        return replace(bounds, journal_fsync=bounds.journal_fsync or "batch")
 
     def layout(self, spark: SparkOptions) -> tuple[int, int]:
         """Return the only layout of this mode."""

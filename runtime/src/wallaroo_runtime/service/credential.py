@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import secrets
+import ssl
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,12 +91,47 @@ def _refused(path: Path, reason: str) -> RunError:
     return RunError.of("R640", USAGE, path=path, reason=reason)
 
 
-def read_pem(path: Path) -> bytes:
-    """Return the content of a file with certificates or a key.
+def read_certificates(path: Path) -> bytes:
+    """Return the content of a file with certificates.
 
     Raises:
-        RunError: R616 if the file cannot be read, or is no PEM file.
+        RunError: R616 if the file cannot be read, or is no PEM file; R716 if a certificate is damaged or there is none.
     """
+    content = _read_pem(path)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except ssl.SSLError as error:
+        reason, fix = (
+            f"it has no certificate, or a damaged one ({_text(error)})",
+            "give a file with certificates in PEM",
+        )
+        raise RunError.of("R716", USAGE, what=f"certificate {path}", reason=reason, fix=fix) from error
+    return content
+
+
+def read_key(path: Path, certificate: Path) -> bytes:
+    """Return the content of a file with the private key of a certificate.
+
+    Raises:
+        RunError: R616 if the file cannot be read, or is no PEM file; R716 if it is not the key of the certificate, or
+            is encrypted.
+    """
+    content = _read_pem(path)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, path, password=str)
+    except ssl.SSLError as error:
+        reason = f"it does not belong to {certificate}, is encrypted or is damaged ({_text(error)})"
+        fix = "give the private key of the first certificate, in PEM without a passphrase"
+        raise RunError.of("R716", USAGE, what=f"private key {path}", reason=reason, fix=fix) from error
+    return content
+
+
+def _text(error: ssl.SSLError) -> str:
+    """Return OpenSSL's text of an error, without the line of Python's own code."""
+    return str(error.strerror or error).partition(" (_ssl.c")[0]
+
+
+def _read_pem(path: Path) -> bytes:
     try:
         content = path.read_bytes() if path.is_file() else b""
     except OSError as error:

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 
 from wallaroo_runtime.errors import RUN, RunError
-from wallaroo_runtime.system.stop import handle_ending
+from wallaroo_runtime.system.stop import SIGNALLED, handle_ending
 
-INTERRUPTED = 130
 KEPT_LINES = 30
 YARN = {"logs": "yarn logs -applicationId", "kill": "yarn application -kill"}
 KUBERNETES = {"logs": "kubectl logs", "kill": "kubectl delete pod"}
@@ -40,7 +39,7 @@ class Submission:
         self._status = 0
         self._last: deque[str] = deque(maxlen=KEPT_LINES)
         self._child: subprocess.Popen[str] | None = None
-        self._is_interrupted = False
+        self._signal = 0
 
     def run(self) -> int:
         """Run spark-submit until the application has ended. After a signal only spark-submit ends.
@@ -54,10 +53,10 @@ class Submission:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-        if self._is_interrupted:
+        if self._signal:
             if self._application:
                 self._note(f"{self._application} goes on; {self._remedy('kill')} ends it")
-            return INTERRUPTED
+            return SIGNALLED + self._signal
         if code or self._status:
             raise self._failure(code)
         return 0
@@ -116,6 +115,6 @@ class Submission:
         )
 
     def _forward(self, number: int, frame: FrameType | None) -> None:
-        self._is_interrupted = True
+        self._signal = self._signal or number
         if self._child is not None and self._child.poll() is None:
             self._child.send_signal(number)

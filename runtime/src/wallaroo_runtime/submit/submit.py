@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -19,14 +18,13 @@ from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.spark.machine.yarn import driver_settings
 from wallaroo_runtime.system.backoff import Backoff
 from wallaroo_runtime.system.process import dying_with_parent
-from wallaroo_runtime.system.stop import SIGNALLED, SIGNALS, handle_ending
+from wallaroo_runtime.system.stop import SIGNALLED, SIGNALS, Stop, handle_ending
 from wallaroo_runtime.worker.launch import status_text
 
 CLUSTER_KINDS = ("yarn", "k8s://")
 LIMIT, WINDOW_S = 10, 600.0
 BACKOFF = Backoff(1.0, 30.0)
-INTERRUPTED = SIGNALLED + signal.SIGINT
-# Exit codes after which no other driver is started: it would fail in the same way, or a signal has ended the start.
+# Exit codes after which another driver makes no sense: the fault would come again, or a signal has ended the start.
 FINAL = frozenset({0, USAGE, TOPOLOGY, *(SIGNALLED + number for number in SIGNALS)})
 
 
@@ -95,7 +93,7 @@ class DriverKeeper:
 
     def __init__(self, command: Sequence[str], says_ready: Callable[[str], bool], *, restarts: bool) -> None:
         self._command, self._says_ready, self._restarts = list(command), says_ready, restarts
-        self._stopped = threading.Event()
+        self._stopped = Stop()
         self._child: subprocess.Popen[str] | None = None
         self._was_ready, self._missed = False, 0
 
@@ -133,7 +131,7 @@ class DriverKeeper:
             backoff = BACKOFF.after(len(failures))
             print(f"the driver ended; {ending}; it is started again in {backoff:g} s", file=sys.stderr, flush=True)
             if self._stopped.wait(backoff):
-                return INTERRUPTED
+                return SIGNALLED + self._stopped.number
 
     def _run_once(self) -> int:
         """Run one driver to its end, and pass on its output."""
@@ -158,6 +156,7 @@ class DriverKeeper:
             supervise(driver)
 
     def _forward(self, number: int, frame: Any) -> None:
+        self._stopped.number = self._stopped.number or number
         self._stopped.set()
         if self._child is None or self._child.poll() is not None:
             self._missed = number  # a driver that is just being started does not get the signal

@@ -4,6 +4,8 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from wallaroo.experimental import protocol
@@ -44,8 +46,8 @@ class AtLeastOnceSourceConnector(threading.Thread):
 
     The connector connects, announces its streams, and sends as many messages as it has credits. If the connection
     breaks, or the application requests it, the connector connects again, and the application sends the point where each
-    stream must continue. `start` runs the connector in a thread, `join` waits until the thread ends, and `failure` is
-    the last error.
+    stream must continue. An error of a subclass ends the connector. `start` runs the connector in a thread, `join`
+    waits until the thread ends, and `failure` is the last error.
 
     Args:
         version: Version of the protocol, "0.0.1".
@@ -110,7 +112,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         self._socket: socket.socket | None = None
         self._received = bytearray()
         self._stopped = threading.Event()
-        self._is_greeted = False
+        self._is_greeted = self._is_broken = False
         self.credits = 0
         self.failure: Exception | None = None
 
@@ -151,32 +153,56 @@ class AtLeastOnceSourceConnector(threading.Thread):
             self._stopped.wait(self._delay)
 
     def run(self) -> None:
-        """Send messages until `is_finished` or `stop`. Connect again when the connection breaks."""
-        while not self._stopped.is_set() and not self.is_finished():
-            try:
-                self._step()
-            except ProtocolError as err:
-                self.failure = err
-                break
-            except OSError as err:
-                self.failure = err
-                self._lost()
-        self._close()
+        """Send messages until `is_finished` or `stop`. Connect again when the connection breaks.
+
+        Raises:
+            Exception: An error of the subclass, e.g. an `OSError` of `send_next` about a file.
+        """
+        try:
+            while not self._stopped.is_set() and not self.is_finished():
+                self._step_or_reconnect()
+        except ProtocolError as err:
+            self.failure = err
+        except Exception as err:
+            self.failure = err
+            raise
+        finally:
+            self._close()
+
+    def _step_or_reconnect(self) -> None:
+        try:
+            self._step()
+        except OSError as err:
+            if not self._is_broken:
+                raise
+            self.failure = err
+            self._lost()
 
     def _step(self) -> None:
         if self._socket is None:
-            self.connect()
-            self.failure = None
+            with self._connection():
+                self.connect()
+            self.failure, self._is_broken = None, False
         can_send = self.credits > 0 and self.send_next()
         assert self._socket is not None
         if select.select([self._socket], [], [], 0 if can_send else POLL_SECONDS)[0]:
             self._receive(self._socket)
 
+    @contextmanager
+    def _connection(self) -> Iterator[None]:
+        """Take note that an error of the block means that the connection is broken."""
+        try:
+            yield
+        except OSError:
+            self._is_broken = True
+            raise
+
     def _receive(self, connection: socket.socket) -> None:
-        data = connection.recv(RECEIVE_BYTES)
-        if not data:
-            msg = "the application closed the connection"
-            raise ConnectionError(msg)
+        with self._connection():
+            data = connection.recv(RECEIVE_BYTES)
+            if not data:
+                msg = "the application closed the connection"
+                raise ConnectionError(msg)
         self._received += data
         for frame in protocol.cut(self._received):
             self._take(frame)
@@ -185,7 +211,8 @@ class AtLeastOnceSourceConnector(threading.Thread):
         if frame.tag == protocol.ERROR:
             self.handle_error(frame.error)
         elif frame.tag == protocol.RESTART:
-            self.handle_restart()
+            with self._connection():
+                self.handle_restart()
         elif frame.tag == protocol.OK:
             self.credits, self._is_greeted = frame.credits, True
             for stream in self._streams.values():
@@ -211,10 +238,11 @@ class AtLeastOnceSourceConnector(threading.Thread):
         self.stream_opened(stream)
 
     def _send(self, frame: bytes) -> None:
-        if self._socket is None:
-            msg = "there is no connection"
-            raise ConnectionError(msg)
-        self._socket.sendall(frame)
+        with self._connection():
+            if self._socket is None:
+                msg = "there is no connection"
+                raise ConnectionError(msg)
+            self._socket.sendall(frame)
 
     def _lost(self) -> None:
         self._close()

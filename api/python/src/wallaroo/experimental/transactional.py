@@ -1,5 +1,6 @@
 """A sink connector that stores each message exactly once, by two-phase commit with the application."""
 
+import contextlib
 import select
 import socket
 from abc import ABC, abstractmethod
@@ -118,6 +119,7 @@ class TransactionalSinkConnector(SinkConnector):
 
         Raises:
             UnexpectedSocketError: The listening socket fails, or `listen` was not called.
+            Exception: An error of the target. The application connects again to the next process.
         """
         listener = self._open()
         while stop is None or not stop.is_set():
@@ -129,6 +131,10 @@ class TransactionalSinkConnector(SinkConnector):
                 raise UnexpectedSocketError(str(err)) from err
             with connection:
                 _Session(connection, self.config.cookie, target).run(stop or Event())
+
+
+class _Gone(Exception):
+    """The connection has ended. It is no `OSError`, because targets raise these, e.g. for a full disk."""
 
 
 class _Session:
@@ -148,22 +154,33 @@ class _Session:
             while not stop.is_set():
                 if not select.select([self._socket], [], [], LOOK_SECONDS)[0]:
                     continue
-                data = self._socket.recv(RECEIVE_BYTES)
-                if not data:
-                    return
+                data = self._receive()
                 self._received += data
                 for frame in protocol.cut(self._received):
                     self._take(frame)
         except ProtocolError as err:
             self._refuse(str(err))
-        except OSError:
-            return  # the session ends, and the application connects again
+        except _Gone:
+            return  # the application connects again
 
     def _refuse(self, reason: str) -> None:
+        with contextlib.suppress(_Gone):
+            self._send(protocol.error(reason))
+
+    def _receive(self) -> bytes:
         try:
-            self._socket.sendall(protocol.error(reason))
-        except OSError:
-            return
+            data = self._socket.recv(RECEIVE_BYTES)
+        except OSError as err:
+            raise _Gone from err
+        if not data:
+            raise _Gone
+        return data
+
+    def _send(self, frame: bytes) -> None:
+        try:
+            self._socket.sendall(frame)
+        except OSError as err:
+            raise _Gone from err
 
     def _take(self, frame: ReceivedFrame) -> None:
         if frame.tag == protocol.HELLO and not self._sender:
@@ -190,14 +207,14 @@ class _Session:
             msg = f"the {what} is not the sink's"
             raise ProtocolError(msg)
         self._sender = f"{program} {instance}"
-        self._socket.sendall(protocol.ok(CREDITS))
+        self._send(protocol.ok(CREDITS))
 
     def _open(self, stream: int) -> None:
         """Accept the output stream, after the committed messages. Refuse it while transactions are prepared."""
         accepts = stream == transaction.OUTPUT and not self._target.prepared(self._sender)
         self._is_open, self._offset = accepts, self._target.committed(self._sender)
         self._messages.clear()
-        self._socket.sendall(protocol.notify_ack(stream, self._offset, is_accepted=accepts))
+        self._send(protocol.notify_ack(stream, self._offset, is_accepted=accepts))
 
     def _add(self, frame: ReceivedFrame) -> None:
         ((stream, offset),) = frame.positions
@@ -234,4 +251,4 @@ class _Session:
         self._say(Order(transaction.REPLY, (name,), is_commit=is_ready))
 
     def _say(self, order: Order) -> None:
-        self._socket.sendall(transaction.framed(order))
+        self._send(transaction.framed(order))

@@ -98,12 +98,9 @@ Int64: value to encode is not of type int64
             msg = f"Error encoding value for key {key} in topic {self.topic}: {error}"
             raise CodecError(msg) from error
         promise: Future[Delivered] = Future()
-        with self._lock:
-            if self._is_closed.is_set():
-                promise.set_exception(EmitterClosedError())
-                return promise
-            pairs = list({**self._default_headers, **(headers or {})}.items())
-            self._produce(key.encode("utf-8", "surrogateescape"), value, pairs, promise)
+        pairs = list({**self._default_headers, **(headers or {})}.items())
+        while not self._produce(key.encode("utf-8", "surrogateescape"), value, pairs, promise):
+            self._producer.poll(POLL_S)  # without the lock: it calls back the program, and `finish` needs the lock
         return promise
 
     def emit_sync(self, key: str, message: Any, *, headers: Headers | None = None) -> Delivered:
@@ -137,22 +134,26 @@ Int64: value to encode is not of type int64
     ) -> None:
         self.finish()
 
-    def _produce(self, key: bytes, value: bytes | None, headers: list[Any], promise: "Future[Delivered]") -> None:
+    def _produce(self, key: bytes, value: bytes | None, headers: list[Any], promise: "Future[Delivered]") -> bool:
+        """Give a message to the client; returns False if the queue of messages that wait for Kafka is full."""
+
         def delivered(error: Any, message: Any) -> None:
             if error is not None:
                 promise.set_exception(self._client.KafkaException(error))
             else:
                 promise.set_result(Delivered(message.partition(), message.offset()))
 
-        while True:
+        with self._lock:
+            if self._is_closed.is_set():
+                promise.set_exception(EmitterClosedError())
+                return True
             try:
                 self._producer.produce(self.topic, value, key, headers=headers, on_delivery=delivered)
-                return
-            except BufferError:  # the queue of messages that wait for Kafka is full
-                self._producer.poll(POLL_S)
+            except BufferError:
+                return False
             except self._client.KafkaException as error:  # the client refuses the message, e.g. because of its size
                 promise.set_exception(error)
-                return
+        return True
 
     def _poll(self) -> None:
         while not self._is_closed.is_set():

@@ -1,7 +1,7 @@
 """Whole tables in a worker process, for `ctx.lookup`."""
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from wallaroo.goka.codec import Bytes
 from wallaroo.goka.view import View
@@ -54,11 +54,20 @@ class Lookups:
             if not self._is_running:
                 # Only views need confluent_kafka; the declaration of a group and tests in memory work without it.
                 self._views = {table: self._view(table) for table in self._tables}
-                for view in self._views.values():
-                    view.start()
-                for view in self._views.values():
-                    view.wait_running(START_S)
+                self._read(self._views.values())
                 self._is_running = True
+
+    @staticmethod
+    def _read(views: Collection[View]) -> None:
+        try:
+            for view in views:
+                view.start()
+            for view in views:
+                view.wait_running(START_S)
+        except BaseException:
+            for view in views:
+                view.stop()
+            raise
 
     def _view(self, table: str) -> View:
         return View(self._brokers, table, Bytes(), partitioner=self._partitioner, options=self._options)

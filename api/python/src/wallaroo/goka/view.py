@@ -88,24 +88,13 @@ class View:
             ViewError: The table cannot be read.
         """
         self._stopping.clear()
-        self._move(ViewState.INITIALIZING)
-        defaults = {
-            "group.id": f"goka-view-{self.topic}", "client.id": f"goka-view-{self.topic}",
-            "enable.auto.commit": False, "auto.offset.reset": "earliest", "enable.partition.eof": True,
-        }  # fmt: skip
-        consumer = self._client.Consumer(client_settings(self._brokers, defaults, self._options))
-        try:
-            self._follow(consumer)
-        except self._client.KafkaException as error:
-            raise self._failed(error.args[0]) from error
-        finally:
-            consumer.close()
-            self._move(ViewState.IDLE)
+        self._run()
 
     def start(self) -> None:
         """Call `run` in a new thread until `stop`. Before `stop`, a further call does nothing, even after a failure."""
         if self._thread is None:
             self._error = ""
+            self._stopping.clear()  # not in the thread, which may begin after `stop`
             self._thread = threading.Thread(target=self._run_in_thread, name=f"view of {self.topic}", daemon=True)
             self._thread.start()
 
@@ -208,9 +197,24 @@ class View:
     ) -> None:
         self.stop()
 
+    def _run(self) -> None:
+        self._move(ViewState.INITIALIZING)
+        defaults = {
+            "group.id": f"goka-view-{self.topic}", "client.id": f"goka-view-{self.topic}",
+            "enable.auto.commit": False, "auto.offset.reset": "earliest", "enable.partition.eof": True,
+        }  # fmt: skip
+        consumer = self._client.Consumer(client_settings(self._brokers, defaults, self._options))
+        try:
+            self._follow(consumer)
+        except self._client.KafkaException as error:
+            raise self._failed(error.args[0]) from error
+        finally:
+            consumer.close()
+            self._move(ViewState.IDLE)
+
     def _run_in_thread(self) -> None:
         try:
-            self.run()
+            self._run()
         except Exception as error:
             with self._changed:
                 self._error = str(error)

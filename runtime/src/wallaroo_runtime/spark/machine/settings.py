@@ -11,6 +11,7 @@ from wallaroo_runtime.spark.machine.jar import operator_jar
 from wallaroo_runtime.spark.machine.master import SUBMITTED
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.system.class_archive import archive_option
+from wallaroo_runtime.system.java import QUICK_JAVA
 
 TASK_FAILURES = 4
 CLASS_PATH, JARS = "spark.driver.extraClassPath", "spark.jars"
@@ -66,9 +67,6 @@ REMOTE_FILES = {
     "spark.hadoop.dfs.client.retry.policy.enabled": "true",
     "spark.hadoop.dfs.client.retry.policy.spec": "1000,5",
 }
-# The JVM moves frames and computes little. With these options 24 million words of the word count took 25 CPU seconds in
-# all processes; with Spark's defaults they took 30.
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # By default Java begins with a share of the machine's memory and lets young objects fill a third of it, even without
 # need. With this option it begins with less, and takes more when it needs more.
 FIRST_HEAP = "-Xms128m"
@@ -173,7 +171,7 @@ def _java_options(log4j: Path, temporary: Path, class_path: str) -> str:
         "spark", version("pyspark"), Path(spark_home(), "jars"), *map(Path, class_path.split(os.pathsep))
     )
     options = (kept, f"-Dlog4j2.configurationFile=file:{log4j}", f"-Djava.io.tmpdir={temporary}")
-    return " ".join((JAVA_OPTIONS, FIRST_HEAP, *(f'"{option}"' for option in options if option)))
+    return " ".join((QUICK_JAVA, FIRST_HEAP, *(f'"{option}"' for option in options if option)))
 
 
 def _settings_of(master: str) -> dict[str, str]:
@@ -183,7 +181,7 @@ def _settings_of(master: str) -> dict[str, str]:
         # Blocks on disk hold messages. Remote executors have directories of their own.
         own = {name: str(temporary_directory()) for name in ("spark.local.dir", "spark.python.unix.domain.socket.dir")}
         return LOCAL_SETTINGS | secret | own
-    return {"spark.executor.extraJavaOptions": JAVA_OPTIONS} | secret | (YARN_SETTINGS if master == "yarn" else {})
+    return {"spark.executor.extraJavaOptions": QUICK_JAVA} | secret | (YARN_SETTINGS if master == "yarn" else {})
 
 
 def authentication(master: str) -> dict[str, str]:

@@ -17,12 +17,11 @@ from wallaroo_runtime.spark.machine.master import SUBMITTED
 from wallaroo_runtime.spark.machine.settings import spark_home, start_settings
 from wallaroo_runtime.spark.machine.temporary import temporary_directory, temporary_lock
 from wallaroo_runtime.system.class_archive import ArchiveWriter
+from wallaroo_runtime.system.java import QUICK_JAVA
 from wallaroo_runtime.system.stop import SIGNALS
 
 PRIVATE = 0o077  # umask of Java
 POLL_S = 0.02
-# Options of the small Java virtual machine that computes the command of the large one.
-LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class VirtualMachine:
@@ -50,7 +49,8 @@ class VirtualMachine:
         self._told = Path(tempfile.mkdtemp(prefix="gateway-", dir=temporary_directory()), "address")
         options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
         more = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
-        environment = {"SPARK_LAUNCHER_OPTS": LAUNCHER_OPTIONS, **os.environ}
+        # A small Java virtual machine computes the command of the large one.
+        environment = {"SPARK_LAUNCHER_OPTS": QUICK_JAVA, **os.environ}
         environment |= {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._told)}
         with open(output, "ab", opener=private) as log:
             self.process = subprocess.Popen(

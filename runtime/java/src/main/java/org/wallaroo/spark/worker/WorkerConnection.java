@@ -68,9 +68,14 @@ final class WorkerConnection {
 
     /** Returns a text for each process of a worker that has ended by itself since the last call of this method. */
     static Map<String, String> takeEndings() {
-        Map<String, String> found = new HashMap<>(ENDINGS);
-        found.keySet().forEach(ENDINGS::remove);
-        return found;
+        Map<String, String> taken = new HashMap<>();
+        for (String process : ENDINGS.keySet()) { // tasks call this at the same time, and only one gets an ending
+            String text = ENDINGS.remove(process);
+            if (text != null) {
+                taken.put(process, text);
+            }
+        }
+        return taken;
     }
 
     Supervisor supervisor() {

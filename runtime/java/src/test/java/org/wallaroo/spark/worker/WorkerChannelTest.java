@@ -8,7 +8,9 @@ import io.grpc.Status;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.RepetitionInfo;
@@ -47,6 +49,18 @@ class WorkerChannelTest {
             worker.beSilent(false);
             assertEquals(1, channel.width());
         }
+    }
+
+    /** Tasks that take the ends of workers at the same time: only one reports an end. */
+    @Test
+    void onlyOneTaskTakesTheEndOfAWorker() {
+        WorkerChannel.takeEndings();
+        int count = 20_000;
+        for (int number = 0; number < count; number++) {
+            WorkerChannel.giveEndings(Map.of("driver, process " + number, "it was killed"));
+        }
+        int taken = IntStream.range(0, 8).parallel().map(task -> WorkerChannel.takeEndings().size()).sum();
+        assertEquals(count, taken);
     }
 
     @ParameterizedTest
