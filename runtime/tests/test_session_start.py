@@ -118,6 +118,7 @@ def test_port_and_secret_are_taken_as_java_writes_them(tmp_path: Path, monkeypat
         'mv "$_PYSPARK_DRIVER_CONN_INFO_PATH.new" "$_PYSPARK_DRIVER_CONN_INFO_PATH"\nexec cat'
     )
     spark(tmp_path / "spark", monkeypatch, program)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # where no other process writes the archive of classes
     java = launch("local[1]", tmp_path, {})
     assert java is not None
     try:

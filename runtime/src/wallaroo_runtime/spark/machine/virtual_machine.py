@@ -84,7 +84,9 @@ class VirtualMachine:
         return int.from_bytes(answer[:4], "big"), answer[8 : 8 + length].decode()
 
     def end(self) -> Path | None:
-        """End Java now. If PySpark uses it, Java ends with this process instead, and may write its archive of classes.
+        """End Java now, except if PySpark uses it and Java has an archive of its classes, or will write one.
+
+        Then Java ends with this process.
 
         Returns:
             The directory of the archive if Java will write one, else None.
