@@ -75,6 +75,7 @@ import shutil
 [each.stop() for each in spark.streams.active]
 shutil.rmtree("out", ignore_errors=True)
 """
+QUIET = 'load("quiet.py")'
 NOTEBOOK = EXAMPLE / "dataframes.ipynb"
 
 
@@ -86,8 +87,10 @@ def samples() -> list[tuple[str, str]]:
             pieces.append((block.text, ""))
         elif block.text.startswith("+--"):
             pieces[-1] = pieces[-1][0], block.text
+    in_python = next(piece for piece in pieces if QUIET in piece[0])
+    in_go = in_python[0].replace(QUIET, 'load("quiet")'), in_python[1]
     readme = next(block.text for block in blocks(ROOT / "README.md") if "dataframe import load" in block.text)
-    return [*pieces, (BEFORE, ""), (readme, ""), (AFTER, "3 3")]
+    return [*pieces, in_go, (BEFORE, ""), (readme, ""), (AFTER, "3 3")]
 
 
 def notebook() -> dict[str, Any]:
@@ -103,6 +106,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any
     folder = copied(tmp_path_factory.mktemp("samples") / "job")
     for block in blocks(DOCS / "dataframes.md"):
         if block.title and not block.file:
+            (folder / block.title).parent.mkdir(exist_ok=True)
             (folder / block.title).write_text(block.text, encoding="utf-8")
     return outputs_of([*cells, FORGET, *(text for text, _ in samples())], folder)
 

@@ -2,39 +2,31 @@
 
 import json
 import random
-import sys
 import time
-from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.row_stream import (
-    BEGIN_MS,
-    EPOCH,
-    SPAN,
-    Writer,
-    by_clock,
-    ends,
-    ms_of,
-    parts,
-    stream_of,
-    streamed,
-    watermarks,
+from support.drawn_timers import (
+    DELAY_MS,
+    LEVELS,
+    YEAR_MS,
+    Event,
+    Step,
+    check,
+    drawn,
+    message,
+    messages,
+    steps_of,
+    with_watermarks,
 )
-from support.row_timers import CLOSE_MS, SCHEMA, arguments, write_program
+from support.row_stream import BEGIN_MS, SPAN, Writer, by_clock, ends, ms_of, parts, stream_of, streamed
+from support.row_timers import SCHEMA, arguments, write_program
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
 
-VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
 pytestmark = pytest.mark.jvm
-DELAY_MS, LEVELS = 40, 2
-YEAR_MS = 31_536_000_000
-Row = tuple[str, int, str, Any, int]  # as `SCHEMA`
-Step = dict[str, Any]
-Event = dict[str, Any]
 ARRIVAL = """
 from datetime import timedelta
 
@@ -63,91 +55,6 @@ def keep(row, state, timers):
 def end(key, state, time):
     return wallaroo.Deleted(None)
 """
-CLOSE = [{"set": "close", "after": CLOSE_MS}]
-
-
-def steps_of(seed: int, count: int = 6, scale: int = 1) -> list[Step]:
-    """Draw steps: what their timers do, and a ttl; the first one beats, which never ends by itself."""
-    chance, found = (
-        random.Random(seed),
-        [{"timers": {"x": {"gives": True, "ops": [{"set": "x", "after": 70 * scale}]}}}],
-    )
-    for _ in range(count - 1):
-        names, timers = "xy\u00fc"[: chance.choice((1, 2, 3))], {}
-        for name in names:
-            timers[name] = {
-                word: chance.random() < odds for word, odds in (("deletes", 0.2), ("fails", 0.1), ("gives", 0.8))
-            }
-            timers[name]["appends"] = chance.choice(([], [7]))
-            timers[name]["ops"] = ops_of(chance, names, (20, 80, 300, YEAR_MS), scale) if chance.random() < 0.5 else []
-        found.append({"timers": timers})
-    return [each | {"ttl_ms": scale * chance.choice((0, 0, 90, 400))} for each in found]
-
-
-def ops_of(chance: random.Random, names: str, after: Sequence[int], scale: int, now: int = 0) -> list[Event]:
-    name = chance.choice(names)
-    if now and chance.random() < 0.2:
-        return [{"set": name, "at": now + scale * chance.choice((-30, 0, 60))}]
-    return [{"delete": name}] if chance.random() < 0.15 else [{"set": name, "after": scale * chance.choice(after)}]
-
-
-def drawn(seed: int, count: int = 100, scale: int = 1) -> list[Row]:
-    """Draw rows whose times go forth, and back a little, with silences; all steps have the timer x."""
-    chance, now, found = random.Random(seed), BEGIN_MS, list[Row]()
-    for number in range(count):
-        now += chance.choice((0, 1, 1, 3, 10, 10, 100))
-        at = now - chance.choice((0, 0, 0, 20, 60, 200))
-        ops = ops_of(chance, "x", (0, 1, 5, 20, 20, 80), scale, at) if chance.random() < 0.7 else []
-        value = -1 if chance.random() < 0.08 else number
-        found.append((chance.choice("aab\u00e9"), value, json.dumps(ops), EPOCH + timedelta(milliseconds=at), number))
-    return found
-
-
-def message(row: Row, sequence: int, at: int) -> Event:
-    return {"sequence": sequence, "key": row[0], "time": at, "value": row[1], "ops": json.loads(row[2])}
-
-
-def messages(rows: Sequence[Row]) -> list[Event]:
-    """Return rows as events of the reference, in their order."""
-    return [message(row, SPAN * number, ms_of(row[3])) for number, row in enumerate(rows)]
-
-
-def expected(step: Step, events: list[Event], time: str) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return what a step gives, what is collected of it, and the keys and codes of the dead letters."""
-    sys.path.insert(0, str(VECTORS))
-    from make_timers import Reference
-
-    ticks = [
-        [each for each in events if "tick" in each and each.get("level", level) == level] for level in range(LEVELS)
-    ]
-    first, second = (
-        Reference([step["timers"]], time, step["ttl_ms"]),
-        Reference([{"close": {"gives": 1, "deletes": 1}}], time),
-    )
-    first.run([*(each for each in events if "tick" not in each), *ticks[0]])
-    second.run([*({**each, "step": 0, "value": each["now"], "ops": CLOSE} for each in first.outputs), *ticks[1]])
-    closed = [each for each in second.outputs if each["timer"]]
-    letters = sorted((each["key"], each["code"]) for each in first.dead_letters)
-    return sorted(map(row_of, first.outputs)), sorted(map(row_of, closed)), letters
-
-
-def row_of(given: Any) -> tuple[Any, ...]:
-    return (given["key"], given["timer"], given["now"], *given["values"])
-
-
-def check(described: Sequence[Step], rows: Sequence[Any], events: list[Event], time: str = "watermarks") -> None:
-    """Compare rows of `apply_all` with those of the reference."""
-    for number, step in enumerate(described):
-        given = [
-            sorted(row_of(json.loads(row["value"])) for row in rows if row["output"] == f"{sink}{number}")
-            for sink in "tc"
-        ]
-        letters = [row["dead_letter"] for row in rows if row["dead_letter"] is not None]
-        failed = sorted(
-            (bytes(each["key"]).decode(), each["code"]) for each in letters if each["step"] == f"timed {number}"
-        )
-        assert (*given, failed) == expected(step, events, time), step
-    assert all("timed" in row["dead_letter"]["step"] for row in rows if row["dead_letter"] is not None)
 
 
 @pytest.fixture(scope="module", params=["python", pytest.param("go", marks=pytest.mark.long)])
@@ -168,11 +75,6 @@ def test_a_batch_runs_all_timers(session: Any, program: Path) -> None:
     letters = [row["dead_letter"] for row in found if row["dead_letter"] is not None]
     failed = [letter["at_ms"] for letter in letters if letter["error"].endswith("it fails")]
     assert failed and all(BEGIN_MS <= at < BEGIN_MS + 2 * YEAR_MS for at in failed)  # when they were due
-
-
-def with_watermarks(batches: Sequence[Sequence[Row]]) -> list[Event]:
-    times = [[ms_of(row[3]) for row in rows] for rows in batches]
-    return [*messages([row for rows in batches for row in rows]), *watermarks(times, LEVELS, DELAY_MS)]
 
 
 def test_a_stream_runs_what_the_watermark_has_passed(session: Any, program: Path, tmp_path: Path) -> None:

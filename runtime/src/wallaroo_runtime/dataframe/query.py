@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 
 from wallaroo_runtime.archive.archive import Archive
+from wallaroo_runtime.dataframe.counts import COLUMN, counts_of, observed
 from wallaroo_runtime.dataframe.session import check_session
 from wallaroo_runtime.dataframe.state import facts_of, first_states, state_ports
 from wallaroo_runtime.dataframe.ticks import ticks_of
@@ -72,6 +73,7 @@ class Call:
         states: States with which a new query begins, with the columns of `LEFT`; None if it begins without states.
         gives_states: Whether the result has a row for each state at the end of a batch, too.
         accept_changed: Whether a changed program may lose fields of states.
+        observation: Name of the metrics with the counts of all parts, or what gives them after a batch; empty for none.
     """
 
     session: SparkSession
@@ -84,6 +86,7 @@ class Call:
     states: DataFrame | None = None
     gives_states: bool = False
     accept_changed: bool = False
+    observation: Observation | str = ""
 
 
 def applied(call: Call) -> DataFrame:
@@ -108,11 +111,13 @@ def applied(call: Call) -> DataFrame:
     workers = running_in_tasks(session, plan, specs)
     start_foreign(session, topology, workers)
     records = [RecordSource(plan.ports[source.path], source) for source in sources]
+    counts = counts_of(plan, topology) if call.observation else {}
     own = {  # fields of `Applied.java`
         "ticks": ticks.settings(),
         "facts": [facts_of(plan, topology, level) for level in range(len(plan.levels))],
         "outputs": {plan.ports[sink.path]: sink.name for sink in topology.sinks()},
         "states": {port: name for name, port in state_ports(plan.stages).items()},
+        "counts": [count._asdict() for count in counts.values()],
         "gives_states": call.gives_states,
         "is_ordered": bool(call.order_by),
         "accepts_changed": call.accept_changed,
@@ -132,7 +137,8 @@ def applied(call: Call) -> DataFrame:
     states = [] if call.states is None else first_states(plan, topology, call.states)
     operators: Any = java_class(session, "microbatch.MicroBatch")
     rows = DataFrame(operators.apply(json.dumps(settings), frames, states), session)
-    return rows if call.gives_states else rows.drop("state")
+    rows = observed(rows, call.observation, counts) if counts else rows
+    return rows.drop(COLUMN) if call.gives_states else rows.drop(COLUMN, "state")
 
 
 def as_rows(source: Source, rows: DataFrame) -> SparkSource:

@@ -5,7 +5,7 @@ from functools import cached_property
 from os import PathLike, fspath
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from wallaroo.message.timer import FIRST_MS, LAST_MS
@@ -66,6 +66,7 @@ class Steps:
         order_by: str = "",
         states: DataFrame | None = None,
         accept_changed: bool = False,
+        observation: Observation | str = "",
         **inputs: DataFrame,
     ) -> DataFrame:
         """Return the rows of the only sink. A dead letter ends the query.
@@ -79,6 +80,8 @@ class Steps:
             states: States from `states` or `read_states`, with which a batch, or a query with a new checkpoint, begins.
             accept_changed: Whether a streaming query continues if a changed program loses fields of states, as with
                 `wallaroo run --accept-changed`.
+            observation: Name under which the progress of a streaming query (`observedMetrics`) has the counts of all
+                sources, steps and sinks, or an `Observation`, which gives them after a batch; see `DataFrame.observe`.
             inputs: A DataFrame, streaming or not, for each source by its name. It has at least the columns that the
                 source declares; if it declares none: `value`, and perhaps `key` and `timestamp`.
 
@@ -93,7 +96,9 @@ class Steps:
             reason = f"the application has the sinks {', '.join(self.outputs) or 'none'}"
             raise _refused(reason, "call apply_all, and select the rows of each")
         # `select` would drop the row of a dead letter without a report.
-        more = {"order_by": order_by, "states": states, "accept_changed": accept_changed}
+        more = {
+            "order_by": order_by, "states": states, "accept_changed": accept_changed, "observation": observation,
+        }  # fmt: skip
         way_out = "call apply_all, which gives dead letters as rows"
         call = self._call(rows, inputs, ErrorPolicy(fails=True), way_out=way_out, **more)
         return self.select(applied(call), self.outputs[0])
@@ -105,6 +110,7 @@ class Steps:
         states: DataFrame | None = None,
         gives_states: bool = False,
         accept_changed: bool = False,
+        observation: Observation | str = "",
         **inputs: DataFrame,
     ) -> DataFrame:
         """Return the rows of all sinks, and a row for each dead letter, in one DataFrame.
@@ -115,6 +121,7 @@ class Steps:
             states: As for `apply`.
             gives_states: Whether the result has rows for the states at the end of a batch; `states` selects them.
             accept_changed: As for `apply`.
+            observation: As for `apply`.
             inputs: As for `apply`.
 
         Returns:
@@ -128,7 +135,9 @@ class Steps:
             reason = "a streaming query has no end, and keeps its states in its checkpoint"
             raise _refused(reason, "leave gives_states out, and read them with read_states", "apply_all")
         policy = ErrorPolicy.of(self._topology)
-        more = {"order_by": order_by, "states": states, "accept_changed": accept_changed}
+        more = {
+            "order_by": order_by, "states": states, "accept_changed": accept_changed, "observation": observation,
+        }  # fmt: skip
         return applied(self._call(rows, inputs, policy, gives_states=gives_states, **more))
 
     def select(self, rows: DataFrame, output: str) -> DataFrame:
@@ -272,6 +281,13 @@ class Steps:
         if not isinstance(order_by, str):
             reason = f"order_by is a {type(order_by).__name__}"
             raise _refused(reason, 'give the name of a column, e.g. order_by="at"')
+        observation = more["observation"]
+        if not isinstance(observation, str | Observation):
+            reason = f"observation is a {type(observation).__name__}"
+            raise _refused(reason, 'give a name for metrics, e.g. observation="alerts"')
+        if isinstance(observation, Observation) and any(frame.isStreaming for frame in given.values()):
+            reason = "an Observation is of a batch"
+            raise _refused(reason, 'give the name of metrics in its place, e.g. observation="alerts"')
         session = next(iter(given.values())).sparkSession
         application = self._application if is_local(session.sparkContext.master) else self._archived
         return Call(session, application.topology, application.archive, given, policy, **more)

@@ -17,7 +17,8 @@ import org.wallaroo.spark.query.Settings;
 /**
  * Turns the outputs of a task into rows for the next level, or, at the last level, into staged files.
  *
- * <p>If the application is applied, nothing is staged: the last level makes one row for each frame.
+ * <p>If the application is applied, the last level also makes rows, one for each frame, and one for each account if the
+ * query is observed.
  */
 final class LevelOutput {
     private static final int PLACE_BITS = 40; // number of bits of a row's number below the place
@@ -32,6 +33,7 @@ final class LevelOutput {
     private final boolean controlsPrecede;
     private final boolean isOfTable;
     private final boolean isApplied;
+    private final boolean isObserved;
 
     LevelOutput(Settings settings, int level, Attempt attempt, TaskAccount account) {
         this(settings, level, attempt, account, false);
@@ -53,6 +55,7 @@ final class LevelOutput {
         boolean isLast = level + 1 == settings.levels();
         this.isApplied = Applied.is(settings);
         this.yieldsFrames = isLast && isApplied;
+        this.isObserved = isApplied && !Applied.of(settings).counts().isEmpty();
         this.files = isLast && !yieldsFrames ? Staging.of(settings, attempt) : null;
     }
 
@@ -85,7 +88,7 @@ final class LevelOutput {
     /** Passes on a row of an earlier level that this level does not run. Returns the rows for later levels. */
     List<byte[]> pass(ShuffleRow row) {
         if (yieldsFrames) { // rows go to the user's query, and no accounts are compared
-            return row.kind() == ShuffleRow.Kind.ACCOUNT ? List.of() : List.of(row.payload());
+            return row.kind() != ShuffleRow.Kind.ACCOUNT || isObserved ? List.of(row.payload()) : List.of();
         }
         if (files != null && row.kind() == ShuffleRow.Kind.ACCOUNT) {
             return List.of(row.payload());
@@ -99,7 +102,7 @@ final class LevelOutput {
 
     /** Finishes the task; returns its last rows. */
     Iterator<byte[]> finish() {
-        if (yieldsFrames) {
+        if (yieldsFrames && !isObserved) {
             return Collections.emptyIterator();
         }
         List<byte[]> rows = new ArrayList<>();
@@ -108,7 +111,7 @@ final class LevelOutput {
         }
         byte[] json = account.json().getBytes(StandardCharsets.UTF_8);
         int target = targets.get(attempt.partition() % targets.size());
-        rows.add(files != null ? json
+        rows.add(files != null || yieldsFrames ? json
                 : new ShuffleRow(target, ShuffleRow.Kind.ACCOUNT, -1, -1, 0, maker, json).toBytes());
         return rows.iterator();
     }

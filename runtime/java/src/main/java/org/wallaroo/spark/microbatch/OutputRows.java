@@ -4,6 +4,7 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
@@ -18,14 +19,16 @@ import org.wallaroo.spark.query.Settings;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 
 /**
- * Turns the frames that leave the last level of an applied application into rows.
+ * Turns the frames and accounts that leave the last level of an applied application into rows.
  *
- * <p>A row is a message for a sink, a dead letter or a state. A dead letter that must end the query is raised as error.
+ * <p>A row is a message for a sink, a dead letter, a state, or the counts of a task in the order of {@code
+ * Applied.counts}. A dead letter that must end the query raises its error.
  */
 final class OutputRows implements FlatMapFunction<byte[], Row> {
     static final StructType SCHEMA = StructType.fromDDL("output STRING, key BINARY, value BINARY, "
             + "dead_letter STRUCT<code: STRING, step: STRING, error: STRING, traceback: STRING, input: BINARY, "
-            + "preview: STRING, key: BINARY, at_ms: LONG>, state STRUCT<name: STRING, key: BINARY, encoding: INT, value: BINARY>");
+            + "preview: STRING, key: BINARY, at_ms: LONG>, state STRUCT<name: STRING, key: BINARY, encoding: INT, value: BINARY>, "
+            + "counts ARRAY<BIGINT>");
     private static final long serialVersionUID = 1L;
 
     private final Settings settings;
@@ -38,6 +41,9 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
     @Override
     public Iterator<Row> call(byte[] frame) {
         applied = applied == null ? Applied.of(settings) : applied;
+        if (TaskAccount.is(frame)) {
+            return List.of(counts(TaskAccount.steps(frame))).iterator();
+        }
         Columns columns = Columns.read(frame);
         List<Row> found = new ArrayList<>(columns.count());
         if (columns.port() == Frames.DEAD_LETTER_PORT) {
@@ -55,17 +61,25 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
             byte[] key = columns.key(i);
             byte[] value = columns.absent().get(i) ? null : columns.values().get(i);
             found.add(state == null
-                    ? RowFactory.create(output, key.length == 0 ? null : key, value, null, null)
-                    : RowFactory.create(null, null, null, null, RowFactory.create(state, key, columns.encoding(), value)));
+                    ? RowFactory.create(output, key.length == 0 ? null : key, value, null, null, null)
+                    : RowFactory.create(null, null, null, null, RowFactory.create(state, key, columns.encoding(), value),
+                            null));
         }
         return found.iterator();
+    }
+
+    private Row counts(Map<String, Map<String, Long>> steps) {
+        Long[] counts = applied.counts().stream()
+                .map(count -> steps.getOrDefault(count.path(), Map.of()).getOrDefault(count.name(), 0L))
+                .toArray(Long[]::new);
+        return RowFactory.create(null, null, null, null, null, counts);
     }
 
     private static Row row(DeadLetter letter) {
         Row row = RowFactory.create(letter.getCode(), letter.getStep(), letter.getError(), letter.getTraceback(),
                 letter.getInput().toByteArray(), letter.getPreview(),
                 letter.getHasKey() ? letter.getKey().toByteArray() : null, letter.getTimestampMs());
-        return RowFactory.create(null, null, null, row, null);
+        return RowFactory.create(null, null, null, row, null, null);
     }
 
     private static DeadLetter parsed(byte[] letter) {

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
+import java.util.function.Consumer;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
 import org.wallaroo.spark.message.Frames;
@@ -53,9 +54,13 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         }
         boolean isApplied = Applied.is(settings);
         List<LetterFrame.Letter> letters = new ArrayList<>();
+        Consumer<LetterFrame.Letter> refused = letter -> {
+            account.refused(letter.path());
+            letters.add(letter);
+        };
         RecordFrames frames = new RecordFrames(
                 source, rows, attempt.batch(), account, isApplied && Applied.of(settings).is_ordered(),
-                isApplied ? new WindowTime(settings).last() : -1, isApplied ? letters::add : null);
+                isApplied ? new WindowTime(settings).last() : -1, isApplied ? refused : null);
         Origins origins = source.topic()
                 ? new RecordOrigins(new Origins.Topic(source.name(), source.place()), source.path(), source.table(),
                         frames::partition)

@@ -1,5 +1,6 @@
 package org.wallaroo.spark.microbatch;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -12,6 +13,7 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.worker.WorkerChannel;
+import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 
 /** The counts of one attempt of a task. {@code spark/account.py} compares the counts of a micro-batch's tasks. */
 final class TaskAccount implements CallCounts {
@@ -70,7 +72,12 @@ final class TaskAccount implements CallCounts {
         records += messages;
     }
 
-    /** Counts messages of a topic by time. Times are rounded to 3 % of the age, so that old records have few times. */
+    /** Notes a message of a source that became a dead letter before a worker got it. */
+    void refused(String source) {
+        counters.count(List.of(StepCount.newBuilder().setPath(source).setMessagesIn(1).setDeadLetters(1).build()));
+    }
+
+    /** Notes messages of a topic by time, rounded to 3 % of their age, since old records have many different times. */
     void arrived(long timeMs, long nowMs, long messages) {
         int bits = Long.SIZE - Long.numberOfLeadingZeros(Math.abs(nowMs - timeMs));
         long step = 1L << Math.max(0, bits - 6);
@@ -107,7 +114,22 @@ final class TaskAccount implements CallCounts {
                 System.currentTimeMillis(), "endings", endings);
     }
 
-    /** Lets another account report the ends of processes, since the attempt has failed and nobody reads its account. */
+    /** Says whether a row of the last level is an account; other rows are frames. */
+    static boolean is(byte[] row) {
+        return row[0] == '{';
+    }
+
+    /** Returns the counts of sources, steps and sinks in an account, by path and name. */
+    static Map<String, Map<String, Long>> steps(byte[] json) {
+        Map<String, Map<String, Long>> steps = new TreeMap<>();
+        Json.parse(new String(json, StandardCharsets.UTF_8)).get("steps").properties()
+                .forEach(step -> step.getValue().properties()
+                        .forEach(count -> steps.computeIfAbsent(step.getKey(), path -> new TreeMap<>())
+                                .put(count.getKey(), count.getValue().asLong())));
+        return steps;
+    }
+
+    /** Lets another account report the ends of processes, since nobody will read this account. */
     void abort() {
         WorkerChannel.giveEndings(endings);
     }

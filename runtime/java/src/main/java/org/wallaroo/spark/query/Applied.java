@@ -11,6 +11,7 @@ import java.util.Map;
  * @param states names of the states by the ports of their logs
  * @param ticks the ticks that make time pass for windows, timers and ttl
  * @param facts facts about each level, which later runs of the query compare with their own: see {@code plan/kept.py}
+ * @param counts path and name of each count that becomes a metric of the query; empty if nobody observes the query
  * @param gives_states whether the states at the end become rows, too
  * @param is_stream whether the query has a checkpoint; within {@code foreachBatch} it has none
  * @param is_ordered whether rows have the order of a column
@@ -18,9 +19,17 @@ import java.util.Map;
  * @param way_out advice to the user: how to go on although a dead letter has ended the query
  */
 public record Applied(
-        Map<Integer, String> outputs, Map<Integer, String> states, Ticks ticks, List<JsonNode> facts, boolean gives_states,
-        boolean is_stream, boolean is_ordered, boolean accepts_changed, String way_out) {
-    /** Says whether these are the settings of an applied application, whose last level does not stage its output. */
+        Map<Integer, String> outputs, Map<Integer, String> states, Ticks ticks, List<JsonNode> facts, List<Count> counts,
+        boolean gives_states, boolean is_stream, boolean is_ordered, boolean accepts_changed, String way_out) {
+    /**
+     * A count of a source, step or sink.
+     *
+     * @param path of the part
+     * @param name such as {@code messages_in}
+     */
+    public record Count(String path, String name) {}
+
+    /** Says whether the application is applied; otherwise its last level stages its output. */
     public static boolean is(Settings settings) {
         return settings.value().has("applied");
     }
