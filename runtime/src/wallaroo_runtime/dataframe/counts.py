@@ -39,6 +39,6 @@ def counts_of(plan: Plan, topology: Topology) -> dict[str, Count]:
 
 
 def observed(rows: DataFrame, observation: Observation | str, counts: Mapping[str, Count]) -> DataFrame:
-    """Return the rows without those of counts, which Spark adds up under the name of the observation."""
+    """Remove the rows that only have counts. Spark adds up these counts under the name of the observation."""
     sums = (F.coalesce(F.sum(F.col(COLUMN)[at]), F.lit(0)).alias(name) for at, name in enumerate(counts))
     return rows.observe(observation, *sums).where(F.col(COLUMN).isNull())

@@ -354,7 +354,7 @@ class MemoryRun:
             raise
 
     def _run(self, tasks: list[list[bytes]]) -> BatchResult:
-        """Run one micro-batch. Records that its sinks write to topics wait for `_follow`."""
+        """Run one micro-batch. `_follow` processes the records that its sinks write to topics."""
         with using(self.feed.topics):
             batch = self._engine.run(tasks)
         for sink in self.topology.sinks():

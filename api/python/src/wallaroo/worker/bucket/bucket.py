@@ -310,7 +310,7 @@ class BucketRun:
 
     @staticmethod
     def _note(cell: Cell, state: BucketState, before: dict[Cell, bytes]) -> None:
-        """Save the bytes of a state before a message, because a copy from the cache has no bytes from a log."""
+        """Keep the bytes that a state has before a message, to restore them if the message fails."""
         with suppress(NotSerializableError):
             before[cell] = state.write(cell)
 

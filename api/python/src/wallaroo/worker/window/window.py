@@ -46,8 +46,8 @@ class WindowState:
 
     Attributes:
         key: The key as user code gets it.
-        low: A message from this time on and before `high` only updates `pane`. In a count window every message does
-            while `high` is 1.
+        low: Begin of the times for which a message only updates `pane`; `high` is their end. In a count window every
+            message only updates `pane` while `high` is 1.
         pane: The accumulator that the last message updated.
         first: Time of the first message.
         latest: Latest time of a message; for a count window the time of its last message.
