@@ -58,7 +58,7 @@ def visit_frame(sequence: int, now_ms: int, visit: pb.Visit) -> bytes:
 
 
 def tick_frames(sequence: int, now_ms: int, milliseconds: int, interval_ms: int) -> list[bytes]:
-    """Return ticks as a gateway would write them while time passes, at most about `MOST_TICKS` with the first and the last.
+    """Return the first, the last and at most about `MOST_TICKS` other ticks of a gateway while time passes.
 
     The first tick has the present time, so that a key is silent for exactly the time that passes.
 
