@@ -208,7 +208,8 @@ def test_a_run_in_both_modes_loses_nothing(broker: Broker, application: Make, tm
     wait_for(send())
     assert running.end(signal.SIGKILL) == -signal.SIGKILL
     running.start("--mode", "realtime")
-    wait_for(send())
+    wait_for(send())  # perhaps by what the kill has left
+    wait_until(lambda: running.output().count("successfully initialized") == 2, running.output, DEADLINE_S)
     assert running.end() == 0, running.output()
     done = wallaroo("state", "rescale", tmp_path / "checkpoint", "--mode", "microbatch", seconds=DEADLINE_S)
     assert done.returncode == 0, done.stderr
