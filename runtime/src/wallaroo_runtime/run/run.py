@@ -329,7 +329,7 @@ def _start(
             start_early(specs, plan, java.process.pid)
     session = _session(options, topology, checkpoint.manifest.shuffle_partitions, logs, java)
     spark.callback(stop_session, session)
-    if opened := open_cluster(session.sparkContext.getConf()):
+    for opened in open_cluster(session.sparkContext.getConf()):
         reporter.warn(opened)
     with needing_java(logs / "spark.log"):
         topic_ids = mode.begin(session, plan, checkpoint, options.checkpoint, peers, reporter)
