@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -19,6 +20,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import described, is_end_of_java, needing_java
 from wallaroo_runtime.spark.machine.java import check_java
+from wallaroo_runtime.spark.machine.log_watch import refused_by_master
 from wallaroo_runtime.spark.machine.master import SUBMITTED, open_rest_servers
 from wallaroo_runtime.spark.machine.settings import retrying, start_settings
 from wallaroo_runtime.spark.machine.virtual_machine import VirtualMachine, launch
@@ -50,7 +52,7 @@ def create_session(
 
     Raises:
         RunError: R602 if Spark does not start because of Java, R611 if it does not start for another reason, R617
-            if Java ends during the start.
+            if Java ends during the start, R659 if a standalone master refuses the driver.
     """
     _keep_quiet()
     output = directory / "spark.out"
@@ -61,8 +63,9 @@ def create_session(
     builder = SparkSession.Builder().master(retrying(master)).appName(application)
     for name, value in (partitions | chosen).items():
         builder = builder.config(name, value)
+    watch = refused_by_master(master, directory / "spark.log", java.kill) if java is not None else nullcontext()
     try:
-        with needing_java(output):
+        with watch, needing_java(output):
             if java is not None:
                 _connect(java)
             session = builder.getOrCreate()
