@@ -35,7 +35,10 @@ def test_wrong_settings_of_spark_are_told_without_a_stack_trace(
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        (("spark.authenticate=false",), "it asks for a secret, and this driver has none"),
+        (
+            ("spark.authenticate=false", "spark.network.crypto.enabled=false"),
+            "it asks for a secret, and this driver has none",
+        ),
         (("spark.authenticate.secret=of-another",), "this driver's secret is not the secret of the cluster"),
     ],
 )

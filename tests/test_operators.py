@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from wallaroo_runtime.cli import dead_letters, egress, gateway, pack, run, state
 from wallaroo_runtime.cli.conf import OWN, conf_of
 from wallaroo_runtime.cli.conf import SETTINGS as RUN_SETTINGS
 from wallaroo_runtime.cli.parser import Parser
+from wallaroo_runtime.service.credential import read_token
 from wallaroo_runtime.spark.machine.settings import (
     LOCAL_SETTINGS,
     REMOTE_FILES,
@@ -118,7 +120,9 @@ def test_manifest_submits_what_submit_takes() -> None:
     # Senders and executors reach the driver through the service, at the ports that the driver gets.
     ports = {port["port"] for port in found["Service"]["spec"]["ports"]}
     assert ports == {port["containerPort"] for port in driver["ports"]}
-    assert ports == {source.port, int(conf["spark.driver.port"]), int(conf["spark.driver.blockManager.port"])}
+    (monitor,) = parse_addresses(options["monitor"], "monitor")
+    own = {int(conf["spark.driver.port"]), int(conf["spark.driver.blockManager.port"])}
+    assert ports == {source.port, monitor.port, *own}
     assert conf["spark.driver.host"] == found["Service"]["metadata"]["name"]
     labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
     assert found["Service"]["spec"]["selector"] == found["Deployment"]["spec"]["selector"]["matchLabels"] == labels
@@ -126,8 +130,8 @@ def test_manifest_submits_what_submit_takes() -> None:
     # One driver, and one checkpoint that all see at one path.
     assert found["Deployment"]["spec"]["replicas"] == 1
     assert found["Deployment"]["spec"]["strategy"]["type"] == "Recreate"
-    (volume,) = pod["volumes"]
-    (mount,) = driver["volumeMounts"]
+    volume = next(each for each in pod["volumes"] if each["name"] == "checkpoint")
+    mount = next(each for each in driver["volumeMounts"] if each["name"] == "checkpoint")
     claim = volume["persistentVolumeClaim"]["claimName"]
     assert claim == found["PersistentVolumeClaim"]["metadata"]["name"]
     assert found["PersistentVolumeClaim"]["spec"]["accessModes"] == ["ReadWriteMany"]
@@ -137,6 +141,31 @@ def test_manifest_submits_what_submit_takes() -> None:
     assert options["checkpoint"].startswith(mount["mountPath"] + "/")
     assert conf["spark.kubernetes.container.image"] == driver["image"]
     assert found["RoleBinding"]["subjects"][0]["name"] == pod["serviceAccountName"]
+
+
+@pytest.mark.slow
+def test_manifest_watches_the_driver_by_its_monitor(tmp_path: Path) -> None:
+    pod = manifests()["Deployment"]["spec"]["template"]["spec"]
+    (driver,), (token,) = pod["containers"], pod["initContainers"]
+    (address,) = [each.partition("=")[2] for each in driver["args"] if each.startswith("--monitor=")]
+    for probe in ("startupProbe", "livenessProbe"):
+        assert driver[probe]["httpGet"] == {"path": "/healthz", "port": int(address.rpartition(":")[2])}
+    assert manifests()["Service"]["spec"]["publishNotReadyAddresses"]
+    # Kubernetes gives the file of a secret to the group; the copy is only the user's.
+    mounts = {each["name"]: each["mountPath"] for each in token["volumeMounts"]}
+    assert {"name": "token", "mountPath": mounts["token"]} in driver["volumeMounts"]
+    places = {name: tmp_path / name for name in mounts}
+    for place in places.values():
+        place.mkdir()
+    secret = places["secret"] / "monitor-token"
+    secret.write_text("0123456789abcdef\n")
+    secret.chmod(0o440)
+    *shell, script = token["command"]
+    for name, path in mounts.items():
+        script = script.replace(path, str(places[name]))
+    subprocess.run([*shell, script], check=True, timeout=60)
+    (file,) = re.findall(r"spark\.wallaroo\.monitor\.tokenFile=(\S+)", " ".join(driver["args"]))
+    assert read_token(Path(str(places["token"]) + file.removeprefix(mounts["token"]))) == "0123456789abcdef"
 
 
 @pytest.fixture(scope="module")
