@@ -1,9 +1,12 @@
 """The operators' documentation: its commands parse, and the Kubernetes example has the form that its parts expect."""
 
+import configparser
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +26,7 @@ from wallaroo_runtime.cli import dead_letters, egress, gateway, pack, run, state
 from wallaroo_runtime.cli.conf import OWN, conf_of
 from wallaroo_runtime.cli.conf import SETTINGS as RUN_SETTINGS
 from wallaroo_runtime.cli.parser import Parser
+from wallaroo_runtime.errors import TOPOLOGY, USAGE
 from wallaroo_runtime.service.credential import read_token
 from wallaroo_runtime.spark.machine.settings import (
     LOCAL_SETTINGS,
@@ -48,6 +52,11 @@ COMMANDS = [
     for line in block.splitlines()
     if not language
 ]
+(UNIT_TEXT,) = re.findall(r"^```ini\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+UNIT = configparser.ConfigParser(interpolation=None)
+UNIT.optionxform = str  # type: ignore[assignment,method-assign]
+UNIT.read_string(UNIT_TEXT)
+COMMANDS.append(UNIT["Service"]["ExecStart"].removeprefix("/opt/wallaroo/bin/"))
 MODULES: dict[str, ModuleType] = {
     "pack": pack,
     "run": run,
@@ -95,6 +104,31 @@ def test_options_of_the_documentation() -> None:
     ours = re.sub(r".*(?:/bin/spark-class|\bpip) .*", "", TEXT)
     assert {name for name in re.findall(r"(?<![\w-])--[a-z][a-z-]+", ours)} <= known
     conf_of(re.findall(r"--conf (spark\.[\w.]+=[^\s`]+)", TEXT.replace("=N", "=1")))
+
+
+@pytest.mark.slow
+def test_service_is_as_the_page_says() -> None:
+    service = UNIT["Service"]
+    assert {int(code) for code in service["RestartPreventExitStatus"].split()} == {USAGE, TOPOLOGY}
+    assert service["UMask"] == "0077" and service["KillMode"] == "mixed"
+    assert f"export {service['Environment']}\n" in TEXT
+    if analyze := shutil.which("systemd-analyze"):
+        unit = re.sub("/opt/wallaroo/bin/wallaroo", sys.executable, re.sub("User=.*", "User=root", UNIT_TEXT))
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "word-count.service")
+            file.write_text(unit, encoding="utf-8")
+            done = subprocess.run([analyze, "verify", file], capture_output=True, text=True, timeout=120, check=False)
+        assert "word-count" not in done.stderr
+
+
+def test_alarms_use_metrics_that_exist() -> None:
+    (rules,) = re.findall(r"^```yaml\n(groups:.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    (group,) = yaml.safe_load(rules)["groups"]
+    listed = set(re.findall(r"`(wallaroo_\w+)`", (DOCS / "monitor.md").read_text(encoding="utf-8")))
+    used = {name for rule in group["rules"] for name in re.findall(r"\bwallaroo_\w+", rule["expr"])}
+    assert used and used <= listed
+    scraped = set(re.findall(r"job_name: (\S+)", TEXT))
+    assert {job for rule in group["rules"] for job in re.findall(r'job="(.*?)"', rule["expr"])} <= scraped
 
 
 def test_codes_of_the_documentation_exist() -> None:
