@@ -95,7 +95,7 @@ def test_master_of_the_documentation_has_no_other_sockets(tmp_path: Path) -> Non
         )  # fmt: skip
     try:
         wait_until(lambda: "New state: ALIVE" in log.read_text(), log.read_text)
-        rpc, page = sorted(listeners_of([master.pid]), key=lambda each: "INFO JettyUtils" in line_with(log, each))
+        rpc, page = sorted(listeners_of([master.pid]), key=lambda each: "'MasterUI'" in line_with(log, each))
         assert REFUSED.match(as_stranger(rpc, QUESTIONS["a request of Spark's RPC"]))
         assert b"POST is not supported" in as_stranger(page, b"POST /app/kill/ HTTP/1.0\r\nContent-Length: 0\r\n\r\n")
     finally:
