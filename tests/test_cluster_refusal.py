@@ -13,7 +13,7 @@ import pytest
 
 from support.case import CASES, Case
 from support.host import Host
-from support.run import WALLAROO, wait_until
+from support.run import WALLAROO, Receiver, wait_until
 from support.standalone import Cluster, Deployment
 from wallaroo_runtime.archive.manifest import MANIFEST
 
@@ -30,6 +30,38 @@ def test_wrong_settings_of_spark_are_told_without_a_stack_trace(
     assert done.stderr.startswith("R611 the query stopped; Spark did not start: ")
     assert "spark.network.timeout" in done.stderr
     assert "\tat " not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        (
+            ("spark.authenticate=false", "spark.network.crypto.enabled=false"),
+            "it asks for a secret, and this driver has none",
+        ),
+        (("spark.authenticate.secret=of-another",), "this driver's secret is not the secret of the cluster"),
+    ],
+)
+def test_a_driver_without_the_secret_is_told_at_once(
+    settings: tuple[str, ...], reason: str, deployment: Deployment, archives: Callable[..., Path]
+) -> None:
+    host, archive = deployment.driver(archives("word_count-go", CASES / "word_count"))
+    done = submitted(deployment, host, archive, *(f"--conf={each}" for each in settings))
+    assert done.returncode == 1
+    assert f"R659 Spark master {deployment.cluster.url} cannot be reached; {reason}\n  fix: set SPARK_CO" in done.stderr
+
+
+def test_a_cluster_without_room_is_told_while_the_application_waits(
+    deployment: Deployment, archives: Callable[..., Path]
+) -> None:
+    with (
+        Receiver(deployment.scene.listen()) as receiver,
+        deployment.run(
+            archives("word_count-go", CASES / "word_count"), receiver, "--conf", "spark.executor.memory=900g"
+        ) as run,
+    ):
+        told = "the cluster gives no executor to this application, which waits; start a worker"
+        run.wait_while_alive(lambda: any(told in line for line in run.output), lambda: "the note", LONG_S)
 
 
 def rewritten(archive: Path, file: Path, member: str, old: bytes, new: bytes) -> Path:

@@ -1,8 +1,12 @@
 """The operators' documentation: its commands parse, and the Kubernetes example has the form that its parts expect."""
 
+import configparser
 import re
 import shlex
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +26,8 @@ from wallaroo_runtime.cli import dead_letters, egress, gateway, pack, run, state
 from wallaroo_runtime.cli.conf import OWN, conf_of
 from wallaroo_runtime.cli.conf import SETTINGS as RUN_SETTINGS
 from wallaroo_runtime.cli.parser import Parser
+from wallaroo_runtime.errors import TOPOLOGY, USAGE
+from wallaroo_runtime.service.credential import read_token
 from wallaroo_runtime.spark.machine.settings import (
     LOCAL_SETTINGS,
     REMOTE_FILES,
@@ -46,6 +52,11 @@ COMMANDS = [
     for line in block.splitlines()
     if not language
 ]
+(UNIT_TEXT,) = re.findall(r"^```ini\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+UNIT = configparser.ConfigParser(interpolation=None)
+UNIT.optionxform = str  # type: ignore[assignment,method-assign]
+UNIT.read_string(UNIT_TEXT)
+COMMANDS.append(UNIT["Service"]["ExecStart"].removeprefix("/opt/wallaroo/bin/"))
 MODULES: dict[str, ModuleType] = {
     "pack": pack,
     "run": run,
@@ -95,6 +106,31 @@ def test_options_of_the_documentation() -> None:
     conf_of(re.findall(r"--conf (spark\.[\w.]+=[^\s`]+)", TEXT.replace("=N", "=1")))
 
 
+@pytest.mark.slow
+def test_service_is_as_the_page_says() -> None:
+    service = UNIT["Service"]
+    assert {int(code) for code in service["RestartPreventExitStatus"].split()} == {USAGE, TOPOLOGY}
+    assert service["UMask"] == "0077" and service["KillMode"] == "mixed"
+    assert f"export {service['Environment']}\n" in TEXT
+    if analyze := shutil.which("systemd-analyze"):
+        unit = re.sub("/opt/wallaroo/bin/wallaroo", sys.executable, re.sub("User=.*", "User=root", UNIT_TEXT))
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "word-count.service")
+            file.write_text(unit, encoding="utf-8")
+            done = subprocess.run([analyze, "verify", file], capture_output=True, text=True, timeout=120, check=False)
+        assert "word-count" not in done.stderr
+
+
+def test_alarms_use_metrics_that_exist() -> None:
+    (rules,) = re.findall(r"^```yaml\n(groups:.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    (group,) = yaml.safe_load(rules)["groups"]
+    listed = set(re.findall(r"`(wallaroo_\w+)`", (DOCS / "monitor.md").read_text(encoding="utf-8")))
+    used = {name for rule in group["rules"] for name in re.findall(r"\bwallaroo_\w+", rule["expr"])}
+    assert used and used <= listed
+    scraped = set(re.findall(r"job_name: (\S+)", TEXT))
+    assert {job for rule in group["rules"] for job in re.findall(r'job="(.*?)"', rule["expr"])} <= scraped
+
+
 def test_codes_of_the_documentation_exist() -> None:
     catalogue = (DOCS.parent / "topology-schema" / "errors.json").read_text(encoding="utf-8")
     assert all(f'"{code}"' in catalogue for code in re.findall(r"\b[TPWCR]\d{3}\b", TEXT))
@@ -118,7 +154,9 @@ def test_manifest_submits_what_submit_takes() -> None:
     # Senders and executors reach the driver through the service, at the ports that the driver gets.
     ports = {port["port"] for port in found["Service"]["spec"]["ports"]}
     assert ports == {port["containerPort"] for port in driver["ports"]}
-    assert ports == {source.port, int(conf["spark.driver.port"]), int(conf["spark.driver.blockManager.port"])}
+    (monitor,) = parse_addresses(options["monitor"], "monitor")
+    own = {int(conf["spark.driver.port"]), int(conf["spark.driver.blockManager.port"])}
+    assert ports == {source.port, monitor.port, *own}
     assert conf["spark.driver.host"] == found["Service"]["metadata"]["name"]
     labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
     assert found["Service"]["spec"]["selector"] == found["Deployment"]["spec"]["selector"]["matchLabels"] == labels
@@ -126,8 +164,8 @@ def test_manifest_submits_what_submit_takes() -> None:
     # One driver, and one checkpoint that all see at one path.
     assert found["Deployment"]["spec"]["replicas"] == 1
     assert found["Deployment"]["spec"]["strategy"]["type"] == "Recreate"
-    (volume,) = pod["volumes"]
-    (mount,) = driver["volumeMounts"]
+    volume = next(each for each in pod["volumes"] if each["name"] == "checkpoint")
+    mount = next(each for each in driver["volumeMounts"] if each["name"] == "checkpoint")
     claim = volume["persistentVolumeClaim"]["claimName"]
     assert claim == found["PersistentVolumeClaim"]["metadata"]["name"]
     assert found["PersistentVolumeClaim"]["spec"]["accessModes"] == ["ReadWriteMany"]
@@ -137,6 +175,31 @@ def test_manifest_submits_what_submit_takes() -> None:
     assert options["checkpoint"].startswith(mount["mountPath"] + "/")
     assert conf["spark.kubernetes.container.image"] == driver["image"]
     assert found["RoleBinding"]["subjects"][0]["name"] == pod["serviceAccountName"]
+
+
+@pytest.mark.slow
+def test_manifest_watches_the_driver_by_its_monitor(tmp_path: Path) -> None:
+    pod = manifests()["Deployment"]["spec"]["template"]["spec"]
+    (driver,), (token,) = pod["containers"], pod["initContainers"]
+    (address,) = [each.partition("=")[2] for each in driver["args"] if each.startswith("--monitor=")]
+    for probe in ("startupProbe", "livenessProbe"):
+        assert driver[probe]["httpGet"] == {"path": "/healthz", "port": int(address.rpartition(":")[2])}
+    assert manifests()["Service"]["spec"]["publishNotReadyAddresses"]
+    # Kubernetes gives the file of a secret to the group; the copy is only the user's.
+    mounts = {each["name"]: each["mountPath"] for each in token["volumeMounts"]}
+    assert {"name": "token", "mountPath": mounts["token"]} in driver["volumeMounts"]
+    places = {name: tmp_path / name for name in mounts}
+    for place in places.values():
+        place.mkdir()
+    secret = places["secret"] / "monitor-token"
+    secret.write_text("0123456789abcdef\n")
+    secret.chmod(0o440)
+    *shell, script = token["command"]
+    for name, path in mounts.items():
+        script = script.replace(path, str(places[name]))
+    subprocess.run([*shell, script], check=True, timeout=60)
+    (file,) = re.findall(r"spark\.wallaroo\.monitor\.tokenFile=(\S+)", " ".join(driver["args"]))
+    assert read_token(Path(str(places["token"]) + file.removeprefix(mounts["token"]))) == "0123456789abcdef"
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from main_job import findings
 from support.run import TESTS
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.testing import run
 
 ROOT = TESTS.parent
@@ -44,6 +46,16 @@ def test_sessions_end_as_printed(tmp_path: Path) -> None:
         assert len(app.output()) == 1
         app.advance(1)
         assert sorted(b"".join(app.output()).decode().splitlines()) == printed[1].splitlines()
+
+
+def test_the_main_job_shows_findings_as_text_and_counts_dead_letters() -> None:
+    letter = Diagnostic.of(
+        "R740", what="a message is a dead letter", step="split", reason="C501 ValueError: empty",
+        command="wallaroo dead-letters show /tmp/gone 1-1-0",
+    )  # fmt: skip
+    other = Diagnostic.of("R613", sink="out", address="h:1", reason="Connection refused", fix="start it")
+    lines = [json.dumps([each.to_json()]) for each in (letter, other)]
+    assert [*findings("\n".join(["of Java", *lines]))] == ["of Java\n", f"{other}\n"]
 
 
 @pytest.mark.slow

@@ -1,15 +1,18 @@
 """Each socket at which a process of a run listens is in SECURITY.md, and gives another user of the machine nothing."""
 
+import os
 import re
 import struct
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from support.case import Case
-from support.run import MODES, TESTS, Receiver, Run, framed
+from support.run import MODES, TESTS, Receiver, Run, framed, wait_until
 from support.sockets import CLOSED, SILENT, Listener, as_stranger, listeners_of, processes_with
+from support.standalone import SPARK_CLASS
 
 pytestmark = pytest.mark.jvm
 MARK = "WALLAROO_TEST_SOCKETS"
@@ -75,3 +78,31 @@ def test_other_users_get_nothing_of_a_run(mode: str, language: str, tmp_path: Pa
         receiver.wait_for_lines(2, run)
         found = listeners_of(processes_with(f"{MARK}={tmp_path}"))
         check(found, Counter({"monitor": 1, OPEN: 1, "Py4J of the driver's Java": 3}))
+
+
+def test_master_of_the_documentation_has_no_other_sockets(tmp_path: Path) -> None:
+    """The master of Spark 4 opens a REST server by default, which runs anyone's programs as its user."""
+    text = (TESTS.parent / "docs" / "operators.md").read_text(encoding="utf-8")
+    (written,) = re.findall(r"spark-defaults\.conf <<END\n(.*?)^END$", text, re.DOTALL | re.MULTILINE)
+    (listed,) = re.findall(r"^```properties\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert re.findall(r"^\S+", listed, re.MULTILINE) == re.findall(r"^\S+", written, re.MULTILINE)
+    tmp_path.joinpath("spark-defaults.conf").write_text(written, encoding="utf-8")
+    host, log = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"), tmp_path / "log"
+    with log.open("wb") as output:
+        master = subprocess.Popen(
+            [str(SPARK_CLASS), "org.apache.spark.deploy.master.Master", *host], stdout=output, stderr=output,
+            stdin=subprocess.DEVNULL, env=os.environ | {"SPARK_CONF_DIR": str(tmp_path)},
+        )  # fmt: skip
+    try:
+        wait_until(lambda: "New state: ALIVE" in log.read_text(), log.read_text)
+        rpc, page = sorted(listeners_of([master.pid]), key=lambda each: "'MasterUI'" in line_with(log, each))
+        assert REFUSED.match(as_stranger(rpc, QUESTIONS["a request of Spark's RPC"]))
+        assert b"POST is not supported" in as_stranger(page, b"POST /app/kill/ HTTP/1.0\r\nContent-Length: 0\r\n\r\n")
+    finally:
+        master.kill()
+        master.wait()
+
+
+def line_with(log: Path, listener: Listener) -> str:
+    """Return the first line of a log with a socket's port."""
+    return next(line for line in log.read_text().splitlines() if re.search(rf"\b{listener.target[1]}\b", line))

@@ -220,7 +220,9 @@ def test_status_of_a_checkpoint_that_is_not_driven(stopped: Path, capsys: pytest
     assert (found["application"], found["state"], found["pid"]) == ("Word Count", "stopped", None)
     assert found["gateway"] == {"state": "stopped", "messages": 7}
     assert found["sinks"] == EGRESS["sinks"]
-    assert 'sink "out": 5 messages since the checkpoint began, 2 wait' in out(capsys, "status", stopped)
+    assert 'sink "out": 5 messages since the checkpoint began, 2 waiting' in out(capsys, "status", stopped)
+    (stopped / "gateway.json").write_text(json.dumps({"state": "stopped", "messages": 1}))
+    assert "gateway: 1 message since it was started" in out(capsys, "status", stopped)
 
 
 def test_a_monitor_that_is_gone_is_not_asked(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:

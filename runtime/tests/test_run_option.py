@@ -1,15 +1,18 @@
 """Options of `run`, drawn: what the table says of each is what parser, application and engines do with it."""
 
+import re
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from support.word_count import WORD_COUNT
+from support.small_checkpoint import word_count
 from wallaroo_runtime.cli import run
 from wallaroo_runtime.cli.conf import FSYNC, bounds_of
 from wallaroo_runtime.cli.main import command_parser, main
@@ -18,11 +21,9 @@ from wallaroo_runtime.cli.run_option import OPTIONS, OWN, RunOption, without_mea
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.monitor.access import has_token, parse_address
 from wallaroo_runtime.monitor.server import MonitorServer
-from wallaroo_runtime.peer.configuration import gateway_request
-from wallaroo_runtime.plan import compile_topology
-from wallaroo_runtime.run.microbatch import MicroBatchMode
-from wallaroo_runtime.run.realtime import RealTimeMode
-from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.run.observe import start_watch
+from wallaroo_runtime.run.options import RunOptions
 
 VALUES = {"--stop-when-idle": "7", "--monitor": "off"}
 options = some.lists(some.sampled_from(OPTIONS), unique_by=lambda each: each.names)
@@ -107,7 +108,18 @@ def test_the_token_of_the_monitor_is_that_of_a_private_file(
     assert main(words) == 0
     (options, _), _ = execute.call_args
     assert options.monitor_token == token
+    assert notes_of(options, tmp_path) == [f"monitor at http://127.0.0.1:PORT/; its token is in {file}"]
+    (shown,) = notes_of(replace(options, monitor_token_file=""), tmp_path)
+    assert shown == f"monitor at http://127.0.0.1:PORT/?token={quote(token)}"
     server = MonitorServer(Mock(), "127.0.0.1:0", token)
     server.server_close()
     _, _, query = server.url.partition("?")
     assert has_token(token, parse_qs(query), "") and has_token(token, {}, f"Bearer {token}")
+
+
+def notes_of(options: RunOptions, checkpoint: Path) -> list[str]:
+    """Return what a run says about its monitor, with PORT for the port."""
+    reporter, topology = Mock(), word_count()
+    with ExitStack() as stack:
+        start_watch(options, reporter, topology, compile_topology(topology, shuffle_partitions=2), checkpoint, stack)
+    return [re.sub(r"(?<=:)\d+(?=/)", "PORT", call.args[0]) for call in reporter.note.call_args_list]

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from wallaroo.emit.module import module_command
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.pack import PackOptions, pack
+from wallaroo_runtime.spark.machine import master as machine_master
 from wallaroo_runtime.spark.machine.jar import operator_jar
 from wallaroo_runtime.spark.machine.master import check_master
 from wallaroo_runtime.spark.session import open_cluster
@@ -332,10 +334,40 @@ def test_signal_between_two_drivers(number: int, tmp_path: Path, monkeypatch: py
 
 
 def test_a_cluster_that_asks_for_no_secret_is_told() -> None:
-    settings = SparkConf(loadDefaults=False).setMaster("spark://h:7077")
-    finding = open_cluster(settings)
+    settings = SparkConf(loadDefaults=False).setMaster("yarn")
+    (finding,) = open_cluster(settings)
     assert str(finding).splitlines()[0] == (
-        "R713 Spark, which asks for no secret, listens at spark://h:7077, where other machines may reach it; "
+        "R713 Spark, which asks for no secret, listens at yarn, where other machines may reach it; "
         "any of them can run code there"
     )
-    assert open_cluster(settings.set("spark.authenticate", "true")) is None
+    assert [*open_cluster(settings.set("spark.authenticate", "true"))] == []
+
+
+def test_a_master_that_takes_programs_over_http_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        body = b'{"action": "SubmissionStatusResponse", "success": false}'
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(self.body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    settings = SparkConf(loadDefaults=False).setMaster("spark://127.0.0.1:1").set("spark.authenticate", "true")
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        monkeypatch.setattr(machine_master, "REST_PORT", server.server_port)
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            (finding,) = open_cluster(settings)
+            monkeypatch.setattr(Handler, "body", b"of another program")
+            assert [*open_cluster(settings)] == []
+        finally:
+            server.shutdown()
+    assert str(finding) == (
+        f"R713 Spark's REST server, which asks for no secret, listens at 127.0.0.1:{server.server_port}, where other "
+        "machines may reach it; any of them can run code there as Spark's user\n"
+        "  fix: let only those that may do so reach it, or set spark.master.rest.enabled to false for the master, and "
+        "start it again (docs/operators.md)"
+    )
+    assert [*open_cluster(settings)] == [], "nobody listens any more"

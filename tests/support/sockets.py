@@ -1,5 +1,6 @@
 """The sockets at which processes listen, from `/proc`, whatever network they are in."""
 
+import codecs
 import ctypes
 import os
 import socket
@@ -111,6 +112,7 @@ def as_stranger(listener: Listener, question: bytes) -> bytes:
 
     Without the rights of root it is asked as this user, which has no secret of the run's either.
     """
+    codecs.lookup("idna")  # for names of hosts; the other user may not read this module
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
         try:

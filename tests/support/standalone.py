@@ -33,7 +33,8 @@ AUTHENTICATION = {
     "spark.network.crypto.enabled": "true",
     "spark.network.crypto.saslFallback": "false",
 }
-SECRET = [f"-D{name}={value}" for name, value in AUTHENTICATION.items()]
+OF_DAEMONS = AUTHENTICATION | {"spark.master.rest.enabled": "false", "spark.ui.killEnabled": "false"}
+PROTECTION = [f"-D{name}={value}" for name, value in OF_DAEMONS.items()]
 # Spark's own daemons forget a lost worker after a minute by default.
 FORGETS = "-Dspark.worker.timeout=15"
 SETTINGS = {
@@ -55,7 +56,7 @@ class Daemon:
         self.host, self.log = host, host.folder / "log"
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
         environment = kept | host.environment() | {
-            "SPARK_DAEMON_JAVA_OPTS": " ".join((QUICK_JAVA, FORGETS, *SECRET)),
+            "SPARK_DAEMON_JAVA_OPTS": " ".join((JAVA_OPTIONS, *PROTECTION)),
             "SPARK_DAEMON_MEMORY": "256m",
             "PYSPARK_PYTHON": sys.executable,
         }  # fmt: skip

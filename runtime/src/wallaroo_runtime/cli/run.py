@@ -211,5 +211,6 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
         mode=arguments.mode,
         monitor=monitor_of(arguments),
         monitor_token=read_token(Path(conf[MONITOR_TOKEN])) if MONITOR_TOKEN in conf else "",
+        monitor_token_file=conf.get(MONITOR_TOKEN, ""),
     )
     return execute_watched(options, reporter) if arguments.watch else execute(options, reporter)

@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise RunError.of("R618", address=arguments.host, reason=reason) from error
     what = f"{sent.bytes} bytes as they are"
     if arguments.framing != "none" or arguments.binary:
-        what = f"{sent.messages} messages, {sent.bytes} bytes"
+        what = f"{sent.messages} message{'s' * (sent.messages != 1)}, {sent.bytes} bytes"
     seconds = time.monotonic() - begin
     print(f"sent {what}, in {seconds:.1f} s; {arguments.host} has taken all of them", file=sys.stderr)
     return 0

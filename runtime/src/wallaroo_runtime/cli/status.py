@@ -136,7 +136,11 @@ def labels(parts: Sequence[Mapping[str, str]]) -> list[str]:
 
 def _last(status: Mapping[str, Any]) -> Iterator[str]:
     if "messages" in status["gateway"]:
-        yield f"gateway: {status['gateway']['messages']:,} messages since it was started"
+        yield f"gateway: {_messages(status['gateway']['messages'])} since it was started"
     for sink in status["sinks"]:
         taken, waiting = sink.get("messages", 0), sink.get("pending_messages", 0)
-        yield f'sink "{sink.get("name", "")}": {taken:,} messages since the checkpoint began, {waiting:,} wait'
+        yield f'sink "{sink.get("name", "")}": {_messages(taken)} since the checkpoint began, {waiting:,} waiting'
+
+
+def _messages(count: int) -> str:
+    return "1 message" if count == 1 else f"{count:,} messages"

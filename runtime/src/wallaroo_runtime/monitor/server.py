@@ -47,6 +47,7 @@ class MonitorServer(ThreadingHTTPServer):
         token: Readers need this token; empty for a new random token.
 
     Attributes:
+        page: URL of the page, without the token.
         url: URL of the page, with the token.
 
     Raises:
@@ -72,7 +73,8 @@ class MonitorServer(ThreadingHTTPServer):
                 "R714", USAGE, **LISTENING, address=address, reason=error.strerror or str(error)
             ) from error
         shown = f"[{self.host}]" if ":" in self.host else self.host
-        self.url = f"http://{shown}:{self.server_address[1]}/?token={quote(self.token)}"
+        self.page = f"http://{shown}:{self.server_address[1]}/"
+        self.url = f"{self.page}?token={quote(self.token)}"
         self._thread = threading.Thread(target=self.serve_forever, name="monitor", daemon=True)
 
     def server_bind(self) -> None:

@@ -172,5 +172,6 @@ def start_watch(
     announce(checkpoint, monitor=server.url)
     server.start()
     stack.callback(server.stop)
-    reporter.note(f"monitor at {server.url}")
+    file = options.monitor_token_file  # a token that stays the same must not be in a journal of the system
+    reporter.note(f"monitor at {server.page}; its token is in {file}" if file else f"monitor at {server.url}")
     return Watch(reporter, board, topology, server.routes.states)

@@ -310,6 +310,7 @@ def _start(
     check()
     peers.launch(stack)
     from wallaroo_runtime.spark.failure.translate import needing_java
+    from wallaroo_runtime.spark.machine.log_watch import waiting_for_executors
     from wallaroo_runtime.spark.options import QueryOptions
     from wallaroo_runtime.spark.session import import_early, open_cluster, stop_session
     from wallaroo_runtime.spark.worker_start import local_specs, start_early
@@ -329,7 +330,7 @@ def _start(
             start_early(specs, plan, java.process.pid)
     session = _session(options, topology, checkpoint.manifest.shuffle_partitions, logs, java)
     spark.callback(stop_session, session)
-    if opened := open_cluster(session.sparkContext.getConf()):
+    for opened in open_cluster(session.sparkContext.getConf()):
         reporter.warn(opened)
     with needing_java(logs / "spark.log"):
         topic_ids = mode.begin(session, plan, checkpoint, options.checkpoint, peers, reporter)
@@ -353,7 +354,11 @@ def _start(
         passes_lost=bool(options.checkpoint.topic_reset),
         available_now=options.available_now,
     )
-    with explaining(topology), needing_java(logs / "spark.log"):
+    with (
+        explaining(topology),
+        needing_java(logs / "spark.log"),
+        waiting_for_executors(logs / "spark.log", reporter.note),
+    ):
         query = mode.start(session, plan, topology, query_options, peers)
     stack.callback(query.stop)
     if watch is not None:

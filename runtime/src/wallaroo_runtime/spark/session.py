@@ -2,6 +2,8 @@
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -18,7 +20,8 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import described, is_end_of_java, needing_java
 from wallaroo_runtime.spark.machine.java import check_java
-from wallaroo_runtime.spark.machine.master import SUBMITTED
+from wallaroo_runtime.spark.machine.log_watch import refused_by_master
+from wallaroo_runtime.spark.machine.master import SUBMITTED, open_rest_servers
 from wallaroo_runtime.spark.machine.settings import retrying, start_settings
 from wallaroo_runtime.spark.machine.virtual_machine import VirtualMachine, launch
 
@@ -49,7 +52,7 @@ def create_session(
 
     Raises:
         RunError: R602 if Spark does not start because of Java, R611 if it does not start for another reason, R617
-            if Java ends during the start.
+            if Java ends during the start, R659 if a standalone master refuses the driver.
     """
     _keep_quiet()
     output = directory / "spark.out"
@@ -60,8 +63,9 @@ def create_session(
     builder = SparkSession.Builder().master(retrying(master)).appName(application)
     for name, value in (partitions | chosen).items():
         builder = builder.config(name, value)
+    watch = refused_by_master(master, directory / "spark.log", java.kill) if java is not None else nullcontext()
     try:
-        with needing_java(output):
+        with watch, needing_java(output):
             if java is not None:
                 _connect(java)
             session = builder.getOrCreate()
@@ -100,20 +104,22 @@ def _connect(java: VirtualMachine) -> None:
     SparkContext._ensure_initialized(gateway=gateway)
 
 
-def open_cluster(settings: SparkConf) -> Diagnostic | None:
-    """Return a warning (R713) if the processes of the cluster accept connections without a secret, else None."""
-    is_closed = settings.get("spark.authenticate", "false") == "true"
-    return (
-        None
-        if is_closed
-        else Diagnostic.of(
-            "R713",
-            what="Spark, which asks for no secret,",
-            address=settings.get("spark.master"),
-            deed="run code there",
-            fix="give the cluster a secret (docs/operators.md)",
+def open_cluster(settings: SparkConf) -> Iterator[Diagnostic]:
+    """Yield a warning (R713) for each way in which others can run code on the cluster without a secret."""
+    master = settings.get("spark.master") or ""
+    if settings.get("spark.authenticate", "false") != "true":
+        fix = "give the cluster a secret (docs/operators.md)"
+        yield Diagnostic.of(
+            "R713", what="Spark, which asks for no secret,", address=master, deed="run code there", fix=fix
         )
-    )
+    for address in open_rest_servers(master):
+        yield Diagnostic.of(
+            "R713",
+            what="Spark's REST server, which asks for no secret,",
+            address=address,
+            deed="run code there as Spark's user",
+            fix="set spark.master.rest.enabled to false for the master, and start it again (docs/operators.md)",
+        )
 
 
 def _keep_quiet() -> None:

@@ -4,6 +4,8 @@ import os
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlsplit
 
 from wallaroo_runtime.errors import RunError
@@ -13,6 +15,8 @@ CLUSTER_PARTITIONS = 16
 SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit, which has already reached the master
 CONNECT_S = 5.0
 STANDALONE_PORT = 7077
+REST_PORT, REST_S, REST_BYTES = 6066, 1.0, 4096
+REST_QUESTION, REST_MARK = "/v1/submissions/status/none", b"SubmissionStatusResponse"
 KINDS = ("local", "local[N]", "spark://HOST:PORT", "yarn", "k8s://https://HOST:PORT")
 
 
@@ -65,6 +69,21 @@ def check_master(master: str) -> None:
     if reasons:
         fix = "check the address; start the master, or open the port for this machine"
         raise RunError.of("R659", master=master, reason="; ".join(reasons), fix=fix)
+
+
+def open_rest_servers(master: str) -> Iterator[str]:
+    """Yield the addresses at which a standalone master takes programs over HTTP from everyone, as Spark 4 does.
+
+    A server at another port than Spark's default is not found.
+    """
+    if not master.startswith("spark://"):
+        return
+    for host in dict.fromkeys(host for host, _ in _addresses(master)):
+        connection = HTTPConnection(host, REST_PORT, timeout=REST_S)
+        with suppress(OSError, HTTPException), closing(connection):
+            connection.request("GET", REST_QUESTION)
+            if REST_MARK in connection.getresponse().read(REST_BYTES):
+                yield f"{host}:{REST_PORT}"
 
 
 def _addresses(master: str) -> Iterator[tuple[str, int]]:

@@ -1,0 +1,129 @@
+"""Reads in Spark's log why a call of PySpark waits. Spark itself tries for minutes, or for ever, and says no more."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import NamedTuple
+
+from wallaroo_runtime.errors import RunError
+
+LOOK_S = 0.5
+
+
+class Refusal(NamedTuple):
+    """A way in which a standalone master refuses a driver.
+
+    Attributes:
+        text: Regular expression for Spark's log.
+        reason: The meaning of the text.
+        fix: The remedy; may have {log}.
+    """
+
+    text: str
+    reason: str
+    fix: str
+
+
+OWN_SECRET = (
+    "set SPARK_CONF_DIR to the directory of the cluster's spark-defaults.conf, which has spark.authenticate.secret "
+    "(docs/operators.md)"
+)
+REFUSALS = (
+    Refusal("Unknown challenge message", "it asks for a secret, and this driver has none", OWN_SECRET),
+    Refusal("Authentication failed", "this driver's secret is not the secret of the cluster", OWN_SECRET),
+    Refusal(
+        r"while bootstrapping client.*\n.*java\.io\.EOFException",
+        "this driver asks for a secret, and the master has none",
+        "give the secret to the cluster, too, or set no spark.authenticate for the driver (docs/operators.md)",
+    ),
+    Refusal("All masters are unresponsive", "it does not take this application", "look for the reason in {log}"),
+)
+NO_RESOURCES = "Initial job has not accepted any resources"  # the first time after 15 s
+NO_EXECUTOR = (
+    "the cluster gives no executor to this application, which waits; start a worker of the cluster, or ask for less: "
+    "--conf spark.executor.memory=512m, --conf spark.executor.cores=1"
+)
+
+
+@contextmanager
+def noticing(log: Path, look: Callable[[str], bool]) -> Iterator[None]:
+    """During the block, look at what is added to a log, in a thread, until `look` returns True."""
+    begin, ended = _size(log), Event()
+
+    def watch() -> None:
+        while not ended.wait(LOOK_S):
+            if look(_text(log, begin)):
+                return
+
+    thread = Thread(target=watch, name="spark-log", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextmanager
+def refused_by_master(master: str, log: Path, end: Callable[[], object]) -> Iterator[None]:
+    """Call `end`, which ends the block with an error, as soon as a standalone master refuses this driver.
+
+    Args:
+        log: Spark's log.
+
+    Raises:
+        RunError: R659 with the reason, in place of an error of the block.
+    """
+    if not master.startswith("spark://"):
+        yield
+        return
+    begin = _size(log)
+
+    def look(text: str) -> bool:
+        if _refusal(text) is None:
+            return False
+        end()
+        return True
+
+    try:
+        with noticing(log, look):
+            yield
+    except Exception as error:
+        refusal = _refusal(_text(log, begin))
+        if refusal is None:
+            raise
+        fix = refusal.fix.format(log=log)
+        raise RunError.of("R659", master=master, reason=refusal.reason, fix=fix) from error
+
+
+@contextmanager
+def waiting_for_executors(log: Path, note: Callable[[str], None]) -> Iterator[None]:
+    """During the block, notify the user once if a cluster has no room for the application."""
+
+    def look(text: str) -> bool:
+        if NO_RESOURCES not in text:
+            return False
+        note(NO_EXECUTOR)
+        return True
+
+    with noticing(log, look):
+        yield
+
+
+def _refusal(text: str) -> Refusal | None:
+    return next((each for each in REFUSALS if re.search(each.text, text)), None)
+
+
+def _size(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
+
+
+def _text(log: Path, begin: int) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(begin)
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""

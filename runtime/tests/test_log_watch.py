@@ -1,0 +1,94 @@
+"""What Spark writes only into its log while PySpark waits is said at once."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.machine import log_watch
+from wallaroo_runtime.spark.machine.log_watch import refused_by_master, waiting_for_executors
+
+MASTER, WAIT_S = "spark://h:7077", 60.0
+# As Spark 4.3 writes them.
+NO_SECRET = """\
+WARN StandaloneAppClient$ClientEndpoint: Failed to connect to master h:7077
+org.apache.spark.SparkException: Exception thrown in awaitResult:
+\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:53)
+Caused by: java.lang.RuntimeException: java.lang.IllegalArgumentException: Unknown challenge message.
+"""
+OTHER_SECRET = """\
+ERROR TransportClientFactory: Exception while bootstrapping client after 774 ms
+java.lang.RuntimeException: java.lang.RuntimeException: java.lang.IllegalArgumentException: Authentication failed.
+"""
+SECRET_ALONE = """\
+ERROR TransportClientFactory: Exception while bootstrapping client after 1257 ms
+java.lang.RuntimeException: java.lang.RuntimeException: java.io.EOFException
+"""
+UNRESPONSIVE = "ERROR StandaloneSchedulerBackend: Application has been killed. Reason: All masters are unresponsive!\n"
+SET = (
+    "set SPARK_CONF_DIR to the directory of the cluster's spark-defaults.conf, which has spark.authenticate.secret "
+    "(docs/operators.md)"
+)
+
+
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_watch, "LOOK_S", 0.01)
+
+
+def append(log: Path, text: str) -> None:
+    with log.open("a") as file:
+        file.write(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "fix"),
+    [
+        (NO_SECRET, "it asks for a secret, and this driver has none", SET),
+        (OTHER_SECRET, "this driver's secret is not the secret of the cluster", SET),
+        (
+            SECRET_ALONE,
+            "this driver asks for a secret, and the master has none",
+            "give the secret to the cluster, too, or set no spark.authenticate for the driver (docs/operators.md)",
+        ),
+        (UNRESPONSIVE, "it does not take this application", "look for the reason in {log}"),
+    ],
+)
+def test_a_driver_that_the_master_refuses_is_ended(text: str, reason: str, fix: str, tmp_path: Path) -> None:
+    log, ended = tmp_path / "spark.log", threading.Event()
+    with pytest.raises(RunError) as caught, refused_by_master(MASTER, log, ended.set):
+        append(log, "WARN Utils: of no interest\n")
+        append(log, text)
+        assert ended.wait(WAIT_S)
+        raise ConnectionError  # of Py4J
+    assert str(caught.value) == f"R659 Spark master {MASTER} cannot be reached; {reason}\n  fix: {fix.format(log=log)}"
+
+
+def test_other_failures_of_a_start_stay_what_they_are(tmp_path: Path) -> None:
+    log, ended = tmp_path / "spark.log", threading.Event()
+    append(log, OTHER_SECRET)  # of an earlier run
+    with pytest.raises(ConnectionError), refused_by_master(MASTER, log, ended.set):
+        append(log, "WARN Utils: of no interest\n")
+        raise ConnectionError
+    with pytest.raises(ConnectionError), refused_by_master("local[2]", log, ended.set):
+        append(log, OTHER_SECRET)
+        raise ConnectionError
+    assert not ended.is_set()
+
+
+def test_a_cluster_without_room_is_told_once(tmp_path: Path) -> None:
+    log, told, notes = tmp_path / "spark.log", threading.Event(), list[str]()
+
+    def note(text: str) -> None:
+        notes.append(text)
+        told.set()
+
+    with waiting_for_executors(log, note):
+        for _ in range(2):
+            append(log, "WARN TaskSchedulerImpl: Initial job has not accepted any resources; check your cluster UI\n")
+            assert told.wait(WAIT_S)
+    assert notes == [
+        "the cluster gives no executor to this application, which waits; start a worker of the cluster, or ask for "
+        "less: --conf spark.executor.memory=512m, --conf spark.executor.cores=1"
+    ]
