@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from support.small_checkpoint import word_count
+from support.word_count import WORD_COUNT
 from wallaroo_runtime.cli import run
 from wallaroo_runtime.cli.conf import FSYNC, bounds_of
 from wallaroo_runtime.cli.main import command_parser, main
@@ -21,9 +22,13 @@ from wallaroo_runtime.cli.run_option import OPTIONS, OWN, RunOption, without_mea
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.monitor.access import has_token, parse_address
 from wallaroo_runtime.monitor.server import MonitorServer
+from wallaroo_runtime.peer.configuration import gateway_request
 from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.run.microbatch import MicroBatchMode
 from wallaroo_runtime.run.observe import start_watch
 from wallaroo_runtime.run.options import RunOptions
+from wallaroo_runtime.run.realtime import RealTimeMode
+from wallaroo_runtime.topology.load import load_document
 
 VALUES = {"--stop-when-idle": "7", "--monitor": "off"}
 options = some.lists(some.sampled_from(OPTIONS), unique_by=lambda each: each.names)

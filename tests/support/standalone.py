@@ -56,7 +56,7 @@ class Daemon:
         self.host, self.log = host, host.folder / "log"
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
         environment = kept | host.environment() | {
-            "SPARK_DAEMON_JAVA_OPTS": " ".join((JAVA_OPTIONS, *PROTECTION)),
+            "SPARK_DAEMON_JAVA_OPTS": " ".join((QUICK_JAVA, FORGETS, *PROTECTION)),
             "SPARK_DAEMON_MEMORY": "256m",
             "PYSPARK_PYTHON": sys.executable,
         }  # fmt: skip
