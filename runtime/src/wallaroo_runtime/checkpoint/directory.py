@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo_runtime.checkpoint.registry import running, state_directory
-from wallaroo_runtime.durable.file import disk_failure, refuse_links
+from wallaroo_runtime.durable.file import check_open, disk_failure, refuse_links
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.app import hint, resolve
 from wallaroo_runtime.system.lock import lock_directory
@@ -37,13 +37,14 @@ def find_directory(text: str) -> Path:
     """Return the checkpoint that a command line names by its directory, its program, or the name of a run.
 
     Raises:
-        RunError: R616 if nothing has this name or it has no checkpoint, R715 if it has several, R711 if the checkpoint
+        RunError: R616 if nothing has this name, it has no checkpoint, or this user may not read it, R715 if it has several, R711 if the checkpoint
             has links.
     """
     if "://" in text:
         fix = "give the name of the application, or the directory on the driver's machine: `wallaroo ps` shows both"
         raise RunError.of("R715", USAGE, path=text, reason="this takes the directory that belongs to it here", fix=fix)
     path = Path(text)
+    check_open(path)
     if (path / MANIFEST).is_file():
         refuse_links(path.absolute(), [WORKERS])
         return path.absolute()
