@@ -58,13 +58,29 @@ def test_what_submit_has_is_marked() -> None:
     assert frozenset(OWN) == run.USED
 
 
-@given(some.from_regex(r"[0-9]{1,6}|on|true|127\.0\.0\.1:[0-9]{1,6}|\[::1\]:[0-9]{1,6}", fullmatch=True))
-def test_what_is_nearly_an_address_of_the_monitor_is_refused(text: str) -> None:
+HOSTS = some.sampled_from(["", "127.0.0.1", "localhost", "[::1]", "host.example"])
+PORTS = some.from_regex(r"[0-9]{1,6}|[0-9]+[a-z]+[0-9]*|", fullmatch=True)
+ADDRESSES = some.builds("{}:{}".format, HOSTS, PORTS) | some.from_regex(r"[0-9]{1,6}[a-z]?|on|true", fullmatch=True)
+
+
+@given(ADDRESSES, some.booleans(), some.booleans())
+def test_what_is_nearly_an_address_of_the_monitor_is_refused(text: str, is_after: bool, is_one_word: bool) -> None:
+    given_words = [f"--monitor={text}"] if is_one_word else ["--monitor", text]
+    tokens = ["app.py", *given_words, "--depth", "3"] if is_after else [*given_words, "app.py"]
     if parse_address(text):
-        assert run.joined(["--monitor", text, "app.py"]) == [f"--monitor={text}", "app.py"]
+        at = tokens.index(given_words[0])
+        assert run.joined(tokens) == [*tokens[:at], f"--monitor={text}", *tokens[at + len(given_words) :]]
     else:
         with pytest.raises(RunError, match="R608 --monitor .* is no address"):
-            run.joined(["--monitor", text, "app.py"])
+            run.joined(tokens)
+
+
+def test_an_application_after_the_monitor_is_no_address(tmp_path: Path) -> None:
+    (tmp_path / "2024_shop.py").touch()
+    for app in ("app.py", "shop", "shop:orders", str(tmp_path / "2024_shop.py"), f"{tmp_path}/2024_shop.py:orders"):
+        assert run.joined(["--conf", "a:1", "--monitor", app]) == ["--conf", "a:1", f"--monitor={run.FREE}", app]
+    with pytest.raises(RunError, match="R608 --monitor localhost:x is no address"):
+        run.joined(["shop", "--monitor", "localhost:x"])
 
 
 @pytest.mark.parametrize("value", ["", " "])

@@ -37,8 +37,8 @@ def find_directory(text: str) -> Path:
     """Return the checkpoint that a command line names by its directory, its program, or the name of a run.
 
     Raises:
-        RunError: R616 if nothing has this name, it has no checkpoint, or this user may not read it, R715 if it has several, R711 if the checkpoint
-            has links.
+        RunError: R616 if nothing has this name, it has no checkpoint, or this user may not read it; R715 if it has
+            several; R711 if the checkpoint has links.
     """
     if "://" in text:
         fix = "give the name of the application, or the directory on the driver's machine: `wallaroo ps` shows both"
