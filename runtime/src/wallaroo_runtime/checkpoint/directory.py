@@ -8,7 +8,7 @@ import unicodedata
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Kind
-from wallaroo_runtime.checkpoint.registry import running, state_directory
+from wallaroo_runtime.checkpoint.registry import running, running_with, state_directory
 from wallaroo_runtime.durable.file import check_open, disk_failure, refuse_links
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.app import hint, resolve
@@ -48,14 +48,15 @@ def find_directory(text: str) -> Path:
     if (path / MANIFEST).is_file():
         refuse_links(path.absolute(), [WORKERS])
         return path.absolute()
-    app = path if path.exists() else _program(text)
+    app = _program(text, path)
     if app is not None and (checkpoint := _of_program(text, app)) is not None:
         return checkpoint
-    if not path.exists() and (checkpoint := running_directory(text)) is not None:
+    if (checkpoint := running_directory(text)) is not None:
         return checkpoint
     reason = f"there is no such checkpoint or program{hint(path)}{what_runs()}"
     if app is not None:
-        reason = "it is no checkpoint, and no program that was run without --checkpoint; --engine memory keeps nothing"
+        reason = "it is no checkpoint, and no program that runs, or was run without --checkpoint"
+        reason += f"; --engine memory keeps nothing{what_runs()}"
     raise RunError.of("R616", USAGE, path=text, done="read", reason=reason)
 
 
@@ -79,7 +80,8 @@ def what_runs() -> str:
 
 
 def _of_program(text: str, app: Path) -> Path | None:
-    checkpoints = sorted(entry for entry in state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file())
+    own = {entry for entry in state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file()}
+    checkpoints = sorted(own | running_with(app))
     if not checkpoints:
         return None
     if len(checkpoints) > 1:
@@ -89,10 +91,13 @@ def _of_program(text: str, app: Path) -> Path | None:
     return checkpoints[0]
 
 
-def _program(text: str) -> Path | None:
+def _program(text: str, path: Path) -> Path | None:
+    """Return the file or directory of a program that a text names, or else the path if something is there."""
     try:
         return Path(resolve(text).path)
     except RunError as error:
+        if path.exists():
+            return path
         if error.kind is not Kind.ABSENT:
             raise
         return None
