@@ -10,11 +10,12 @@ from typing import Any
 
 from wallaroo_runtime.cli.conf import MONITOR_TOKEN, bounds_of, conf_of, settings_help
 from wallaroo_runtime.cli.gateway_option import remote_of
-from wallaroo_runtime.cli.option import WITHOUT_EFFECT, Split, extracted, split
+from wallaroo_runtime.cli.option import WITHOUT_EFFECT, Split, arguments_of_app, extracted, split
 from wallaroo_runtime.cli.parser import app_of, refuse_together, tell_split, wrong_usage
 from wallaroo_runtime.cli.run_option import OWN, VISIBLE, add_options, without_meaning
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.monitor.access import LOOPBACK, parse_address
+from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.service.credential import read_token
 from wallaroo_runtime.system.stop import signals_kill
 from wallaroo_runtime.worker.interpreter import SETTING as WORKER_PYTHON
@@ -45,7 +46,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, is_submitted: bool = Fal
     """Declare APP and the options of `run`. If `is_submitted`, declare only options that `submit` has, too."""
     parser.add_argument(
         "app",
-        metavar="APP",
+        metavar="FILE" if is_submitted else "APP",
         nargs="?",
         help="archive, as `wallaroo pack` makes it, or topology file" if is_submitted else PROGRAMS,
     )
@@ -140,6 +141,17 @@ def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
     return sockets
 
 
+def refuse_arguments(parts: Split) -> None:
+    """Refuse arguments for an archive or a topology, whose program has run already.
+
+    Raises:
+        RunError: R608 if there are such arguments.
+    """
+    if others := arguments_of_app(parts):
+        reason = f"{' '.join(others)}: a packed application has its arguments already"
+        raise wrong_usage(reason=reason, fix="give them to `wallaroo pack`")
+
+
 def location_of(arguments: argparse.Namespace) -> str:
     """Return the URL of the checkpoint; empty if the checkpoint is a local directory."""
     url = arguments.checkpoint or ""
@@ -173,6 +185,8 @@ def run(arguments: argparse.Namespace) -> int:
         reason = "--topic-reset end is for --mode realtime: in micro-batches Spark keeps the offsets"
         raise wrong_usage(reason=reason, fix="--topic-reset start goes on with the records that are there")
     tell_split(arguments.parts)
+    if arguments_of_app(arguments.parts) and resolve(app).kind in (AppKind.ARCHIVE, AppKind.TOPOLOGY):
+        refuse_arguments(arguments.parts)
     if arguments.watch:
         from wallaroo_runtime.cli.watch import check_watch
 
