@@ -174,8 +174,8 @@ def test_a_service_that_cannot_start(tmp_path: Path, service: str, option: str) 
     assert (in_use.returncode, in_use.stderr) == (
         USAGE,
         f"R714 the {service} cannot listen at {address}; Address already in use\n"
-        "  fix: stop the program that uses the address, or give another HOST:PORT with --listen; ports below 1024 "
-        "are for root\n",
+        "  fix: stop the program that uses the address, or give another HOST:PORT of this machine (`ip addr`) "
+        "with --listen; ports below 1024 are for root\n",
     )
     assert (no_directory.returncode, no_directory.stderr) == (
         USAGE,

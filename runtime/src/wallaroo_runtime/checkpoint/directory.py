@@ -3,13 +3,14 @@
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import unicodedata
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo_runtime.checkpoint.registry import running, running_with, state_directory
-from wallaroo_runtime.durable.file import check_open, disk_failure, refuse_links
+from wallaroo_runtime.durable.file import check_open, disk_failure, refuse_links, user_name
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.app import hint, resolve
 from wallaroo_runtime.system.lock import lock_directory
@@ -140,14 +141,16 @@ class HeldDirectory:
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             if path.stat().st_uid != os.getuid():
-                raise _not_usable(path, "it belongs to another user")
+                raise _not_usable(path, f"it belongs to user {user_name(path.stat().st_uid)}")
             if not (path / LOCK).exists() and not (path / MANIFEST).exists() and any(path.iterdir()):
                 raise _not_usable(path, "it holds other files")
             path.chmod(0o700)
             return cls(path, lock_directory(path, LOCK))
         except OSError as error:
             failure = disk_failure(error, path)
-            raise failure or _not_usable(path, error.strerror or str(error)) from error
+            made = f"`install -d -m 700 -o {user_name(os.geteuid())} {shlex.quote(str(path))}`"
+            otherwise = f", or let root make it for you: {made}" if isinstance(error, PermissionError) else ""
+            raise failure or _not_usable(path, error.strerror or str(error), otherwise) from error
 
     def release(self) -> None:
         """Release the lock, and leave the lock file in the directory."""
@@ -174,5 +177,5 @@ class HeldDirectory:
                 entry.unlink()
 
 
-def _not_usable(path: Path, reason: str) -> RunError:
-    return RunError.of("R715", USAGE, path=path, reason=reason, fix="give another --checkpoint")
+def _not_usable(path: Path, reason: str, otherwise: str = "") -> RunError:
+    return RunError.of("R715", USAGE, path=path, reason=reason, fix=f"give another --checkpoint{otherwise}")

@@ -55,11 +55,15 @@ def _owner(path: str) -> str:
             place = os.path.dirname(place)
     if owner == os.geteuid():
         return ""
+    return f"; {place} belongs to user {user_name(owner)}"
+
+
+def user_name(user: int) -> str:
+    """Return the name of the user with a number; the number if no user has it."""
     try:
-        name = pwd.getpwuid(owner).pw_name
+        return pwd.getpwuid(user).pw_name
     except KeyError:
-        name = str(owner)
-    return f"; {place} belongs to user {name}"
+        return str(user)
 
 
 def check_open(path: Path) -> None:
