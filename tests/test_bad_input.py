@@ -159,7 +159,10 @@ def test_port_in_use(tmp_path: Path) -> None:
         command = ("run", WORD_COUNT / "app.py", "--in", address, "--out", "127.0.0.1:7002")
         done = wallaroo(*command, "--checkpoint", tmp_path / "checkpoint")
     assert_said(
-        done, RUN, f'R714 source "Split and Count" cannot listen at {address}', "give another HOST:PORT with --in"
+        done,
+        RUN,
+        f'R714 source "Split and Count" cannot listen at {address}',
+        "give another HOST:PORT of this machine (`ip addr`) with --in",
     )
 
 
