@@ -159,7 +159,10 @@ def test_port_in_use(tmp_path: Path) -> None:
         command = ("run", WORD_COUNT / "app.py", "--in", address, "--out", "127.0.0.1:7002")
         done = wallaroo(*command, "--checkpoint", tmp_path / "checkpoint")
     assert_said(
-        done, RUN, f'R714 source "Split and Count" cannot listen at {address}', "give another HOST:PORT with --in"
+        done,
+        RUN,
+        f'R714 source "Split and Count" cannot listen at {address}',
+        "give another HOST:PORT of this machine (`ip addr`) with --in",
     )
 
 
@@ -174,8 +177,8 @@ def test_a_service_that_cannot_start(tmp_path: Path, service: str, option: str) 
     assert (in_use.returncode, in_use.stderr) == (
         USAGE,
         f"R714 the {service} cannot listen at {address}; Address already in use\n"
-        "  fix: stop the program that uses the address, or give another HOST:PORT with --listen; ports below 1024 "
-        "are for root\n",
+        "  fix: stop the program that uses the address, or give another HOST:PORT of this machine (`ip addr`) "
+        "with --listen; ports below 1024 are for root\n",
     )
     assert (no_directory.returncode, no_directory.stderr) == (
         USAGE,

@@ -60,8 +60,8 @@ def test_an_address_in_use(tmp_path: Path) -> None:
         said = failure(Broker(tmp_path / "data", port=port))
     assert said == (
         f"R714 the broker cannot listen at 127.0.0.1:{port}; Address already in use\n"
-        "  fix: stop the program that uses the address, or give another HOST:PORT with --listen; ports below 1024 "
-        "are for root"
+        "  fix: stop the program that uses the address, or give another HOST:PORT of this machine (`ip addr`) "
+        "with --listen; ports below 1024 are for root"
     )
 
 

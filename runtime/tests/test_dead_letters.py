@@ -124,7 +124,7 @@ def test_ls_names_the_checkpoint_of_a_program(
     app.touch()
     code, _, err = run(capsys, "ls", app)
     assert code == 2
-    assert "no program that was run without --checkpoint; --engine memory keeps nothing\n" in err
+    assert "no program that runs, or was run without --checkpoint; --engine memory keeps nothing\n" in err
     place = default_directory("Word Count", "python", app)
     place.parent.mkdir(parents=True)
     checkpoint.rename(place)

@@ -130,8 +130,8 @@ def test_a_port_that_is_in_use(gateway: Process, tmp_path: Path) -> None:
         {
             "code": "R714",
             "message": f'source "source 0" cannot listen at {address}; Address already in use',
-            "fix": "stop the program that uses the address, or give another HOST:PORT with --in; "
-            "ports below 1024 are for root",
+            "fix": "stop the program that uses the address, or give another HOST:PORT of this machine (`ip addr`) "
+            "with --in; ports below 1024 are for root",
         }
     ]
 

@@ -52,6 +52,27 @@ def packed(program: Path, tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("options", [[], ["--in"], ["--out"], ["--in", "--out"]])
+def test_an_address_that_the_program_does_not_use_is_told(
+    options: list[str], as_json: bool, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (program / "app.py").read_text()
+    for name, port in (("input", 7010), ("output", 7002)):
+        call = f"wallaroo.tcp_parse_{name}_addrs(args)[0]"
+        assert call in text
+        text = text.replace(call, f'("127.0.0.1", {port})')
+    (program / "app.py").write_text(text)
+    given = [word for option in options for word in (option, "sink.example:7003")]
+    words = ["pack", str(program / "app.py"), "-o", str(tmp_path / "app.tar.gz"), *given, *["--json"][:as_json]]
+    assert main(words) == 0
+    said = capsys.readouterr().err
+    for option, place in (("--in", "127.0.0.1:7010"), ("--out", "127.0.0.1:7002")):
+        reason = f"{option} is not used by this program: it fixes {place}"
+        assert (reason in said) == (option in options)
+    assert said.count("R743") == len(options)
+
+
 def entries(file: Path) -> Entries:
     with tarfile.open(file) as tar:
         return [(entry, (tar.extractfile(entry) or io.BytesIO()).read()) for entry in tar]

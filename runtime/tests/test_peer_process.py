@@ -223,8 +223,8 @@ def test_a_port_in_use(checkpoint: Path) -> None:
             gateway(checkpoint, port)
     assert str(caught.value) == (
         f'R714 source "Split and Count" cannot listen at 127.0.0.1:{port}; Address already in use\n'
-        "  fix: stop the program that uses the address, or give another HOST:PORT with --in; "
-        "ports below 1024 are for root"
+        "  fix: stop the program that uses the address, or give another HOST:PORT of this machine (`ip addr`) "
+        "with --in; ports below 1024 are for root"
     )
 
 

@@ -1,8 +1,7 @@
 """Options of `run`, drawn: what the table says of each is what parser, application and engines do with it."""
 
-import re
-from contextlib import ExitStack
-from dataclasses import replace
+import contextlib
+import io
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -12,13 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from support.small_checkpoint import word_count
-from support.word_count import WORD_COUNT
-from wallaroo_runtime.cli import run
-from wallaroo_runtime.cli.conf import FSYNC, bounds_of
+from wallaroo_runtime.cli import run, submit
+from wallaroo_runtime.cli.conf import settings_help
 from wallaroo_runtime.cli.main import command_parser, main
 from wallaroo_runtime.cli.option import split
-from wallaroo_runtime.cli.run_option import OPTIONS, OWN, RunOption, without_meaning
+from wallaroo_runtime.cli.run_option import ONLY_RUN, OPTIONS, OWN, RunOption, without_meaning
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.monitor.access import has_token, parse_address
 from wallaroo_runtime.monitor.server import MonitorServer
@@ -77,19 +74,76 @@ def test_the_journal_is_synced_as_the_user_says(setting: str, microbatch: str, r
 
 def test_what_submit_has_is_marked() -> None:
     names = {each.names[0] for each in OPTIONS if not each.is_submitted}
-    submitted = " ".join(command_parser()[1]["submit"].format_help().split())
-    assert all((f" {each.names[0]}" in submitted) == (each.names[0] not in names) for each in OPTIONS)
-    assert "Go directory" not in submitted and "archive, as `wallaroo pack` makes it, or topology" in submitted
+    parser = command_parser()[1]["submit"]
+    submitted = " ".join(parser.format_help().split())
+    assert {each.names[0] for each in OPTIONS} - {*parser.options()} == names
+    assert (
+        submitted.endswith(f"Of the options of `run` it does not take {', '.join(ONLY_RUN)}.") and {*ONLY_RUN} == names
+    )
+    assert "Go directory" not in submitted and "FILE archive, as `wallaroo pack` makes it, or topology" in submitted
+    assert submitted.startswith("usage: wallaroo submit FILE [--master URL] [OPTIONS] ")
+    assert all(each in submitted for each in settings_help().split())
     assert frozenset(OWN) == run.USED
 
 
-@given(some.from_regex(r"[0-9]{1,6}|on|true|127\.0\.0\.1:[0-9]{1,6}|\[::1\]:[0-9]{1,6}", fullmatch=True))
-def test_what_is_nearly_an_address_of_the_monitor_is_refused(text: str) -> None:
+@given(some.sampled_from([each for each in OPTIONS if not each.is_submitted]), some.booleans())
+def test_what_only_run_has_is_named_by_submit(option: RunOption, is_first: bool) -> None:
+    given_words = words(option)
+    with pytest.raises(RunError) as caught:
+        submit.split_arguments([*given_words, "app.tar.gz"] if is_first else ["app.tar.gz", *given_words])
+    reason = f"{option.names[0]} is an option of `run`; `submit` does not have it"
+    assert str(caught.value) == f"R608 {reason}\n  fix: leave it out"
+
+
+@given(
+    some.sampled_from(["run", "emit"]),
+    some.sampled_from(["app.py", "folder", "app.tar.gz", "app.json"]),
+    some.sampled_from([["--restart", "on-failure"], ["--restart=never"], ["--deploy-mode", "client"], ["--dry-run"]]),
+    some.lists(some.sampled_from(["--depth", "3", "--in=:1"]), max_size=2),
+)
+def test_what_only_submit_has_does_not_go_to_the_application(
+    command: str, app: str, given_words: list[str], others: list[str]
+) -> None:
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        assert main([command, app, *others, *given_words]) == 2
+    name = given_words[0].partition("=")[0]
+    fix = "give it to `wallaroo submit`. After -- the application sees it"
+    assert said.getvalue() == f"R608 {name} is an option of `wallaroo submit`\n  fix: {fix}\n"
+    assert split([app, "--", *given_words], run.USED).app == given_words
+
+
+@pytest.mark.parametrize("name", ["app.tar.gz", "app.json"])
+def test_what_is_packed_takes_no_more_arguments(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / name).touch()
+    assert main(["run", str(tmp_path / name), "--in", ":7010", "--depth", "3"]) == 2
+    said = "R608 --depth 3: a packed application has its arguments already\n  fix: give them to `wallaroo pack`\n"
+    assert capsys.readouterr().err == said
+
+
+HOSTS = some.sampled_from(["", "127.0.0.1", "localhost", "[::1]", "host.example"])
+PORTS = some.from_regex(r"[0-9]{1,6}|[0-9]+[a-z]+[0-9]*|", fullmatch=True)
+ADDRESSES = some.builds("{}:{}".format, HOSTS, PORTS) | some.from_regex(r"[0-9]{1,6}[a-z]?|on|true", fullmatch=True)
+
+
+@given(ADDRESSES, some.booleans(), some.booleans())
+def test_what_is_nearly_an_address_of_the_monitor_is_refused(text: str, is_after: bool, is_one_word: bool) -> None:
+    given_words = [f"--monitor={text}"] if is_one_word else ["--monitor", text]
+    tokens = ["app.py", *given_words, "--depth", "3"] if is_after else [*given_words, "app.py"]
     if parse_address(text):
-        assert run.joined(["--monitor", text, "app.py"]) == [f"--monitor={text}", "app.py"]
+        at = tokens.index(given_words[0])
+        assert run.joined(tokens) == [*tokens[:at], f"--monitor={text}", *tokens[at + len(given_words) :]]
     else:
         with pytest.raises(RunError, match="R608 --monitor .* is no address"):
-            run.joined(["--monitor", text, "app.py"])
+            run.joined(tokens)
+
+
+def test_an_application_after_the_monitor_is_no_address(tmp_path: Path) -> None:
+    (tmp_path / "2024_shop.py").touch()
+    for app in ("app.py", "shop", "shop:orders", str(tmp_path / "2024_shop.py"), f"{tmp_path}/2024_shop.py:orders"):
+        assert run.joined(["--conf", "a:1", "--monitor", app]) == ["--conf", "a:1", f"--monitor={run.FREE}", app]
+    with pytest.raises(RunError, match="R608 --monitor localhost:x is no address"):
+        run.joined(["shop", "--monitor", "localhost:x"])
 
 
 @pytest.mark.parametrize("value", ["", " "])

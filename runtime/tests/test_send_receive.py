@@ -231,8 +231,8 @@ def test_receive_refuses_a_used_port() -> None:
         assert run("receive", "--listen", f"127.0.0.1:{port}") == (
             2,
             f"R714 receive cannot listen at 127.0.0.1:{port}; Address already in use\n"
-            "  fix: stop the program that uses the address, or give another HOST:PORT with --listen; ports below 1024 "
-            "are for root\n",
+            "  fix: stop the program that uses the address, or give another HOST:PORT of this machine (`ip addr`) "
+            "with --listen; ports below 1024 are for root\n",
         )
 
 

@@ -233,6 +233,15 @@ def test_masters_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     check_master(MASTER)
 
 
+@pytest.mark.parametrize("master", [[], ["--master", "local[2]"], ["--master=local[2]"]])
+def test_without_a_master_it_is_said_where_it_runs(
+    master: list[str], packed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = said(capsys, packed, *master, "--dry-run")
+    assert (code, err) == (0, "" if master else "note: without --master it runs on this machine, as with `run`\n")
+    assert said(capsys, packed, *master, "--dry-run", "--json")[2] == ""
+
+
 def driver(tmp_path: Path, text: str) -> list[str]:
     """Return the command of a driver that counts its starts in `n`."""
     begin = f"""

@@ -171,7 +171,7 @@ def test_each_row_is_thrown(thrower: Thrower) -> None:
         error = thrower.thrown(thrower.made(kind, message))
         chain = causes_of(error)
         found = str(translated(chain, CHECKPOINT))
-        if part not in found or not readable(found) or unforeseen(error)[0].code == "I901":
+        if part not in found or not readable(found) or unforeseen(error).diagnostics[0].code == "I901":
             wrong.append((kind, message, part, found))
         if match := row_of(chain, CHECKPOINT):
             rows.add(match[0])

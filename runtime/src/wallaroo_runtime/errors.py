@@ -1,6 +1,8 @@
 """Declares the error that ends a command, with an exit code."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
@@ -28,6 +30,16 @@ class RunError(DiagnosticError):
     def of(cls, code: str, exit_code: int = RUN, **values: Any) -> "RunError":
         """Return the error with a code of the catalogue. For `values` see `Diagnostic.of`."""
         return cls([Diagnostic.of(code, **values)], exit_code)
+
+
+@contextmanager
+def findings_in(file: str) -> Iterator[None]:
+    """Add a file to the findings of errors in the block that have none."""
+    try:
+        yield
+    except RunError as error:
+        named = [finding if finding.file else replace(finding, file=file) for finding in error.diagnostics]
+        raise RunError(named, error.exit_code) from error
 
 
 def other_interface(worker: str, actual: str, expected: str, **place: Any) -> Diagnostic:

@@ -154,6 +154,8 @@ def _values(path: Path) -> Iterator[tuple[bytes, float]]:
                 yield from ((value, written) for value in read_frame(frame).values())
     except FileNotFoundError:
         return  # `wallaroo dead-letters prune` has removed it meanwhile
+    except PermissionError:
+        raise  # this is no damage
     except (OSError, FrameError) as error:
         raise RunError.of("R698", what=path, reason=error) from error
 

@@ -3,13 +3,14 @@
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import unicodedata
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Kind
-from wallaroo_runtime.checkpoint.registry import running, state_directory
-from wallaroo_runtime.durable.file import disk_failure, refuse_links
+from wallaroo_runtime.checkpoint.registry import running, running_with, state_directory
+from wallaroo_runtime.durable.file import check_open, disk_failure, refuse_links, user_name
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.app import hint, resolve
 from wallaroo_runtime.system.lock import lock_directory
@@ -37,24 +38,26 @@ def find_directory(text: str) -> Path:
     """Return the checkpoint that a command line names by its directory, its program, or the name of a run.
 
     Raises:
-        RunError: R616 if nothing has this name or it has no checkpoint, R715 if it has several, R711 if the checkpoint
-            has links.
+        RunError: R616 if nothing has this name, it has no checkpoint, or this user may not read it; R715 if it has
+            several; R711 if the checkpoint has links.
     """
     if "://" in text:
         fix = "give the name of the application, or the directory on the driver's machine: `wallaroo ps` shows both"
         raise RunError.of("R715", USAGE, path=text, reason="this takes the directory that belongs to it here", fix=fix)
     path = Path(text)
+    check_open(path)
     if (path / MANIFEST).is_file():
         refuse_links(path.absolute(), [WORKERS])
         return path.absolute()
-    app = path if path.exists() else _program(text)
+    app = _program(text, path)
     if app is not None and (checkpoint := _of_program(text, app)) is not None:
         return checkpoint
-    if not path.exists() and (checkpoint := running_directory(text)) is not None:
+    if (checkpoint := running_directory(text)) is not None:
         return checkpoint
     reason = f"there is no such checkpoint or program{hint(path)}{what_runs()}"
     if app is not None:
-        reason = "it is no checkpoint, and no program that was run without --checkpoint; --engine memory keeps nothing"
+        reason = "it is no checkpoint, and no program that runs, or was run without --checkpoint"
+        reason += f"; --engine memory keeps nothing{what_runs()}"
     raise RunError.of("R616", USAGE, path=text, done="read", reason=reason)
 
 
@@ -78,7 +81,8 @@ def what_runs() -> str:
 
 
 def _of_program(text: str, app: Path) -> Path | None:
-    checkpoints = sorted(entry for entry in state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file())
+    own = {entry for entry in state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file()}
+    checkpoints = sorted(own | running_with(app))
     if not checkpoints:
         return None
     if len(checkpoints) > 1:
@@ -88,10 +92,13 @@ def _of_program(text: str, app: Path) -> Path | None:
     return checkpoints[0]
 
 
-def _program(text: str) -> Path | None:
+def _program(text: str, path: Path) -> Path | None:
+    """Return the file or directory of a program that a text names, or else the path if something is there."""
     try:
         return Path(resolve(text).path)
     except RunError as error:
+        if path.exists():
+            return path
         if error.kind is not Kind.ABSENT:
             raise
         return None
@@ -134,14 +141,16 @@ class HeldDirectory:
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             if path.stat().st_uid != os.getuid():
-                raise _not_usable(path, "it belongs to another user")
+                raise _not_usable(path, f"it belongs to user {user_name(path.stat().st_uid)}")
             if not (path / LOCK).exists() and not (path / MANIFEST).exists() and any(path.iterdir()):
                 raise _not_usable(path, "it holds other files")
             path.chmod(0o700)
             return cls(path, lock_directory(path, LOCK))
         except OSError as error:
             failure = disk_failure(error, path)
-            raise failure or _not_usable(path, error.strerror or str(error)) from error
+            made = f"`install -d -m 700 -o {user_name(os.geteuid())} {shlex.quote(str(path))}`"
+            otherwise = f", or let root make it for you: {made}" if isinstance(error, PermissionError) else ""
+            raise failure or _not_usable(path, error.strerror or str(error), otherwise) from error
 
     def release(self) -> None:
         """Release the lock, and leave the lock file in the directory."""
@@ -168,5 +177,5 @@ class HeldDirectory:
                 entry.unlink()
 
 
-def _not_usable(path: Path, reason: str) -> RunError:
-    return RunError.of("R715", USAGE, path=path, reason=reason, fix="give another --checkpoint")
+def _not_usable(path: Path, reason: str, otherwise: str = "") -> RunError:
+    return RunError.of("R715", USAGE, path=path, reason=reason, fix=f"give another --checkpoint{otherwise}")

@@ -120,6 +120,8 @@ def find_manifest(directory: Directory) -> Manifest | None:
         if (content := directory.read(MANIFEST)) is None:
             return None
         version = json.loads(content)["format_version"]
+    except PermissionError:
+        raise  # this is no damage
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError.of("R698", what=path, reason=error) from error
     if version != FORMAT_VERSION:

@@ -72,9 +72,14 @@ def alive(note: Mapping[str, Any]) -> Driver | None:
 
 
 @contextlib.contextmanager
-def registered(checkpoint: Path, application: str) -> Iterator[None]:
-    """Register this driver during the `with` block, so that `wallaroo ps` lists it."""
-    _register({"application": application, "checkpoint": str(checkpoint)})
+def registered(checkpoint: Path, application: str, program: Path | None = None) -> Iterator[None]:
+    """Register this driver during the `with` block, so that `wallaroo ps` lists it.
+
+    Args:
+        program: File or directory of the application.
+    """
+    place = str(program.resolve()) if program else ""
+    _register({"application": application, "checkpoint": str(checkpoint), "program": place})
     try:
         yield
     finally:
@@ -89,7 +94,8 @@ def supervise(driver: int) -> None:
     """
     note = noted(_file(driver))
     if alive(note):
-        _register({"application": note.get("application"), "checkpoint": note.get("checkpoint"), "supervises": True})
+        known = {name: note.get(name, "") for name in ("application", "checkpoint", "program")}
+        _register({**known, "supervises": True})
 
 
 def unregister() -> None:
@@ -108,6 +114,12 @@ def running() -> Iterator[dict[str, Any]]:
     for each in runs:
         if not each.get("supervises") or each.get("checkpoint") not in driven:
             yield {name: each.get(name, "") for name in ("pid", "application", "checkpoint")}
+
+
+def running_with(program: Path) -> set[Path]:
+    """Return the checkpoints of the runs of a program."""
+    place = str(program.resolve())
+    return {Path(each["checkpoint"]) for each in _alive() if each.get("program") == place}
 
 
 def supervisor_of(checkpoint: Path) -> Driver | None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.cli.parser import wrong_usage
+from wallaroo_runtime.durable.file import check_open
 
 
 def add_parser(subparsers: Any) -> None:
@@ -29,6 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     from wallaroo_runtime.program.init import init
 
     directory = Path(arguments.directory)
+    check_open(directory)
     if arguments.init:
         if arguments.output or arguments.goarch:
             option = "--output" if arguments.output else "--goarch"

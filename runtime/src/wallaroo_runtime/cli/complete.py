@@ -2,12 +2,11 @@
 
 import argparse
 import sys
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.errors import RUN, RunError
+from wallaroo_runtime.errors import RUN, RunError, findings_in
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.program.application import check_interface, read_file
 from wallaroo_runtime.topology.canonical import canonical_text
@@ -49,9 +48,5 @@ def _completed(name: str) -> Topology:
         return complete(sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1), str(Path.cwd()), sdk)
     path = Path(name)
     data = read_file(path)
-    try:
+    with findings_in(name):
         return complete(data, str(path.absolute().parent), sdk)
-    except RunError as error:
-        raise RunError(
-            [replace(each, file=each.file or name) for each in error.diagnostics], error.exit_code
-        ) from error

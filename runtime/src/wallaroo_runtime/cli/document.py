@@ -2,11 +2,10 @@
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from wallaroo_runtime.cli.option import Split, extracted
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import findings_in
 from wallaroo_runtime.program.application import load_application, read_file
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load
 from wallaroo_runtime.topology.model import Topology
@@ -53,11 +52,8 @@ def read_topology(name: str, arguments: argparse.Namespace) -> Topology:
     if not is_document(path):
         return load_application(name, arguments.parts.app, arguments.inputs, arguments.outputs).topology
     document = read_file(path)
-    try:
+    with findings_in(name):
         return override(load(document), arguments.inputs, arguments.outputs)
-    except RunError as error:
-        named = [finding if finding.file else replace(finding, file=name) for finding in error.diagnostics]
-        raise RunError(named, error.exit_code) from error
 
 
 def is_document(path: Path) -> bool:

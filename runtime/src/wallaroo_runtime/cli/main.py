@@ -17,7 +17,7 @@ from wallaroo_runtime.checkpoint.registry import state_directory
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.cli.parser import Parser, unknown_arguments
 from wallaroo_runtime.console.json_line import report
-from wallaroo_runtime.durable.file import disk_failure
+from wallaroo_runtime.durable.file import disk_failure, path_failure
 from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 
 # Purpose, example and commands of each group. Each command has a module of its name in this package.
@@ -78,8 +78,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return RUN
     except Exception as error:
-        report(unforeseen(error), as_json)
-        return RUN
+        failure = unforeseen(error)
+        report(failure.diagnostics, as_json)
+        return failure.exit_code
 
 
 def module_of(command: str) -> ModuleType:
@@ -141,24 +142,26 @@ def exit_code(error: DiagnosticError) -> int:
     return {Family.TOPOLOGY: TOPOLOGY, Family.PLAN: TOPOLOGY, Family.WORKER: WORKER}.get(family, RUN)
 
 
-def unforeseen(error: Exception) -> list[Diagnostic]:
-    """Return the findings for an error that no command has handled. Errors of Spark and Java are translated.
+def unforeseen(error: Exception) -> RunError:
+    """Return the findings for an error that no command has handled. Errors of paths, Spark and Java are translated.
 
     A missing PySpark is such an error, because many modules import it only for runs on Spark.
     """
-    if isinstance(error, OSError) and (failure := disk_failure(error, error.filename or "checkpoint or caches")):
-        return failure.diagnostics
+    if isinstance(error, OSError):
+        failure = disk_failure(error, error.filename or "checkpoint or caches") or path_failure(error)
+        if failure:
+            return failure
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in ("pyspark", "py4j"):
         from wallaroo_runtime.spark.machine.check import no_pyspark
 
-        return [no_pyspark(error)]
+        return RunError([no_pyspark(error)])
     finding, path = internal(error)
     if not type(error).__module__.startswith(("py4j.", "pyspark.")):
-        return [finding]
+        return RunError([finding])
     from wallaroo_runtime.spark.failure.cause import causes_of
     from wallaroo_runtime.spark.failure.translate import translated
 
-    return translated(causes_of(error), log=path).diagnostics
+    return RunError(translated(causes_of(error), log=path).diagnostics)
 
 
 def internal(error: Exception) -> tuple[Diagnostic, Path]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from wallaroo.diagnostic.diagnostic import closest
-from wallaroo_runtime.cli.run_option import OWN, VISIBLE
+from wallaroo_runtime.cli.run_option import OWN, SUBMIT, VISIBLE
 
 MODULE = "--application-module"  # precedes APP on the original Wallaroo's command lines
 # Options of Pony's runtime, which every program of Wallaroo takes, and of Wallaroo's sender.
@@ -40,12 +40,14 @@ class Split:
     Attributes:
         without_effect: Options that were removed, because they belong to Wallaroo itself or to another command.
         suspicious: Options for the application that resemble an option of ours, each with our option.
+        of_submit: Options for the application that are those of `submit`.
     """
 
     own: list[str] = field(default_factory=list)
     app: list[str] = field(default_factory=list)
     without_effect: list[str] = field(default_factory=list)
     suspicious: list[tuple[str, str]] = field(default_factory=list)
+    of_submit: list[str] = field(default_factory=list)
 
 
 def split(tokens: list[str], used: frozenset[str]) -> Split:
@@ -81,7 +83,9 @@ def split(tokens: list[str], used: frozenset[str]) -> Split:
             result.own.append(token)
         else:
             result.app.append(token)
-            if name[:2] == "--" and (close := closest(name, used | {"--in", "--out"}, 0.8)):
+            if name in SUBMIT:
+                result.of_submit.append(name)
+            elif name[:2] == "--" and (close := closest(name, used | {"--in", "--out"}, 0.8)):
                 result.suspicious.append((name, close))
     return result
 
@@ -111,6 +115,11 @@ def extracted(tokens: list[str], own: Mapping[str, bool]) -> tuple[list[str], li
         else:
             rest.append(token)
     return matching, rest
+
+
+def arguments_of_app(parts: Split) -> list[str]:
+    """Return the arguments that only the application gets."""
+    return extracted(parts.app, VISIBLE)[1]
 
 
 def without_effect(tokens: list[str], ignored: Mapping[str, bool]) -> Split:

@@ -13,6 +13,7 @@ from typing import Any
 from wallaroo_runtime.archive.archive import ARCHITECTURES, file_digest, read_archive
 from wallaroo_runtime.cli.option import Split, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
+from wallaroo_runtime.console.json_line import report
 from wallaroo_runtime.program.app import ARCHIVE_SUFFIXES
 from wallaroo_runtime.topology.load import load
 from wallaroo_runtime.topology.model import Topology
@@ -53,7 +54,8 @@ def split_arguments(tokens: list[str]) -> Split:
 
 def run(arguments: argparse.Namespace) -> int:
     """Pack an application into an archive, and print the archive's hash as `sha256sum` does."""
-    # Late: it imports the build of Go programs.
+    # Late: they import the build of Go programs.
+    from wallaroo_runtime.program.application import unused_addresses
     from wallaroo_runtime.program.pack import PackOptions, pack
 
     architectures = tuple(arguments.arch.split(","))
@@ -76,7 +78,10 @@ def run(arguments: argparse.Namespace) -> int:
         ),
         (lambda _: None) if arguments.json else lambda what: print(what, file=sys.stderr, flush=True),
     )
-    for line in carried(load(read_archive(output).topology)):
+    topology = load(read_archive(output).topology)
+    if unused := unused_addresses(topology, arguments.inputs, arguments.outputs):
+        report(unused, arguments.json)
+    for line in carried(topology):
         print(line, file=sys.stderr)
     print(f"{file_digest(output)}  {output}")
     return 0

@@ -136,8 +136,11 @@ def tell_split(parts: Split) -> None:
     """Report to the user which options had no effect, according to a split command line.
 
     Raises:
-        RunError: R608 if an option for the application resembles an option of ours.
+        RunError: R608 if an option for the application is that of `submit`, or resembles an option of ours.
     """
+    for name in parts.of_submit:
+        fix = "give it to `wallaroo submit`. After -- the application sees it"
+        raise wrong_usage(reason=f"{name} is an option of `wallaroo submit`", fix=fix)
     for name, other in parts.suspicious:
         fix = f"did you mean {other}? After -- the application sees it"
         raise wrong_usage(reason=f"{name} is no option of `wallaroo`", fix=fix)

@@ -10,17 +10,17 @@ from typing import Any
 
 from wallaroo_runtime.cli.conf import MONITOR_TOKEN, bounds_of, conf_of, settings_help
 from wallaroo_runtime.cli.gateway_option import remote_of
-from wallaroo_runtime.cli.option import Split, split
+from wallaroo_runtime.cli.option import WITHOUT_EFFECT, Split, arguments_of_app, extracted, split
 from wallaroo_runtime.cli.parser import app_of, refuse_together, tell_split, wrong_usage
-from wallaroo_runtime.cli.run_option import OWN, add_options, without_meaning
+from wallaroo_runtime.cli.run_option import OWN, VISIBLE, add_options, without_meaning
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.monitor.access import LOOPBACK, parse_address
+from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.service.credential import read_token
 from wallaroo_runtime.system.stop import signals_kill
 from wallaroo_runtime.worker.interpreter import SETTING as WORKER_PYTHON
 
 USED = frozenset(OWN)
-_NEARLY_ADDRESS = re.compile(r"\d+|on|true|[\w.\[\]:-]*:\d+")  # a word that was probably meant as the monitor's address
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 UNIX = "unix://"
 FREE, OFF = f"{LOOPBACK}:0", "off"
@@ -46,7 +46,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, is_submitted: bool = Fal
     """Declare APP and the options of `run`. If `is_submitted`, declare only options that `submit` has, too."""
     parser.add_argument(
         "app",
-        metavar="APP",
+        metavar="FILE" if is_submitted else "APP",
         nargs="?",
         help="archive, as `wallaroo pack` makes it, or topology file" if is_submitted else PROGRAMS,
     )
@@ -62,7 +62,7 @@ def joined(tokens: list[str]) -> list[str]:
     """Return the words with `--monitor` and its address joined to one word. Without an address, add a free port.
 
     Raises:
-        RunError: R608 if the next word looks like an address but is not valid.
+        RunError: R608 if what was meant as an address is none.
 
     Example:
         >>> joined(["--monitor", "app.py"]), joined(["--monitor", ":8080", "app.py"])
@@ -75,16 +75,31 @@ def joined(tokens: list[str]) -> list[str]:
     for at in rest:
         if tokens[at] == "--":
             return words + tokens[at:]
-        if tokens[at] != "--monitor":
+        name, equals, address = tokens[at].partition("=")
+        if name != "--monitor":
             words.append(tokens[at])
-        elif at + 1 < len(tokens) and (tokens[at + 1] == OFF or parse_address(tokens[at + 1])):
-            words.append(f"--monitor={tokens[next(rest)]}")
-        elif at + 1 < len(tokens) and _NEARLY_ADDRESS.fullmatch(tokens[at + 1]):
+            continue
+        if not equals:
+            following = tokens[at + 1] if at + 1 < len(tokens) else ""
+            is_address = following == OFF or parse_address(following) or _is_meant(following, words)
+            address = tokens[next(rest)] if is_address else FREE
+        if address != OFF and not parse_address(address):
             fix = "write --monitor HOST:PORT, --monitor :PORT or --monitor off"
-            raise wrong_usage(reason=f"--monitor {tokens[at + 1]} is no address", fix=fix)
-        else:
-            words.append(f"--monitor={FREE}")
+            raise wrong_usage(reason=f"--monitor {address} is no address", fix=fix)
+        words.append(f"--monitor={address}")
     return words
+
+
+def _is_meant(word: str, before: list[str]) -> bool:
+    """Say whether a word after `--monitor` is meant as an address, rather than as the application or its argument."""
+    if word in ("on", "true"):
+        return True
+    start, colon, end = word.rpartition(":")
+    if word.startswith("-") or Path(start or word).exists():
+        return False
+    _, others = extracted(before, {**OWN, **VISIBLE, **WITHOUT_EFFECT})
+    has_app = any(not each.startswith("-") for each in others)
+    return word[:1].isdigit() or (bool(colon) and (has_app or not end.isidentifier()))  # MODULE:FUNCTION is an APP
 
 
 def monitor_of(arguments: argparse.Namespace) -> str:
@@ -126,6 +141,17 @@ def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
     return sockets
 
 
+def refuse_arguments(parts: Split) -> None:
+    """Refuse arguments for an archive or a topology, whose program has run already.
+
+    Raises:
+        RunError: R608 if there are such arguments.
+    """
+    if others := arguments_of_app(parts):
+        reason = f"{' '.join(others)}: a packed application has its arguments already"
+        raise wrong_usage(reason=reason, fix="give them to `wallaroo pack`")
+
+
 def location_of(arguments: argparse.Namespace) -> str:
     """Return the URL of the checkpoint; empty if the checkpoint is a local directory."""
     url = arguments.checkpoint or ""
@@ -159,6 +185,8 @@ def run(arguments: argparse.Namespace) -> int:
         reason = "--topic-reset end is for --mode realtime: in micro-batches Spark keeps the offsets"
         raise wrong_usage(reason=reason, fix="--topic-reset start goes on with the records that are there")
     tell_split(arguments.parts)
+    if arguments_of_app(arguments.parts) and resolve(app).kind in (AppKind.ARCHIVE, AppKind.TOPOLOGY):
+        refuse_arguments(arguments.parts)
     if arguments.watch:
         from wallaroo_runtime.cli.watch import check_watch
 

@@ -107,6 +107,8 @@ OPTIONS = (
 )  # fmt: skip
 OWN = {name: each.takes_value for each in OPTIONS if not each.is_shown_to_app for name in each.names}
 VISIBLE = {name: each.takes_value for each in OPTIONS if each.is_shown_to_app for name in each.names}
+SUBMIT = {"--deploy-mode": True, "--restart": True, "--dry-run": False}  # options that only `submit` has
+ONLY_RUN = tuple(each.names[0] for each in OPTIONS if not each.is_submitted)
 
 
 def add_options(parser: argparse.ArgumentParser, *, is_submitted: bool = False, group: str = "") -> None:

@@ -6,16 +6,17 @@ on the cluster. `--dry-run` prints the command and starts nothing.
 
 import argparse
 import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wallaroo_runtime.cli.conf import conf_of
+from wallaroo_runtime.cli.conf import conf_of, settings_help
 from wallaroo_runtime.cli.gateway_option import remote_of
-from wallaroo_runtime.cli.option import Split, extracted, split
+from wallaroo_runtime.cli.option import Split, arguments_of_app, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
-from wallaroo_runtime.cli.run import add_run_options, joined, location_of
-from wallaroo_runtime.cli.run_option import OWN, VISIBLE
+from wallaroo_runtime.cli.run import add_run_options, joined, location_of, refuse_arguments
+from wallaroo_runtime.cli.run_option import ONLY_RUN, OWN, SUBMIT
 from wallaroo_runtime.console.reporter import says_ready
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
@@ -24,7 +25,6 @@ from wallaroo_runtime.system.java import QUICK_JAVA
 if TYPE_CHECKING:
     from wallaroo_runtime.topology.model import Topology
 
-SUBMIT = {"--deploy-mode": True, "--restart": True, "--dry-run": False}
 # Options of spark-submit, and the options of this command that replace them.
 OF_SPARK = {
     "--supervise": "--restart on-failure",
@@ -47,9 +47,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "submit",
         help="run a packed application on a Spark cluster",
-        usage="wallaroo submit FILE --master URL [OPTIONS]",
+        usage="wallaroo submit FILE [--master URL] [OPTIONS]",
         description=__doc__,
-        epilog="Takes all options of `run`.",
+        epilog=f"{settings_help()}\n\nOf the options of `run` it does not take {', '.join(ONLY_RUN)}.",
     )
     add_run_options(parser, is_submitted=True)
     add = parser.add_argument
@@ -62,6 +62,9 @@ def split_arguments(tokens: list[str]) -> Split:
     """Separate the command's own arguments from those for an application."""
     own, rest = extracted(tokens, SUBMIT)
     parts = split(joined(rest), frozenset(OWN))
+    for name in (token.partition("=")[0] for token in parts.own):
+        if name in ONLY_RUN:
+            raise wrong_usage(reason=f"{name} is an option of `run`; `submit` does not have it", fix="leave it out")
     parts.own += own
     return parts
 
@@ -78,6 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
     from wallaroo_runtime.submit.submit import DriverKeeper, check_deploy_mode, client_command
 
     tell_split(arguments.parts)
+    if not (arguments.json or any(token.partition("=")[0] == "--master" for token in arguments.parts.own)):
+        print("note: without --master it runs on this machine, as with `run`", file=sys.stderr)
     app = app_of(arguments, "wallaroo submit")
     in_cluster = arguments.deploy_mode == "cluster"
     check_deploy_mode(arguments.master, arguments.deploy_mode)
@@ -143,13 +148,10 @@ def _check(arguments: argparse.Namespace, app: str, in_cluster: bool) -> None:
     if resolve(app).kind not in (AppKind.ARCHIVE, AppKind.TOPOLOGY):
         reason, fix = f"{app} is a program; a cluster takes what is packed", f"`wallaroo pack {app} -o app.tar.gz`"
         raise wrong_usage(reason=reason, fix=fix)
-    _, others = extracted(arguments.parts.app, VISIBLE)
-    for name in (token.partition("=")[0] for token in others):
+    for name in (token.partition("=")[0] for token in arguments_of_app(arguments.parts)):
         if name in OF_SPARK:
             raise wrong_usage(reason=f"{name} is an option of spark-submit", fix=f"give {OF_SPARK[name]}")
-    if others:
-        reason = f"{' '.join(others)}: a packed application has its arguments already"
-        raise wrong_usage(reason=reason, fix="give them to `wallaroo pack`")
+    refuse_arguments(arguments.parts)
     if in_cluster and not arguments.checkpoint:
         reason = "in cluster mode the driver has no directory that stays"
         raise wrong_usage(reason=reason, fix="give --checkpoint, on a disk that every machine sees")

@@ -1,13 +1,14 @@
-"""Writes small files that another process may read at any time, and explains failures of the disk."""
+"""Writes small files that another process may read at any time, and explains failures of paths and of the disk."""
 
 import errno
 import os
+import pwd
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import USAGE, RunError
 
 # Errors of a system call if the disk, a quota or a limit of the file size leaves no room.
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
@@ -16,6 +17,8 @@ _REMEDIES = {
     errno.EROFS: "mount it for writing (`dmesg` may say why it is not)",
     errno.ESTALE: "mount it again",
 }
+# Errors of a path that the user has to correct, or that belongs to another user.
+_OF_PATHS = frozenset((errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR))
 
 
 def disk_failure(error: OSError, what: object) -> RunError | None:
@@ -26,6 +29,59 @@ def disk_failure(error: OSError, what: object) -> RunError | None:
     """
     fix = "free some space" if error.errno in NO_ROOM else _REMEDIES.get(error.errno or 0)
     return RunError.of("R626", what=what, reason=os.strerror(error.errno or 0), fix=fix) if fix else None
+
+
+def path_failure(error: OSError, done: str = "used") -> RunError | None:
+    """Return R616 if a system call failed because of the path that the error names; None for any other reason.
+
+    Args:
+        done: What was done with the path.
+    """
+    if error.errno not in _OF_PATHS or not isinstance(error.filename, str | bytes):
+        return None
+    path = os.fsdecode(error.filename)
+    reason = os.strerror(error.errno) + (_owner(path) if isinstance(error, PermissionError) else "")
+    return RunError.of("R616", USAGE, path=path, done=done, reason=reason)
+
+
+def _owner(path: str) -> str:
+    """Return `; PLACE belongs to user NAME` for the last visible part of a path; empty if the user owns it."""
+    place = os.path.abspath(path)
+    while True:
+        try:
+            owner = os.stat(place).st_uid
+            break
+        except OSError:
+            place = os.path.dirname(place)
+    if owner == os.geteuid():
+        return ""
+    return f"; {place} belongs to user {user_name(owner)}"
+
+
+def user_name(user: int) -> str:
+    """Return the name of the user with a number; the number if no user has it."""
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
+
+
+def check_open(path: Path) -> None:
+    """Refuse a file that the user may not read, or a directory that the user may not enter. It need not exist.
+
+    Raises:
+        RunError: R616 if this user is refused.
+    """
+    try:
+        if path.is_file():
+            path.open("rb").close()
+        elif path.is_dir():
+            os.stat(f"{path}/.")
+    except OSError as error:
+        error.filename = str(path)
+        if failure := path_failure(error, "read"):
+            raise failure from error
+        raise
 
 
 @contextmanager

@@ -51,12 +51,15 @@ def read_record(path: Path, kind: type[Kind]) -> Kind | None:
 
     Raises:
         RunError: R698 if the file cannot be read or is damaged, or the record is not of this kind.
+        PermissionError: This user may not read the file.
     """
     try:
         with open(path, "rb", opener=unnoticed) as file:
             content = file.read()
     except FileNotFoundError:
         return None
+    except PermissionError:
+        raise  # this is no damage
     except OSError as error:
         raise RunError.of("R698", what=path, reason=error) from error
     return unpack_record(kind, content, path)

@@ -18,7 +18,7 @@ from typing import Any
 from wallaroo_runtime.checkpoint.directory import LOCK, WORKERS, HeldDirectory
 from wallaroo_runtime.checkpoint.integrity import check_journal, damaged
 from wallaroo_runtime.checkpoint.manifest import Manifest, read_manifest
-from wallaroo_runtime.durable.file import refuse_links, replace_file, sync_directory
+from wallaroo_runtime.durable.file import path_failure, refuse_links, replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.driver import DRIVER_FILE
 from wallaroo_runtime.storage.outbox.log import Published, read_base
@@ -151,6 +151,8 @@ def _read_list(backup: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         if not backup.exists():
             raise _refused(backup, "there is no backup at this path", "give the directory of one") from error
+        if isinstance(error, OSError) and (failure := path_failure(error, "read")):
+            raise failure from error
         raise _damaged(backup, f"{path}: {error}") from error
 
 

@@ -287,5 +287,7 @@ def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:
         return {source["port"]: (source["host"], source["tcp_port"]) for source in status.get("sources", ())}
     except FileNotFoundError:
         return {}
+    except PermissionError:
+        raise  # this is no damage
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError.of("R698", what=checkpoint / "gateway.json", reason=repr(error)) from error

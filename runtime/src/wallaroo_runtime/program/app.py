@@ -13,6 +13,7 @@ from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import closest
 from wallaroo.emit.program import is_file, split_app
+from wallaroo_runtime.durable.file import check_open
 from wallaroo_runtime.errors import USAGE, WORKER, RunError
 from wallaroo_runtime.worker.launch import ELF_BYTES, elf_machine, other_machine
 
@@ -55,21 +56,24 @@ def resolve(app: str) -> App:
             worker binary; a topology file (`.json`); an archive (`.tar.gz`).
 
     Raises:
-        RunError: R609 if there is no such application; W404 if the binary cannot run here.
+        RunError: R609 if there is no such application; R616 if this user may not read it; W404 if the binary cannot
+            run here.
     """
     path = Path(app)
+    target, _ = split_app(app)
+    function = app[len(target) :]
+    file = Path(target)
+    check_open(file)
     if path.suffix == ".json" and path.is_file():
         return App(AppKind.TOPOLOGY, str(path.absolute()))
     if path.name.endswith(ARCHIVE_SUFFIXES) and path.is_file():
         return App(AppKind.ARCHIVE, str(path.absolute()))
-    target, _ = split_app(app)
-    function = app[len(target) :]
-    file = Path(target)
     if file.suffix == ".py" and file.is_file():
         return App(AppKind.PYTHON_FILE, str(file.absolute()), str(file.absolute()) + function)
     if path.is_dir() and any(path.glob("*.go")):
         return App(AppKind.GO_DIRECTORY, str(path.absolute()))
     if (inside := path / MAIN).is_file():
+        check_open(inside)
         return App(AppKind.PYTHON_FILE, str(inside.absolute()), str(inside.absolute()))
     if path.is_file():
         return _binary(path.absolute())

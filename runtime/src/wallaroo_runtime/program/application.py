@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.archive.archive import Archive, read_archive
-from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError, other_interface
+from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError, findings_in, other_interface
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.program.emit import emit, say_nothing
 from wallaroo_runtime.program.interface_diff import explained
@@ -59,8 +59,10 @@ def load_application(
     if resolved.kind not in (AppKind.TOPOLOGY, AppKind.ARCHIVE):
         return Application(_elsewhere(load_document(declare(emit(resolved, args, tell=tell)))), path)
     archive = read_archive(path) if resolved.kind is AppKind.ARCHIVE else None
-    document = declare(parse(archive.topology if archive else read_file(path)))
-    topology = _elsewhere(override(load_document(document), inputs, outputs))
+    content = archive.topology if archive else read_file(path)
+    with findings_in(app):
+        declared = load_document(declare(parse(content)))
+    topology = _elsewhere(override(declared, inputs, outputs))
     check_interface(topology)
     return Application(topology, path, archive)
 

@@ -303,7 +303,7 @@ def _start(
 ) -> Started:
     """Start all parts while Java starts; `stack` ends them, `spark` ends Spark, `check` interrupts the start."""
     topology, mode, logs = application.topology, chosen_mode(options), checkpoint.path / "logs"
-    stack.enter_context(registered(checkpoint.path, topology.name))
+    stack.enter_context(registered(checkpoint.path, topology.name, application.path))
     watch = None
     if options.monitor:
         reporter = watch = start_watch(options, reporter, topology, plan, checkpoint.path, stack)
