@@ -92,7 +92,7 @@ def _inputs(pipeline: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
 def _state(step: dict[str, Any], states: list[str]) -> Iterator[tuple[dict[str, Any], str]]:
     state = step["state"]
     is_own = state["name"] == step["name"] and states.count(step["name"]) == 1
-    if is_own and state["key"] == DEFAULTS["key"]:
+    if is_own and state["key"] == DEFAULTS["key"] and "ttl_ms" not in state:
         yield step, "state"
     if is_own:
         yield state, "name"

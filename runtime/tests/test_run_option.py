@@ -2,6 +2,9 @@
 
 import contextlib
 import io
+import re
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -11,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from support.small_checkpoint import word_count
+from support.word_count import WORD_COUNT
 from wallaroo_runtime.cli import run, submit
-from wallaroo_runtime.cli.conf import settings_help
+from wallaroo_runtime.cli.conf import FSYNC, bounds_of, settings_help
 from wallaroo_runtime.cli.main import command_parser, main
 from wallaroo_runtime.cli.option import split
 from wallaroo_runtime.cli.run_option import ONLY_RUN, OPTIONS, OWN, RunOption, without_meaning
