@@ -52,6 +52,7 @@ def packed(program: Path, tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize("options", [[], ["--in"], ["--out"], ["--in", "--out"]])
 def test_an_address_that_the_program_does_not_use_is_told(
