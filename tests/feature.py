@@ -147,14 +147,21 @@ def page(rows: Sequence[Feature]) -> str:
     return above + HEADING + "\n".join(lines) + "\n"
 
 
+BUILT = ("realtime.jar", "sources.sha256")  # of the operators in Java
+
+
 def copy_tree(root: Path) -> None:
-    """Copy what git knows, or would add."""
+    """Copy what git knows, or would add, and the operators that are built."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
     for name in filter(None, names):
         if (ROOT / name).is_file():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, root / name, follow_symlinks=False)
+    java = root / "runtime" / "build" / "java"
+    java.mkdir(parents=True)
+    for name in BUILT:
+        shutil.copy2(ROOT / "runtime" / "build" / "java" / name, java)
 
 
 def faults(row: Feature, root: Path) -> Iterator[str]:
