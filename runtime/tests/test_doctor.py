@@ -76,6 +76,15 @@ def outcome(what: str) -> doctor.MachineFinding:
     return found
 
 
+def test_a_client_of_kafka_that_forgets_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "version", lambda name: "2.11.0")
+    (look,) = doctor.kafka()
+    assert look.finding is not None
+    assert "version 2.11.0 may never find brokers again" in look.finding.message
+    monkeypatch.setattr(doctor, "version", lambda name: "2.10.1")
+    assert doctor.kafka()[0].finding is None
+
+
 def test_a_machine_without_the_client_of_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     def version(_: str) -> str:
         raise PackageNotFoundError

@@ -80,11 +80,15 @@ def pyspark() -> list[MachineFinding]:
 def kafka() -> list[MachineFinding]:
     """Check that there is the client of Kafka, which sinks, topics and brokers need."""
     what = "confluent-kafka"
+    fix = f"{sys.executable} -m pip install 'wallaroo-spark-runtime[kafka]'"
     try:
-        return [MachineFinding(what, f"version {version(what)}")]
+        installed = version(what)
     except PackageNotFoundError:
-        fix = f"{sys.executable} -m pip install 'wallaroo-spark-runtime[kafka]'"
         return [lacks(what, "it is not installed; programs with Kafka need it", fix, needed=False)]
+    if tuple(map(int, installed.split(".")[:2])) >= FORGETTING:
+        reason = f"version {installed} may never find brokers again that have stopped; use one before 2.11"
+        return [lacks(what, reason, fix, needed=False)]
+    return [MachineFinding(what, f"version {installed}")]
 
 
 def memory() -> list[MachineFinding]:
@@ -115,6 +119,7 @@ def directories() -> list[MachineFinding]:
     return [directory("checkpoints", state_directory(), "XDG_STATE_HOME"), caches(), temporary_files()]
 
 
+FORGETTING = 2, 11  # the first version of confluent-kafka whose clients may forget all brokers of a cluster
 LOOKS: tuple[Callable[[], Iterable[MachineFinding]], ...] = (
     java,
     java_classes,
