@@ -1,4 +1,4 @@
-"""Writes all generated files, the copies of files of this folder, and the version. With --check it only compares.
+"""Writes all generated files, the copy of `errors.json` for Go, and the version. With --check it only compares.
 
 Needs grpcio-tools, and protoc-gen-go and protoc-gen-go-grpc on PATH (`make generate` installs both).
 """
@@ -16,13 +16,7 @@ PYTHON = "api/python/src/wallaroo/worker/_proto"
 GO = "api/go/internal/workerpb"
 GO_RECORD = "api/go/internal/recordpb"
 SERVICE = "runtime/src/wallaroo_runtime/service/_proto"
-COPIES = {
-    "topology.schema.json": ["runtime/src/wallaroo_runtime/topology/topology.schema.json"],
-    "errors.json": [
-        "api/python/src/wallaroo/diagnostic/errors.json",
-        "api/go/internal/diagnostic/errors.json",
-    ],
-}
+GO_ERRORS = "api/go/internal/diagnostic/errors.json"  # Go embeds no link; the Python packages have links
 # The Python SDK defines the version. The pattern finds the places where these files repeat it.
 VERSION_FILE = ROOT / "api/python/src/wallaroo/emit/topology.py"
 VERSIONED = ("runtime/pyproject.toml", "api/connectors/pyproject.toml", "api/go/internal/declaration/document.go")
@@ -80,10 +74,8 @@ def main() -> int:
         made = Path(folder)
         protoc(made)
         versioned(made)
-        for name, targets in COPIES.items():
-            for target in targets:
-                (made / target).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(HERE / name, made / target)
+        (made / GO_ERRORS).parent.mkdir(parents=True)
+        shutil.copyfile(HERE / "errors.json", made / GO_ERRORS)
         for file in sorted(path for path in made.rglob("*") if path.is_file()):
             relative = file.relative_to(made)
             committed = ROOT / relative

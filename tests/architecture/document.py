@@ -37,13 +37,6 @@ MADE = {
     "topology.json",
     "emitted.json",
 }
-COPIES = {
-    "topology-schema/topology.schema.json": ["runtime/src/wallaroo_runtime/topology/topology.schema.json"],
-    "topology-schema/errors.json": [
-        "api/python/src/wallaroo/diagnostic/errors.json",
-        "api/go/internal/diagnostic/errors.json",
-    ],
-}
 TEST_FILES = (
     "tests/**/*.py",
     "api/python/tests/**/*.py",
@@ -77,14 +70,6 @@ def path_violations(root: Path) -> Iterator[str]:
             if name in MADE or name in of_layers or any(place.exists() for place in places):
                 continue
             yield f"{document}: {name} does not exist"
-
-
-def copy_violations(root: Path) -> Iterator[str]:
-    """Yield copies that differ from their contract."""
-    for name, copies in COPIES.items():
-        for copy in copies:
-            if (root / copy).read_bytes() != (root / name).read_bytes():
-                yield f"{copy}: differs from {name}; run `make generate`"
 
 
 def codes(root: Path) -> list[str]:
