@@ -40,6 +40,7 @@ def test_every_code_can_be_reported() -> None:
 def test_programs_decide_on_kinds_and_not_on_codes(copy: Path) -> None:
     assert document.kinds(ROOT) == {kind.value for kind in Kind} - {""}
     assert "\n".join(document.code_comparisons(ROOT)) == ""
+    (copy / document.PACKAGES).mkdir(parents=True)
     (copy / document.PACKAGES / "errors.py").write_text('is_gone = error.code in ("R616", "R609")\n', encoding="utf-8")
     assert len(list(document.code_comparisons(copy))) == 1
 
