@@ -16,9 +16,8 @@ from wallaroo.message.frame import read_frame, split_frames
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.storage.outbox.log import LogReader
-from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker.directory import worker_directory
-from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))
@@ -44,10 +43,10 @@ def plain_spec(tmp_path: Path) -> WorkerSpec:
 
 
 @pytest.fixture
-def executor(plain_spec: WorkerSpec, wait_until: Callable[..., None]) -> Iterator[Owner]:
+def executor(plain_spec: WorkerSpec, wait_until: Callable[..., None]) -> Iterator[ProcessId]:
     """Give a process in the part of the executor; what it owns must be gone soon after it."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    owner = Owner(process.pid, process_start_time(process.pid) or 0)
+    owner = ProcessId.of(process.pid)
     parent = worker_directory(plain_spec, owner).parent
     yield owner
     process.kill()

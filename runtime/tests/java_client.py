@@ -17,8 +17,8 @@ from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.spark.failure.translate import operator_error
 from wallaroo_runtime.spark.machine.jar import operator_jar
+from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker import discovery
-from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 PACKAGE = "java/src/test/java/org/wallaroo/spark"
@@ -101,7 +101,7 @@ class JavaChannel:
 
     java: JavaClient
     spec: WorkerSpec
-    owner: Owner
+    owner: ProcessId
     sampled_below: int = 0
 
     def connection(self) -> discovery.ServingWorker:

@@ -14,12 +14,11 @@ import pytest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.attach import DEADLINE_MS, attached
-from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.system.process import ProcessId, process_start_time
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker import discovery
 from wallaroo_runtime.worker.endpoint import connect
-from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +53,7 @@ def spec_of(topology: Topology, socket: Path, plain_spec: WorkerSpec) -> WorkerS
 
 @pytest.mark.slow
 def test_worker_of_somebody_else_is_called(
-    topology: Topology, served: tuple[int, Path], plain_spec: WorkerSpec, executor: Owner, wait_until: Wait
+    topology: Topology, served: tuple[int, Path], plain_spec: WorkerSpec, executor: ProcessId, wait_until: Wait
 ) -> None:
     process, socket = served
     spec = spec_of(topology, socket, plain_spec)
@@ -71,7 +70,7 @@ def test_worker_of_somebody_else_is_called(
 
 @pytest.mark.slow
 def test_end_of_a_run_leaves_the_worker(
-    topology: Topology, served: tuple[int, Path], plain_spec: WorkerSpec, executor: Owner
+    topology: Topology, served: tuple[int, Path], plain_spec: WorkerSpec, executor: ProcessId
 ) -> None:
     process, socket = served
     spec = spec_of(topology, socket, plain_spec)
@@ -83,7 +82,7 @@ def test_end_of_a_run_leaves_the_worker(
 
 
 @pytest.mark.slow
-def test_nobody_serves(topology: Topology, tmp_path: Path, plain_spec: WorkerSpec, executor: Owner) -> None:
+def test_nobody_serves(topology: Topology, tmp_path: Path, plain_spec: WorkerSpec, executor: ProcessId) -> None:
     spec = spec_of(topology, tmp_path / "none.sock", plain_spec)
     with pytest.raises(RunError) as failure:
         discovery.ensure_worker(spec, executor)

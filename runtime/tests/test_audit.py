@@ -8,7 +8,7 @@ from java_client import JavaBuckets, JavaChannel, JavaClient
 from wallaroo.message.frame import FRAMED, FrameHeader, encode_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.worker.owner_process import Owner
+from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 SPLIT = pb.Stage(id="s0", bucket_count=4, frame_bytes=1 << 20)
@@ -62,7 +62,7 @@ def process_state(channel: JavaChannel) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "text"), KEYED)
 def test_a_stage_that_breaks_a_rule(
-    java_client: JavaClient, plain_spec: WorkerSpec, executor: Owner, fault: str, text: str
+    java_client: JavaClient, plain_spec: WorkerSpec, executor: ProcessId, fault: str, text: str
 ) -> None:
     with pytest.raises(RunError) as caught:
         process(JavaChannel(java_client, replace(plain_spec, args=("wrong", fault)), executor))
@@ -72,7 +72,7 @@ def test_a_stage_that_breaks_a_rule(
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "text"), STATE)
 def test_a_bucket_call_that_breaks_a_rule(
-    java_client: JavaClient, plain_spec: WorkerSpec, executor: Owner, fault: str, text: str
+    java_client: JavaClient, plain_spec: WorkerSpec, executor: ProcessId, fault: str, text: str
 ) -> None:
     with pytest.raises(RunError) as caught:
         process_state(JavaChannel(java_client, replace(plain_spec, args=("wrong", fault)), executor))
@@ -82,7 +82,7 @@ def test_a_bucket_call_that_breaks_a_rule(
 @pytest.mark.slow
 @pytest.mark.parametrize(("call", "stage"), [(process, "s0"), (process_state, "s1")])
 def test_a_call_without_its_end_is_told_at_its_deadline(
-    java_client: JavaClient, plain_spec: WorkerSpec, executor: Owner, call: object, stage: str
+    java_client: JavaClient, plain_spec: WorkerSpec, executor: ProcessId, call: object, stage: str
 ) -> None:
     channel = JavaChannel(java_client, replace(plain_spec, args=("wrong", "no done"), deadline_ms=1000), executor)
     assert callable(call)

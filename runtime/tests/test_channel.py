@@ -13,8 +13,8 @@ from java_client import BucketResult, JavaBuckets, JavaChannel, JavaClient
 from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker.capability import check_capabilities
-from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 from wallaroo_runtime.worker.split import WorkerSplitter
 
@@ -29,7 +29,7 @@ COUNT.nodes.add(path="0/sinks/0", kind=pb.NODE_KIND_SINK, inputs=["0/steps/1"], 
 
 
 @pytest.fixture
-def channel(java_client: JavaClient, plain_spec: WorkerSpec, executor: Owner) -> JavaChannel:
+def channel(java_client: JavaClient, plain_spec: WorkerSpec, executor: ProcessId) -> JavaChannel:
     """Return the way to a worker of its own."""
     return JavaChannel(java_client, plain_spec, executor)
 

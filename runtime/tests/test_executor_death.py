@@ -23,13 +23,13 @@ from pyspark import SparkFiles
 from wallaroo_runtime.spark.session import create_session
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.worker.here import start
-from wallaroo_runtime.worker.owner_process import Owner
+from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 session = create_session("death", master="local[2]", shuffle_partitions=2, directory=Path(sys.argv[1]))
 run, pid = session.sparkContext.applicationId, session._jvm.java.lang.ProcessHandle.current().pid()
 spec = WorkerSpec("counts", "main", ("{python}", sys.argv[2]), "/", run=run)
-print(json.dumps(start(spec, [], Owner(pid, process_start_time(pid))).target), flush=True)
+print(json.dumps(start(spec, [], ProcessId.of(pid)).target), flush=True)
 sys.stdin.readline()
 os._exit(0)
 """

@@ -15,8 +15,8 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.program.application import load_application
+from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker.ending import marks
-from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ class Counts:
     """The program's one bucket, and its log."""
 
     def __init__(
-        self, java: JavaClient, language: str, tmp_path: Path, executor: Owner, deadline: float = DEADLINE
+        self, java: JavaClient, language: str, tmp_path: Path, executor: ProcessId, deadline: float = DEADLINE
     ) -> None:
         app = FOLDER / "app.py" if language == "python" else FOLDER
         topology = load_application(str(app), [], "", "").topology
@@ -99,7 +99,7 @@ def letters(result: BucketResult) -> list[tuple[str, str, int]]:
 
 
 @pytest.fixture(params=["python", "go"])
-def counts(request: pytest.FixtureRequest, java_client: JavaClient, tmp_path: Path, executor: Owner) -> Counts:
+def counts(request: pytest.FixtureRequest, java_client: JavaClient, tmp_path: Path, executor: ProcessId) -> Counts:
     """Return the program in each language."""
     return Counts(java_client, request.param, tmp_path, executor)
 
@@ -131,7 +131,7 @@ def test_a_state_that_cannot_be_read_without_that_is_named(counts: Counts, actio
 @pytest.mark.parametrize("number", [3, pytest.param(10, marks=pytest.mark.long)])
 @pytest.mark.parametrize("language", ["python", "go"])
 def test_messages_that_hang_in_one_call_end_in_bounded_time(
-    number: int, language: str, java_client: JavaClient, tmp_path: Path, executor: Owner
+    number: int, language: str, java_client: JavaClient, tmp_path: Path, executor: ProcessId
 ) -> None:
     counts = Counts(java_client, language, tmp_path, executor, 2 * DEADLINE)
     counts.run("a ok")
@@ -180,7 +180,9 @@ def test_closerange_costs_one_message(counts: Counts) -> None:
     assert counts.channel.connection().generation == 1
 
 
-def test_a_worker_that_ends_without_memory_says_so(java_client: JavaClient, tmp_path: Path, executor: Owner) -> None:
+def test_a_worker_that_ends_without_memory_says_so(
+    java_client: JavaClient, tmp_path: Path, executor: ProcessId
+) -> None:
     counts = Counts(java_client, "go", tmp_path, executor, 60.0)
     counts.run("a ok")
     (letter,) = opened(counts.run("a ok", "a state-memory", "a ok"))

@@ -15,11 +15,10 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run import worker_exit as idle_ending
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.storage.progress import Progress
-from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.system.process import ProcessId, process_start_time
 from wallaroo_runtime.worker import discovery, supervisor
 from wallaroo_runtime.worker.directory import worker_directory
 from wallaroo_runtime.worker.log import RotatingLog
-from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 PLAIN_WORKER = Path(__file__).with_name("plain_worker.py")
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.slow
 Wait = Callable[..., None]
 
 
-def test_worker_is_shared_and_restarted(plain_spec: WorkerSpec, executor: Owner) -> None:
+def test_worker_is_shared_and_restarted(plain_spec: WorkerSpec, executor: ProcessId) -> None:
     first = discovery.ensure_worker(plain_spec, executor)
     assert discovery.ensure_worker(plain_spec, executor) == first
     assert first.directory.stat().st_mode & 0o777 == 0o700
@@ -39,7 +38,7 @@ def test_worker_is_shared_and_restarted(plain_spec: WorkerSpec, executor: Owner)
 
 @pytest.mark.parametrize("tells", [False, True])
 def test_a_death_between_calls_is_told_once(
-    tells: bool, plain_spec: WorkerSpec, executor: Owner, monkeypatch: pytest.MonkeyPatch
+    tells: bool, plain_spec: WorkerSpec, executor: ProcessId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idle_ending, "LOOK_S", 0.0)
     first, notes = discovery.ensure_worker(plain_spec, executor), list[str]()
@@ -60,7 +59,9 @@ def test_a_death_between_calls_is_told_once(
     assert notes == ["told" if tells else text]
 
 
-def test_nothing_is_left_when_the_executor_is_killed(plain_spec: WorkerSpec, executor: Owner, wait_until: Wait) -> None:
+def test_nothing_is_left_when_the_executor_is_killed(
+    plain_spec: WorkerSpec, executor: ProcessId, wait_until: Wait
+) -> None:
     connection = discovery.ensure_worker(plain_spec, executor)
     os.kill(executor.pid, signal.SIGKILL)
     wait_until(lambda: process_start_time(connection.pid) is None, "the worker to end")
@@ -73,7 +74,7 @@ def supervisor_of(pid: int) -> int:
 
 
 def test_death_of_the_supervisor_takes_the_worker_along(
-    plain_spec: WorkerSpec, executor: Owner, wait_until: Wait
+    plain_spec: WorkerSpec, executor: ProcessId, wait_until: Wait
 ) -> None:
     connection = discovery.ensure_worker(plain_spec, executor)
     os.kill(supervisor_of(connection.pid), signal.SIGKILL)
@@ -82,7 +83,7 @@ def test_death_of_the_supervisor_takes_the_worker_along(
 
 
 def test_a_supervisor_that_cannot_be_started_leaves_no_open_file(
-    plain_spec: WorkerSpec, executor: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plain_spec: WorkerSpec, executor: ProcessId, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("subprocess.Popen", Mock(side_effect=OSError("no process")))
     before = os.listdir("/proc/self/fd")
@@ -91,13 +92,13 @@ def test_a_supervisor_that_cannot_be_started_leaves_no_open_file(
     assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
-def test_many_tasks_start_one_supervisor(plain_spec: WorkerSpec, executor: Owner) -> None:
+def test_many_tasks_start_one_supervisor(plain_spec: WorkerSpec, executor: ProcessId) -> None:
     with ThreadPoolExecutor(6) as pool:
         found = set(pool.map(lambda _: discovery.ensure_worker(plain_spec, executor), range(6)))
     assert len(found) == 1
 
 
-def test_stop_ends_worker_and_supervisor(plain_spec: WorkerSpec, executor: Owner) -> None:
+def test_stop_ends_worker_and_supervisor(plain_spec: WorkerSpec, executor: ProcessId) -> None:
     connection = discovery.ensure_worker(plain_spec, executor)
     assert discovery.stop_worker(plain_spec, executor)
     assert process_start_time(connection.pid) is None
@@ -106,7 +107,7 @@ def test_stop_ends_worker_and_supervisor(plain_spec: WorkerSpec, executor: Owner
     assert not connection.directory.parent.exists()
 
 
-def failure_of(spec: WorkerSpec, executor: Owner) -> str:
+def failure_of(spec: WorkerSpec, executor: ProcessId) -> str:
     """Return what starting a worker fails with."""
     with pytest.raises(RunError) as caught:
         discovery.ensure_worker(spec, executor)
@@ -114,19 +115,19 @@ def failure_of(spec: WorkerSpec, executor: Owner) -> str:
     return str(caught.value)
 
 
-def test_setup_failure_is_the_workers_own_diagnostic(plain_spec: WorkerSpec, executor: Owner) -> None:
+def test_setup_failure_is_the_workers_own_diagnostic(plain_spec: WorkerSpec, executor: ProcessId) -> None:
     assert failure_of(replace(plain_spec, args=("fail-setup",)), executor) == (
         "T217 setup raised ValueError: no\n  at a.py:3\n  fix: correct it"
     )
 
 
-def test_early_end_shows_the_tail_of_the_log(plain_spec: WorkerSpec, executor: Owner) -> None:
+def test_early_end_shows_the_tail_of_the_log(plain_spec: WorkerSpec, executor: ProcessId) -> None:
     text = failure_of(replace(plain_spec, args=("exit",)), executor)
     assert text.startswith('W401 worker "main" did not start; it exited with status 7 before it served\n')
     assert "| cannot find my things" in text
 
 
-def test_failure_stays_until_a_new_run_retries(plain_spec: WorkerSpec, executor: Owner, tmp_path: Path) -> None:
+def test_failure_stays_until_a_new_run_retries(plain_spec: WorkerSpec, executor: ProcessId, tmp_path: Path) -> None:
     script = tmp_path / "late.py"
     plain_spec = replace(plain_spec, command=("{python}", str(script)))
     assert failure_of(plain_spec, executor) == failure_of(plain_spec, executor)
@@ -135,12 +136,12 @@ def test_failure_stays_until_a_new_run_retries(plain_spec: WorkerSpec, executor:
     assert discovery.ensure_worker(plain_spec, executor, retry=True).pid
 
 
-def test_worker_that_never_listens(plain_spec: WorkerSpec, executor: Owner) -> None:
+def test_worker_that_never_listens(plain_spec: WorkerSpec, executor: ProcessId) -> None:
     text = failure_of(replace(plain_spec, args=("never-listen",), start_timeout_ms=300), executor)
     assert "it did not listen within 0.3 s before it served" in text
 
 
-def test_binaries_that_cannot_run(plain_spec: WorkerSpec, executor: Owner, tmp_path: Path) -> None:
+def test_binaries_that_cannot_run(plain_spec: WorkerSpec, executor: ProcessId, tmp_path: Path) -> None:
     missing = failure_of(replace(plain_spec, command=(str(tmp_path / "none"),)), executor)
     assert missing.startswith(f"W404 {tmp_path / 'none'} cannot run a worker; No such file")
     plain = tmp_path / "plain"
@@ -153,7 +154,7 @@ def test_binaries_that_cannot_run(plain_spec: WorkerSpec, executor: Owner, tmp_p
     assert failure_of(replace(plain_spec, command=(str(foreign),)), executor).startswith("W404 ")
 
 
-def test_restart_budget(plain_spec: WorkerSpec, executor: Owner) -> None:
+def test_restart_budget(plain_spec: WorkerSpec, executor: ProcessId) -> None:
     plain_spec = replace(plain_spec, restart_limit=2)
     connection = discovery.ensure_worker(plain_spec, executor)
     for _ in range(2):
@@ -166,7 +167,7 @@ def test_restart_budget(plain_spec: WorkerSpec, executor: Owner) -> None:
 
 
 def test_printing_worker_neither_stalls_nor_fills_the_disk(
-    plain_spec: WorkerSpec, executor: Owner, tmp_path: Path, wait_until: Wait
+    plain_spec: WorkerSpec, executor: ProcessId, tmp_path: Path, wait_until: Wait
 ) -> None:
     logs = tmp_path / "logs"
     connection = discovery.ensure_worker(replace(plain_spec, args=("print",), log_directory=str(logs)), executor)
@@ -197,7 +198,7 @@ def test_log_rotates(tmp_path: Path) -> None:
     assert log.dropped_bytes == 120
 
 
-def test_directory_that_others_may_enter_is_refused(plain_spec: WorkerSpec, executor: Owner) -> None:
+def test_directory_that_others_may_enter_is_refused(plain_spec: WorkerSpec, executor: ProcessId) -> None:
     directory = worker_directory(plain_spec, executor)
     directory.parent.mkdir(mode=0o700, parents=True)
     directory.parent.chmod(0o755)

@@ -17,8 +17,8 @@ from wallaroo.message.frame import FRAMED, FrameHeader, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host import trace
 from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker.discovery import stop_worker
-from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 QUERY = "0b9a1f60-1111-2222-3333-444455556666"
@@ -89,7 +89,7 @@ def test_a_trace_crosses_to_the_worker(
     received: Received,
     java_client: JavaClient,
     plain_spec: WorkerSpec,
-    executor: Owner,
+    executor: ProcessId,
     wait_until: Callable[..., None],
 ) -> None:
     command = ("{python}", "-m", "wallaroo.worker", str(REVERSE))

@@ -21,8 +21,8 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.build import build
 from wallaroo_runtime.program.module import sdk_modules
 from wallaroo_runtime.program.sdk import sdk_directory
+from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker.discovery import stop_worker
-from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 TRACED = Path(__file__).parent / "traced"
@@ -138,7 +138,7 @@ def test_modules_are_those_that_a_program_imports(imported: list[str], names: li
 def test_a_go_worker_continues_the_trace(
     java_client: JavaClient,
     plain_spec: WorkerSpec,
-    executor: Owner,
+    executor: ProcessId,
     monkeypatch: pytest.MonkeyPatch,
     wait_until: Callable[..., None],
 ) -> None:

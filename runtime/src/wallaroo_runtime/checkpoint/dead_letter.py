@@ -13,6 +13,7 @@ from wallaroo.message.frame import HEADER_BYTES, FrameError, FrameHeader, read_f
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
+from wallaroo_runtime.durable.file import damage
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.store import ATTACHMENT_FILE
 from wallaroo_runtime.topology.origin import record_place
@@ -154,10 +155,8 @@ def _values(path: Path) -> Iterator[tuple[bytes, float]]:
                 yield from ((value, written) for value in read_frame(frame).values())
     except FileNotFoundError:
         return  # `wallaroo dead-letters prune` has removed it meanwhile
-    except PermissionError:
-        raise  # this is no damage
     except (OSError, FrameError) as error:
-        raise RunError.of("R698", what=path, reason=error) from error
+        raise damage(error, path) from error
 
 
 def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_000) -> list[StoredLetter]:

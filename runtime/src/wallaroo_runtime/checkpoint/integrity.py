@@ -24,6 +24,7 @@ from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.recovery import whole_end
 from wallaroo_runtime.storage.journal.segment import other_journal
 from wallaroo_runtime.storage.outbox.log import Published
+from wallaroo_runtime.storage.spark_log import last_batch
 
 NO_OFFSET = "-"
 
@@ -87,8 +88,7 @@ class SparkFiles:
         return planned if planned > self._last("commits") else -1
 
     def _last(self, log: str) -> int:
-        names = self.directory.names(f"{self.folder}/{log}")
-        return max((int(name) for name in names if name.isdigit()), default=-1)
+        return last_batch(self.directory.names(f"{self.folder}/{log}"))
 
     def _read(self, name: str) -> str:
         return (self.directory.read(f"{self.folder}/{name}") or b"").decode("utf-8", "replace")

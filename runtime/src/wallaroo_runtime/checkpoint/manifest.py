@@ -8,6 +8,7 @@ from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import MANIFEST, SPARK
 from wallaroo_runtime.durable.directory import Directory, LocalDirectory
+from wallaroo_runtime.durable.file import damage
 from wallaroo_runtime.durable.record import pack_record, unpack_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.compile import compile_topology
@@ -120,10 +121,8 @@ def find_manifest(directory: Directory) -> Manifest | None:
         if (content := directory.read(MANIFEST)) is None:
             return None
         version = json.loads(content)["format_version"]
-    except PermissionError:
-        raise  # this is no damage
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError.of("R698", what=path, reason=error) from error
+        raise damage(error, path) from error
     if version != FORMAT_VERSION:
         reason = f"format version {version} is not known; this runtime reads version {FORMAT_VERSION}"
         raise RunError.of("R615", path=directory, reason=reason)

@@ -3,14 +3,12 @@
 import contextlib
 import json
 import os
-import signal
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.durable.file import replace_file, unnoticed
-from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.durable.file import noted, replace_file
+from wallaroo_runtime.system.process import ProcessId, alive, process_start_time
 
 RUNNING = "running"
 
@@ -19,56 +17,6 @@ def state_directory() -> Path:
     """Return the directory for lasting files of this user's runs."""
     root = os.environ.get("XDG_STATE_HOME", "")
     return (Path(root) if os.path.isabs(root) else Path.home() / ".local" / "state") / "wallaroo"
-
-
-@dataclass(frozen=True, slots=True)
-class Driver:
-    """The process that drives a checkpoint.
-
-    Attributes:
-        pid: Id of the process.
-        start_time: Start of the process in clock ticks since boot, since another process may get the same pid.
-    """
-
-    pid: int
-    start_time: int
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the process still exists."""
-        return process_start_time(self.pid) == self.start_time
-
-    def interrupt(self) -> bool:
-        """Send SIGTERM to the process, and say whether it existed. A later process with the same pid gets no signal."""
-        try:
-            descriptor = os.pidfd_open(self.pid)
-        except ProcessLookupError:
-            return False
-        try:
-            if not self.is_alive:
-                return False
-            signal.pidfd_send_signal(descriptor, signal.SIGTERM)
-        except ProcessLookupError:
-            return False
-        finally:
-            os.close(descriptor)
-        return True
-
-
-def noted(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file of another process; empty if there is none."""
-    try:
-        with open(path, "rb", opener=unnoticed) as file:
-            value = json.load(file)
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def alive(note: Mapping[str, Any]) -> Driver | None:
-    """Return the process that a note in a file names; None if it no longer exists."""
-    process = Driver(int(note.get("pid") or 0), int(note.get("start_time") or 0))
-    return process if process.pid and process.is_alive else None
 
 
 @contextlib.contextmanager
@@ -122,7 +70,7 @@ def running_with(program: Path) -> set[Path]:
     return {Path(each["checkpoint"]) for each in _alive() if each.get("program") == place}
 
 
-def supervisor_of(checkpoint: Path) -> Driver | None:
+def supervisor_of(checkpoint: Path) -> ProcessId | None:
     """Return the process that restarts the driver of a checkpoint, or None."""
     named = (each for each in _alive() if each.get("supervises") and each.get("checkpoint") == str(checkpoint))
     return next(map(alive, named), None)

@@ -84,12 +84,15 @@ def _metadata(arguments: argparse.Namespace) -> bytes:
 
 @contextmanager
 def _gateway(arguments: argparse.Namespace) -> Iterator["Service"]:
-    from wallaroo_runtime.peer.local_gateway import local_gateway
+    from wallaroo_runtime.peer.local import local_service
     from wallaroo_runtime.peer.remote import RemoteOptions
     from wallaroo_runtime.peer.visit import away
 
     if arguments.gateway is None:
-        with local_gateway(find_directory(arguments.checkpoint), away(arguments.name)) as service:
+        checkpoint = find_directory(arguments.checkpoint)
+        if not (checkpoint / "gateway" / "socket").exists():
+            raise away(arguments.name)
+        with local_service(checkpoint, "gateway") as service:
             yield service
         return
     options = RemoteOptions({"": arguments.gateway}, "", *credentials_of(conf_of(arguments.conf)))

@@ -1,12 +1,14 @@
 """Writes small files that another process may read at any time, and explains failures of paths and of the disk."""
 
 import errno
+import json
 import os
 import pwd
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from wallaroo_runtime.errors import USAGE, RunError
 
@@ -66,6 +68,18 @@ def user_name(user: int) -> str:
         return str(user)
 
 
+def damage(error: Exception, what: object, reason: str = "") -> RunError:
+    """Return R698 for a file that cannot be read or understood. Raise a `PermissionError` itself: it is no damage.
+
+    Args:
+        what: The file.
+        reason: What is wrong; by default the text of the error.
+    """
+    if isinstance(error, PermissionError):
+        raise error
+    return RunError.of("R698", what=what, reason=reason or error)
+
+
 def check_open(path: Path) -> None:
     """Refuse a file that the user may not read, or a directory that the user may not enter. It need not exist.
 
@@ -110,6 +124,16 @@ def unnoticed(path: str, flags: int) -> int:
         return os.open(path, flags | os.O_NOATIME)
     except PermissionError:  # the file belongs to another user
         return os.open(path, flags)
+
+
+def noted(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file of another process; empty if there is none."""
+    try:
+        with open(path, "rb", opener=unnoticed) as file:
+            value = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:

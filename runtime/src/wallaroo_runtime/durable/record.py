@@ -11,7 +11,7 @@ from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from wallaroo_runtime.durable.file import replace_file, unnoticed
+from wallaroo_runtime.durable.file import damage, replace_file, unnoticed
 from wallaroo_runtime.errors import RunError
 
 Kind = TypeVar("Kind")
@@ -58,10 +58,8 @@ def read_record(path: Path, kind: type[Kind]) -> Kind | None:
             content = file.read()
     except FileNotFoundError:
         return None
-    except PermissionError:
-        raise  # this is no damage
     except OSError as error:
-        raise RunError.of("R698", what=path, reason=error) from error
+        raise damage(error, path) from error
     return unpack_record(kind, content, path)
 
 

@@ -8,9 +8,8 @@ from itertools import accumulate
 from pathlib import Path
 
 from wallaroo.message.frame import HEADER_BYTES, Frame, FrameError, read_frame, read_header
-from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry, LiveReader, first_offset
-from wallaroo_runtime.storage.outbox.log import LogReader, OutboxFile, OutboxRecord
+from wallaroo_runtime.storage.outbox.log import LogReader, OutboxFile, OutboxRecord, damaged
 from wallaroo_runtime.storage.outbox.position import SinkPosition
 
 
@@ -129,8 +128,7 @@ class Feed:
         try:
             frame = read_frame(entry.content)
         except FrameError as error:
-            reason = f"its live log at {entry.offset}: {error}"
-            raise RunError.of("R698", what=f"outbox {self._directory}", reason=reason) from error
+            raise damaged(self._directory, f"its live log at {entry.offset}: {error}") from error
         skip = sum(frame.lengths[: entry.skip]) if entry.skip else 0
         data, lengths = frame.data[skip:], frame.lengths[entry.skip :]
         before = self._at if entry.offset == self._at.live else replace(self._at, live=entry.offset, live_byte=0)
@@ -178,8 +176,7 @@ class Feed:
                     at += len(data)
                     yield frame, at >= file.bytes
         except (OSError, FrameError) as error:
-            reason = f"{file.name} at {at}: {error}"
-            raise RunError.of("R698", what=f"outbox {self._directory}", reason=reason) from error
+            raise damaged(self._directory, f"{file.name} at {at}: {error}") from error
 
 
 def _without(data: bytes, lengths: Sequence[int], skip: int) -> tuple[bytes, Sequence[int]]:

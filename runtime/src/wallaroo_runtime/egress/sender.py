@@ -15,7 +15,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
-from wallaroo_runtime.storage.outbox.log import LogReader
+from wallaroo_runtime.storage.outbox.log import LogReader, damaged
 from wallaroo_runtime.system.file_watch import FileWatch
 
 STATUS_S, QUIET_S = 0.1, 0.5
@@ -158,8 +158,7 @@ class Sender:
 
     def _fail(self, error: RunError | OSError) -> None:
         if isinstance(error, OSError):
-            failure = disk_failure(error, self._outbox)
-            error = failure or RunError.of("R698", what=f"outbox {self._outbox}", reason=str(error))
+            error = disk_failure(error, self._outbox) or damaged(self._outbox, error)
         for finding in error.diagnostics:
             self.status.say(finding)
         self.status.write("failed")

@@ -14,7 +14,6 @@ from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.egress.delivery_stream import DeliveryStream
 from wallaroo_runtime.egress.latest_letters import FreshLetters
 from wallaroo_runtime.egress.sender import Sender
-from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service._proto.service_pb2_grpc import (
     OutboxServiceServicer,
@@ -28,6 +27,7 @@ from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.live import FOLDER, live_segments
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.live_state import AttemptWriter
+from wallaroo_runtime.storage.outbox.log import damaged
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import undelivered
 from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
@@ -86,8 +86,8 @@ class EgressHost(Host):
         """
         if self._deliveries is None:
             live = LiveLog(self.data / "outbox", self.data / "dead-letters")
-            self._deliveries = Deliveries(live, self.store, self._live_ports, self._wake)
-            self._use_live()
+            self._deliveries = Deliveries(live, self.store, self._ports, self._wake)
+            self._use_live(self._part)
         return self._deliveries
 
     def expect_deliveries(self) -> Deliveries:
@@ -101,17 +101,17 @@ class EgressHost(Host):
             self._part.is_woken = True
         return deliveries
 
-    def _live_ports(self) -> set[int]:
-        """Return the ports of the sinks. These take output of running micro-batches."""
+    def _ports(self) -> set[int]:
+        """Return the ports of the sinks."""
         return {sink["port"] for sink in self.store.attachment.config.get("sinks", ())}
 
     def _wake(self, port: int) -> None:
         if isinstance(self._part, Sender):
             self._part.wake(port)
 
-    def _use_live(self) -> None:
-        if self._deliveries is not None and isinstance(self._part, Sender):
-            self._part.use(self._deliveries.live, self._deliveries.outstanding)
+    def _use_live(self, part: object) -> None:
+        if self._deliveries is not None and isinstance(part, Sender):
+            part.use(self._deliveries.live, self._deliveries.outstanding)
 
     def is_full(self) -> bool:
         """Return whether the live output that waits for sinks has reached its limit."""
@@ -141,10 +141,10 @@ class EgressHost(Host):
             self.store.begin()
 
     def _open(self) -> Outbox:
-        config = self.store.attachment.config
-        ports = {sink["port"] for sink in config.get("sinks", ())} if config else None
-        check_outbox(self.data / "outbox", ports or ())
-        return Outbox(self.data / "outbox", self.data / "dead-letters", ports=ports)
+        ports = self._ports()
+        check_outbox(self.data / "outbox", ports)
+        known = ports if self.store.attachment.config else None  # without a configuration no output is removed
+        return Outbox(self.data / "outbox", self.data / "dead-letters", ports=known)
 
     def staging(self, epoch: int) -> Path:
         """Return the directory of the staged files of an epoch."""
@@ -189,8 +189,7 @@ class EgressHost(Host):
     def make(self, config: pb.AttachOutboxRequest) -> Sender:
         """Make the sender for the sinks of a configuration."""
         sender = Sender(self.data, config)
-        if self._deliveries is not None:
-            sender.use(self._deliveries.live, self._deliveries.outstanding)
+        self._use_live(sender)
         return sender
 
     def close(self) -> None:
@@ -222,8 +221,7 @@ class OutboxServicer(OutboxServiceServicer):
         """Stage the output of an attempt. If the stream breaks, its files are removed."""
         attempt = next(request_iterator, pb.StageRequest()).attempt
         self._host.store.check(attempt.epoch)
-        if not _QUERY.fullmatch(attempt.query):
-            raise self._refused(reason=f"query {attempt.query[:100]!r} cannot be part of a file name")
+        self._check_query(attempt.query)
         writer = StagingWriter(
             self._host.staging(attempt.epoch),
             attempt.query,
@@ -234,13 +232,16 @@ class OutboxServicer(OutboxServiceServicer):
         try:
             self._write(request_iterator, writer, attempt.epoch)
             files = writer.finish()
-        except FrameError as error:
+        except BaseException as error:
             writer.abort()
-            raise self._refused(reason=f"what came is no frame; {error}") from error
-        except BaseException:
-            writer.abort()
+            if isinstance(error, FrameError):
+                raise self._refused(reason=f"what came is no frame; {error}") from error
             raise
-        return pb.StageReply(files=[staged_message(_named(file)) for file in files])
+        return pb.StageReply(files=[staged_message(file) for file in files])
+
+    def _check_query(self, query: str) -> None:
+        if not _QUERY.fullmatch(query):
+            raise self._refused(reason=f"query {query[:100]!r} cannot be part of a file name")
 
     def _write(self, requests: Iterator[pb.StageRequest], writer: StagingWriter, epoch: int) -> None:
         joiners: dict[int, ChunkJoiner] = {}
@@ -265,8 +266,7 @@ class OutboxServicer(OutboxServiceServicer):
     @answering
     def Publish(self, request: pb.PublishRequest, context: grpc.ServicerContext) -> pb.PublishReply:  # noqa: N802
         """Publish a micro-batch, unless it was published before."""
-        if not _QUERY.fullmatch(request.query):
-            raise self._refused(reason=f"query {request.query[:100]!r} cannot be part of a file name")
+        self._check_query(request.query)
         files = [self._located(file, request.epoch) for file in request.files]
         with self._host.lock:
             self._host.store.check(request.epoch)
@@ -289,8 +289,7 @@ class OutboxServicer(OutboxServiceServicer):
         try:
             data = Path(file.path).read_bytes()
         except FileNotFoundError:
-            reason = f"staged file {file.path} is missing"
-            raise RunError.of("R698", what=f"outbox {self._host.outbox.directory}", reason=reason) from None
+            raise damaged(self._host.outbox.directory, f"staged file {file.path} is missing") from None
         for _, start, end in split_frames(data):
             yield from chunks(data[start:end])
 
@@ -300,8 +299,7 @@ class OutboxServicer(OutboxServiceServicer):
     ) -> Iterator[pb.DeliverReply]:
         """Take output of a running micro-batch. Its new messages are delivered at once."""
         opening = next(request_iterator, pb.DeliverRequest()).opening
-        if not _QUERY.fullmatch(opening.query):
-            raise self._refused(reason=f"query {opening.query[:100]!r} cannot be part of a file name")
+        self._check_query(opening.query)
         writer = AttemptWriter(opening.epoch, opening.query, opening.batch, opening.partition, opening.attempt)
         with self._host.lock:
             deliveries = self._host.expect_deliveries()
@@ -340,7 +338,3 @@ class OutboxServicer(OutboxServiceServicer):
             self._host.store.check(request.epoch)
             last, letters = self._host.fresh_letters.after(request.known)
             return pb.LettersReply(dead_letters=self._host.published()[DEAD_LETTER_PORT], last=last, letters=letters)
-
-
-def _named(file: StagedFile) -> StagedFile:
-    return StagedFile(file.port, Path(file.path).name, file.bytes, file.crc32, file.messages, file.partition)

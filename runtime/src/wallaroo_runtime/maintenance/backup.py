@@ -18,11 +18,11 @@ from typing import Any
 from wallaroo_runtime.checkpoint.directory import LOCK, WORKERS, HeldDirectory
 from wallaroo_runtime.checkpoint.integrity import check_journal, damaged
 from wallaroo_runtime.checkpoint.manifest import Manifest, read_manifest
-from wallaroo_runtime.durable.file import path_failure, refuse_links, replace_file, sync_directory
+from wallaroo_runtime.durable.file import noted, path_failure, refuse_links, replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.driver import DRIVER_FILE
 from wallaroo_runtime.storage.outbox.log import Published, read_base
-from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.system.process import alive
 
 LIST, FILES = "backup.json", "files"
 VERSION = 1
@@ -159,14 +159,9 @@ def _read_list(backup: Path) -> dict[str, Any]:
 def _check_servers(checkpoint: Path) -> None:
     """Refuse a checkpoint whose gateway or egress is still running. These end within seconds after their driver."""
     for name in SERVERS:
-        try:
-            status = json.loads((checkpoint / name).read_bytes())
-        except FileNotFoundError:
-            continue
-        pid = int(status.get("pid") or 0)
-        if pid and process_start_time(pid) == status.get("start_time"):
-            what = name.partition(".")[0]
-            raise _refused(checkpoint, f"its {what}, process {pid}, still runs", "wait until it ends, or stop it")
+        if (process := alive(noted(checkpoint / name))) is not None:
+            what = f"its {name.partition('.')[0]}, process {process.pid}, still runs"
+            raise _refused(checkpoint, what, "wait until it ends, or stop it")
 
 
 def _names(checkpoint: Path) -> Iterator[str]:

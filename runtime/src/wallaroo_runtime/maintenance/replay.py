@@ -18,6 +18,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import StoredLetter
 from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.manifest import read_manifest
+from wallaroo_runtime.durable.file import damage
 from wallaroo_runtime.durable.record import read_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer, misfit
@@ -26,7 +27,7 @@ from wallaroo_runtime.kafka.record import TopicRecord, emit
 from wallaroo_runtime.maintenance.replay_mark import letters_locked, mark, read_marks
 from wallaroo_runtime.service.store import ATTACHMENT_FILE, Attachment
 from wallaroo_runtime.storage.outbox.sink_record import whole_record
-from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.system.process import alive
 from wallaroo_runtime.topology.override import parse_address
 from wallaroo_runtime.topology.secret import resolved
 
@@ -282,12 +283,10 @@ def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:
     """Return the addresses of the sources of a running gateway; empty if no gateway runs."""
     try:
         status = json.loads((checkpoint / "gateway.json").read_bytes())
-        if process_start_time(status["pid"]) != status["start_time"]:
+        if alive(status) is None:
             return {}
         return {source["port"]: (source["host"], source["tcp_port"]) for source in status.get("sources", ())}
     except FileNotFoundError:
         return {}
-    except PermissionError:
-        raise  # this is no damage
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError.of("R698", what=checkpoint / "gateway.json", reason=repr(error)) from error
+        raise damage(error, checkpoint / "gateway.json", repr(error)) from error

@@ -9,13 +9,15 @@ from urllib.parse import urlsplit
 
 from wallaroo_runtime.checkpoint.end_note import past_end, running_note
 from wallaroo_runtime.checkpoint.manifest import read_manifest
-from wallaroo_runtime.checkpoint.registry import Driver, alive, noted, supervisor_of
-from wallaroo_runtime.service.driver import DRIVER_FILE, DriverNote, read_note
+from wallaroo_runtime.checkpoint.registry import supervisor_of
+from wallaroo_runtime.durable.file import noted
+from wallaroo_runtime.service.driver import DRIVER_FILE, read_note
+from wallaroo_runtime.system.process import ProcessId, alive
 
 ASK_S = 10.0
 
 
-def driver_of(checkpoint: Path) -> Driver | None:
+def driver_of(checkpoint: Path) -> ProcessId | None:
     """Return the process that drives a checkpoint now; None if there is no such process."""
     return alive(noted(checkpoint / DRIVER_FILE))
 
@@ -28,12 +30,7 @@ def is_served(checkpoint: Path) -> bool:
 def monitor_of(checkpoint: Path) -> str:
     """Return the URL of the monitor of a checkpoint's run, with the token; empty if the run has no monitor."""
     note = read_note(checkpoint / DRIVER_FILE)
-    return note.monitor if _driver(note) is not None else ""
-
-
-def _driver(note: DriverNote) -> Driver | None:
-    driver = Driver(note.pid, note.start_time)
-    return driver if note.pid and driver.is_alive else None
+    return note.monitor if driver_of(checkpoint) is not None else ""
 
 
 def ask_monitor(url: str) -> Mapping[str, Any] | None:
@@ -54,7 +51,7 @@ def ask_monitor(url: str) -> Mapping[str, Any] | None:
 def status_of(checkpoint: Path) -> dict[str, Any]:
     """Return the status of a checkpoint: the document of its monitor, or else the last status of gateway and egress."""
     note = read_note(checkpoint / DRIVER_FILE)
-    driver = _driver(note)
+    driver = driver_of(checkpoint)
     url = note.monitor if driver is not None else ""
     if url and (document := ask_monitor(url)) is not None:
         return {**document, "monitor": url}

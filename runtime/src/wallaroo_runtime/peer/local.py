@@ -10,8 +10,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Kind
@@ -23,7 +22,7 @@ from wallaroo_runtime.service.client import Away, ServiceClient, close_channel
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.failure import read_failures
 from wallaroo_runtime.service.local import READY, socket_in
-from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.system.process import alive
 
 NAMES = ("gateway", "egress")
 READY_DEADLINE_S = 60.0
@@ -38,6 +37,20 @@ def stop_left_behind(checkpoint: Path) -> None:
     """End gateway and egress that an earlier driver has started, before their files are removed."""
     for name in NAMES:
         LocalPeer(name, checkpoint).stop()
+
+
+@contextmanager
+def local_service(checkpoint: Path, name: str) -> Iterator[Service]:
+    """Yield the gateway or egress of a checkpoint for calls in the block. Its socket must exist.
+
+    The channel ends with the block: after the attach, the status is read from its file.
+    """
+    with socket_in(checkpoint / name) as path:
+        service = Service(name, f"unix:{path}")
+        try:
+            yield service
+        finally:
+            close_channel(service)
 
 
 class LocalPeer(Peer):
@@ -135,14 +148,8 @@ class LocalPeer(Peer):
         self._take(reply)
         self._directory = Path(reply.directory)
 
-    @contextmanager
-    def _endpoint(self) -> Iterator[Service]:
-        with socket_in(self._checkpoint / self.name) as path:
-            service = replace(self.service, address=f"unix:{path}", epoch=0)
-            try:
-                yield service
-            finally:
-                close_channel(service)  # after the attach, the status is read from its file
+    def _endpoint(self) -> AbstractContextManager[Service]:
+        return local_service(self._checkpoint, self.name)
 
     def _look(self) -> None:
         """Call the process for its status if no file has it: on a full disk, or after the start of the process."""
@@ -157,10 +164,8 @@ class LocalPeer(Peer):
 
     def _pid(self) -> int | None:
         """Return the pid in the status if that process is alive."""
-        status = self.status()
-        pid, started = status.get("pid"), status.get("start_time")
-        is_alive = isinstance(pid, int) and isinstance(started, int) and process_start_time(pid) == started
-        return pid if is_alive else None
+        process = alive(self.status())
+        return process.pid if process else None
 
     def ending(self) -> RunError:
         """Return the reason why the process ended: the findings of its status, else the last line of its log."""

@@ -2,12 +2,13 @@
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo_runtime.durable.file import noted
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Away, ServiceClient
@@ -75,16 +76,15 @@ class Peer:
 
     def status(self) -> dict[str, Any]:
         """Return the last status of the peer; empty if no status is known."""
-        if self._directory is not None and (status := _read_status(self._directory / f"{self.name}.json")):
+        if self._directory is not None and (status := noted(self._directory / f"{self.name}.json")):
             return status
         if time.monotonic() - self._looked_at >= (STATUS_S if self._away is None else AWAY_STATUS_S):
             self._look()
         return self._document
 
-    @contextmanager
-    def _endpoint(self) -> Iterator[Service]:
-        """Yield the service with an address that calls can use."""
-        yield self.service
+    def _endpoint(self) -> AbstractContextManager[Service]:
+        """Return the service with an address that calls can use."""
+        return nullcontext(self.service)
 
     def _look(self) -> None:
         with self._endpoint() as service:
@@ -228,12 +228,3 @@ class Peer:
     def output(self) -> OutputPlace:
         """Return the place to which driver and tasks write output."""
         return OutputPlace(service=self.service) if self._directory is None else OutputPlace.on(self._directory)
-
-
-def _read_status(path: Path) -> dict[str, Any]:
-    """Return the status in a file. The file stays after the end of its process."""
-    try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}

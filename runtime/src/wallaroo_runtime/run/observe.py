@@ -19,7 +19,7 @@ from wallaroo_runtime.run.snapshot import Listening, Reporter, Snapshot
 from wallaroo_runtime.run.state_query import StateQuery
 from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport
-from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.system.process import alive
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker import control
 
@@ -131,9 +131,9 @@ class Watch:
         ]
         names = ["gateway", *(f"gateway {number}" for number in range(2, len(gateways) + 1)), "egress"]
         for name, status in zip(names, (*gateways, egress), strict=True):
-            pid = int(status.get("pid", 0))
-            if pid and process_start_time(pid) == status.get("start_time"):
-                self._processes.append({"name": name, "pid": pid, "memory_bytes": resident_bytes(pid)})
+            if (process := alive(status)) is not None:
+                memory = resident_bytes(process.pid)
+                self._processes.append({"name": name, "pid": process.pid, "memory_bytes": memory})
 
     def _workers_of(self, targets: Mapping[str, str], family: ProcessFamily) -> Iterator[dict[str, Any]]:
         """Yield a description of each worker, with the state that its supervisor reports."""

@@ -25,12 +25,11 @@ from wallaroo_runtime.spark.failure.translate import translated
 from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.machine.settings import is_local
 from wallaroo_runtime.spark.options import QueryOptions
-from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.discovery import stop_worker
 from wallaroo_runtime.worker.here import request_of, start
 from wallaroo_runtime.worker.located import DIGITS, LOGS_OF_CLUSTER, located
-from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 STOP_S = 15.0
@@ -66,7 +65,7 @@ class Workers:
     """
 
     session: SparkSession
-    owner: Owner | None
+    owner: ProcessId | None
     running: dict[str, RunningWorker] = field(default_factory=dict)
     targets: dict[str, str] = field(default_factory=dict)
 
@@ -149,7 +148,7 @@ def start_early(specs: Mapping[str, WorkerSpec], plan: Plan, java: int) -> None:
     Raises:
         RunError: See `start_workers`. The workers end when Java ends.
     """
-    owner = Owner(java, process_start_time(java) or 0)
+    owner = ProcessId.of(java)
     for name, stages in _stages_by_worker(plan).items():
         start(specs[name], stages, owner)
 
@@ -172,7 +171,7 @@ def start_workers(
         workers.targets |= _started(session, workers.running)
         return workers
     pid = int(session._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
-    workers = Workers(session, Owner(pid, process_start_time(pid) or 0))
+    workers = Workers(session, ProcessId.of(pid))
     try:
         for name in stages:
             spec = located(specs[name], Path(SparkFiles.getRootDirectory()))

@@ -1,37 +1,20 @@
 """Declares the places of a run's journal and output. A place is a directory or a service."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
+if TYPE_CHECKING:
+    from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 
-class DriverOutput(Protocol):
-    """The output as the driver uses it; `Outbox` documents the methods."""
 
-    @property
-    def name(self) -> str:
-        """Name of the output in messages: a directory, or the address of an egress."""
-
-    def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str) -> bool:
-        """Publish the output of a micro-batch, unless it was published before."""
-
-    def letters(self) -> int:
-        """Return the number of dead letters that were ever published."""
-
-    def published(self) -> int:
-        """Return the number of messages that were ever published for sinks."""
-
-    def size(self) -> int:
-        """Return the bytes of all files that are not delivered yet."""
-
-    def read_staged(self, file: StagedFile) -> Iterable[bytes]:
-        """Yield the frames of a staged file in pieces of whole frames."""
+DriverOutput: TypeAlias = "Outbox | RemoteOutbox"  # the output as the driver uses it
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The outbox of an egress, as the driver uses it."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import grpc
 
@@ -77,10 +78,10 @@ class RemoteOutbox:
 
 
 def staged_message(file: StagedFile) -> pb.StagedFile:
-    """Return the descriptor of a file as a message of the protocol."""
+    """Return the descriptor of a file as a message of the protocol. Services name files of their staging."""
     return pb.StagedFile(
         port=file.port,
-        name=file.path,
+        name=Path(file.path).name,
         bytes=file.bytes,
         crc32=file.crc32,
         messages=file.messages,

@@ -2,8 +2,11 @@
 
 import ctypes
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -28,6 +31,51 @@ def process_start_time(pid: int) -> int | None:
     """
     fields = _stat(pid)
     return None if not fields or fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """The identity of a process.
+
+    Attributes:
+        pid: Id of the process.
+        start_time: Start of the process in clock ticks since boot, since another process may get the same pid.
+    """
+
+    pid: int
+    start_time: int
+
+    @classmethod
+    def of(cls, pid: int) -> "ProcessId":
+        """Return the identity of the process that has an id now."""
+        return cls(pid, process_start_time(pid) or 0)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process still exists."""
+        return process_start_time(self.pid) == self.start_time
+
+    def interrupt(self) -> bool:
+        """Send SIGTERM to the process, and say whether it existed. A later process with the same pid gets no signal."""
+        try:
+            descriptor = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return False
+        try:
+            if not self.is_alive:
+                return False
+            signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+        except ProcessLookupError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+
+def alive(note: Mapping[str, Any]) -> ProcessId | None:
+    """Return the process whose `pid` and `start_time` a note has; None if it no longer exists."""
+    process = ProcessId(int(note.get("pid") or 0), int(note.get("start_time") or 0))
+    return process if process.pid and process.is_alive else None
 
 
 def parent_of(pid: int) -> int | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.system.lock import take_lock
-from wallaroo_runtime.worker.owner_process import Owner
+from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 SOCKET_PATH_BYTES = 108
@@ -58,7 +58,7 @@ def _check_private(path: Path) -> None:
         )
 
 
-def worker_directory(spec: WorkerSpec, owner: Owner) -> Path:
+def worker_directory(spec: WorkerSpec, owner: ProcessId) -> Path:
     """Return the directory of this worker on this executor. It need not exist."""
     identity = f"{spec.run}\0{owner.pid}\0{owner.start_time}"
     parent = private_root() / hashlib.sha256(identity.encode()).hexdigest()[:16]

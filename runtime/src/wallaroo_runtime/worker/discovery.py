@@ -7,11 +7,12 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker import control, supervisor
 from wallaroo_runtime.worker.directory import check_existing, locked, make_private, worker_directory
 from wallaroo_runtime.worker.ending import Ending
 from wallaroo_runtime.worker.launch import SOCKET
-from wallaroo_runtime.worker.owner_process import Owner, find_owner
+from wallaroo_runtime.worker.owner_process import find_owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 MARGIN_SECONDS = 30.0
@@ -47,7 +48,7 @@ class ServingWorker:
         return f"unix:{self.directory / SOCKET}"
 
 
-def ensure_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool = False) -> ServingWorker:
+def ensure_worker(spec: WorkerSpec, owner: ProcessId | None = None, *, retry: bool = False) -> ServingWorker:
     """Return a worker that serves. The first call on an executor starts the worker and its supervisor.
 
     Args:
@@ -61,7 +62,7 @@ def ensure_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool =
     return _ask(spec, directory, owner, {"op": "retry" if retry else "wait"})
 
 
-def recover_worker(connection: ServingWorker, owner: Owner | None = None) -> ServingWorker:
+def recover_worker(connection: ServingWorker, owner: ProcessId | None = None) -> ServingWorker:
     """Wait for the process that replaces a process whose streams broke, and return it.
 
     Raises:
@@ -87,7 +88,7 @@ def ending_of(connection: ServingWorker) -> Ending | None:
     return Ending.from_json(ending) if ending else None
 
 
-def stop_worker(spec: WorkerSpec, owner: Owner | None = None) -> bool:
+def stop_worker(spec: WorkerSpec, owner: ProcessId | None = None) -> bool:
     """Stop worker and supervisor. Return whether there were any."""
     directory = worker_directory(spec, owner or find_owner())
     check_existing(directory)
@@ -98,7 +99,7 @@ def stop_worker(spec: WorkerSpec, owner: Owner | None = None) -> bool:
     return True
 
 
-def _ask(spec: WorkerSpec, directory: Path, owner: Owner | None, request: dict[str, Any]) -> ServingWorker:
+def _ask(spec: WorkerSpec, directory: Path, owner: ProcessId | None, request: dict[str, Any]) -> ServingWorker:
     timeout = spec.start_timeout_ms / 1000 + spec.restart_window_ms / 1000 + MARGIN_SECONDS
     for attempt in range(ATTEMPTS):
         check_existing(directory)
@@ -121,7 +122,7 @@ def _ask(spec: WorkerSpec, directory: Path, owner: Owner | None, request: dict[s
     raise AssertionError(msg)
 
 
-def _start_supervisor(spec: WorkerSpec, directory: Path, owner: Owner) -> None:
+def _start_supervisor(spec: WorkerSpec, directory: Path, owner: ProcessId) -> None:
     try:
         with locked(directory):
             make_private(directory)

@@ -12,8 +12,8 @@ from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS, common_version, 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError, other_interface
+from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker.discovery import ServingWorker, ensure_worker, recover_worker
-from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 MESSAGE_BYTES = (64 + 1) * 1024 * 1024
@@ -58,7 +58,7 @@ class Endpoints:
             channel.close()
 
 
-def connect_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool = False) -> Endpoints:
+def connect_worker(spec: WorkerSpec, owner: ProcessId | None = None, *, retry: bool = False) -> Endpoints:
     """Start a worker, unless it runs, and shake hands with it.
 
     Args:

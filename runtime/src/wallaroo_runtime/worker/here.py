@@ -16,17 +16,17 @@ from typing import Any
 from wallaroo.message.handshake import RELEASE
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.system.stop import SIGNALS
 from wallaroo_runtime.worker.capability import check_capabilities, lacking
 from wallaroo_runtime.worker.discovery import ServingWorker
 from wallaroo_runtime.worker.endpoint import connect_worker
 from wallaroo_runtime.worker.located import located
-from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 
 def start(
-    spec: WorkerSpec, stages: Iterable[pb.Stage], owner: Owner | None = None, *, releases: bool = False
+    spec: WorkerSpec, stages: Iterable[pb.Stage], owner: ProcessId | None = None, *, releases: bool = False
 ) -> ServingWorker:
     """Start a worker, unless it runs, and check that it can run some stages.
 

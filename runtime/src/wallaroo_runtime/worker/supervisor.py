@@ -20,13 +20,13 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.emit.module import module_command
 from wallaroo_runtime.system.backoff import Backoff
+from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.system.stop import SIGNALS
 from wallaroo_runtime.worker import control, launch
 from wallaroo_runtime.worker.child import WorkerProcess
 from wallaroo_runtime.worker.directory import lock_path
 from wallaroo_runtime.worker.ending import ENDED, Ending
 from wallaroo_runtime.worker.log import RotatingLog
-from wallaroo_runtime.worker.owner_process import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 GRACE_SECONDS = 5.0  # time between SIGTERM and SIGKILL when the application stops
@@ -42,7 +42,7 @@ _started: list["subprocess.Popen[bytes]"] = []  # supervisors that this process 
 class Supervisor:
     """Keeps one worker running and answers tasks that ask for it."""
 
-    def __init__(self, directory: Path, spec: WorkerSpec, owner: Owner) -> None:
+    def __init__(self, directory: Path, spec: WorkerSpec, owner: ProcessId) -> None:
         self.directory, self.spec, self.owner = directory, spec, owner
         log_directory = Path(spec.log_directory) if spec.log_directory else directory
         self.log = RotatingLog(log_directory / f"worker-{directory.name}.log")
@@ -98,7 +98,7 @@ class Supervisor:
             self._owner_ended()
             return -1
         # Check the owner only now: if it is alive after the open, the descriptor surely belongs to it.
-        if not self.owner.is_alive():
+        if not self.owner.is_alive:
             self._owner_ended()
         else:
             asyncio.get_running_loop().add_reader(descriptor, self._owner_ended)
@@ -288,7 +288,7 @@ class Supervisor:
         await self._kill(generation, "its streams broke while it was running")
 
 
-def start(directory: Path, spec: WorkerSpec, owner: Owner) -> None:
+def start(directory: Path, spec: WorkerSpec, owner: ProcessId) -> None:
     """Start a supervisor in its own session, and return when it answers requests.
 
     Raises:
@@ -328,7 +328,7 @@ def main(arguments: list[str]) -> None:
     os.umask(0o077)
 
     async def supervise() -> None:
-        await Supervisor(directory, spec, Owner(*config["owner"])).run(int(arguments[1]))
+        await Supervisor(directory, spec, ProcessId(*config["owner"])).run(int(arguments[1]))
 
     asyncio.run(supervise())
 

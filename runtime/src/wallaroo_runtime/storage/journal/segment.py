@@ -4,6 +4,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,6 +87,16 @@ def write_all(descriptor: int, content: bytes, at: int) -> None:
     while rest:
         written = os.pwrite(descriptor, rest, at)
         rest, at = rest[written:], at + written
+
+
+@contextmanager
+def undone(descriptor: int, size: int) -> Iterator[None]:
+    """If a write in the block fails, cut the file to its size before, so that no half of the write stays."""
+    try:
+        yield
+    except OSError:
+        os.ftruncate(descriptor, size)
+        raise
 
 
 @dataclass(frozen=True, slots=True)

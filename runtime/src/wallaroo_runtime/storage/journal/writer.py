@@ -10,7 +10,13 @@ from wallaroo.message.frame import CONTROL_PORTS, FRAMED, FrameHeader, write_fra
 from wallaroo_runtime.durable.file import sync_directory, sync_file
 from wallaroo_runtime.storage.journal.head import Position, pack_head, read_committed
 from wallaroo_runtime.storage.journal.recovery import recover
-from wallaroo_runtime.storage.journal.segment import SEGMENT_HEADER_BYTES, SegmentHeader, create_segment, write_all
+from wallaroo_runtime.storage.journal.segment import (
+    SEGMENT_HEADER_BYTES,
+    SegmentHeader,
+    create_segment,
+    undone,
+    write_all,
+)
 from wallaroo_runtime.system.lock import lock_directory
 
 SEGMENT_BYTES = 64 * 1024 * 1024
@@ -81,11 +87,8 @@ class JournalWriter:
             self._roll()
             segment = self._segments[-1]
         at = SEGMENT_HEADER_BYTES + position.offset - segment.base
-        try:
+        with undone(self._descriptor, at):
             write_all(self._descriptor, frame, at)
-        except OSError:
-            os.ftruncate(self._descriptor, at)
-            raise
         self._sequence += sequences
         with self._mutex:
             self.end = Position(position.offset + len(frame), position.messages + messages, position.journal_id)

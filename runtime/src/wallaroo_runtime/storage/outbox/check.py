@@ -5,10 +5,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from wallaroo.message.frame import read_header
-from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.live import OUTPUT, LiveReader, first_offset
 from wallaroo_runtime.storage.outbox.live_state import Read, read_last
-from wallaroo_runtime.storage.outbox.log import Base, LogReader, OutboxFile, OutboxRecord
+from wallaroo_runtime.storage.outbox.log import Base, LogReader, OutboxFile, OutboxRecord, damaged
 from wallaroo_runtime.storage.outbox.position import SinkPosition, read_position
 
 _BLOCK_BYTES = 1024 * 1024
@@ -37,9 +36,7 @@ def check_outbox(directory: Path, ports: Collection[int]) -> None:
     positions = {port: read_position(directory, port) for port in ports}  # read first: an egress moves them
     live = read_last(directory)
     if total.live > live.end:
-        raise _damaged(
-            directory, f"its live log ends at {live.end}; record {total.number - 1} comes after {total.live}"
-        )
+        raise damaged(directory, f"its live log ends at {live.end}; record {total.number - 1} comes after {total.live}")
     for port in sorted(ports):
         if total.messages[port] + live.state.messages[port]:
             _check_port(directory, port, begin or total, records, total)
@@ -57,9 +54,9 @@ def _before(record: OutboxRecord, after: Base) -> Base:
 def _check_port(directory: Path, port: int, begin: Base, records: list[OutboxRecord], total: Base) -> None:
     name, position = f"position-{port}", read_position(directory, port)
     if not (directory / name).exists():
-        raise _damaged(directory, f"{name} is missing; {total.messages[port]} messages were published for that sink")
+        raise damaged(directory, f"{name} is missing; {total.messages[port]} messages were published for that sink")
     if position.record > total.number:
-        raise _damaged(directory, f"{name} is at record {position.record}; the log ends before record {total.number}")
+        raise damaged(directory, f"{name} is at record {position.record}; the log ends before record {total.number}")
     counted = position.messages - position.live_messages
     _check_count(directory, _counts(port, begin, records, position), counted, f"{name}: record {position.record}")
     for record, index, file in _files(port, records):
@@ -72,20 +69,20 @@ def _check_count(directory: Path, expected: tuple[int, int], counted: int, name:
     low, high = expected
     if not low <= counted <= high:
         counts = f"{low}" if low == high else f"{low} to {high}"
-        raise _damaged(directory, f"{name}: it counts {counted} messages before; the log {counts}")
+        raise damaged(directory, f"{name}: it counts {counted} messages before; the log {counts}")
 
 
 def _check_live(directory: Path, port: int, position: SinkPosition, live: Read) -> None:
     """Compare the position of a sink with the live log, and read its undelivered part."""
     if position.live > live.end:
-        raise _damaged(directory, f"position-{port} is at {position.live} of the live log, which ends at {live.end}")
+        raise damaged(directory, f"position-{port} is at {position.live} of the live log, which ends at {live.end}")
     counts: list[int] = []
     at_first = 0
     reader = LiveReader(directory, max(position.live, first_offset(directory)))
     for entry in reader.entries(live.end):
         is_mine = entry.kind == OUTPUT and entry.port == port
         if (is_mine or entry.kind != OUTPUT) and not entry.fits():
-            raise _damaged(directory, f"its live log at {entry.offset}: the entry does not fit its checksum")
+            raise damaged(directory, f"its live log at {entry.offset}: the entry does not fit its checksum")
         if is_mine:
             counts.append(read_header(entry.content).count - entry.skip)
             at_first = counts[0] if entry.offset == position.live else at_first
@@ -125,12 +122,8 @@ def _check_file(directory: Path, port: int, place: tuple[int, int], file: Outbox
         position = read_position(directory, port)
         if place < (position.record, position.file):
             return  # the file was delivered and removed during the check
-        raise _damaged(directory, f"{file.name} is missing; it is not delivered yet") from None
+        raise damaged(directory, f"{file.name} is missing; it is not delivered yet") from None
     if size != file.bytes:
-        raise _damaged(directory, f"{file.name} has {size} bytes; expected {file.bytes}")
+        raise damaged(directory, f"{file.name} has {size} bytes; expected {file.bytes}")
     if crc != file.crc32:
-        raise _damaged(directory, f"{file.name} has checksum {crc:08x}; expected {file.crc32:08x}")
-
-
-def _damaged(directory: Path, reason: str) -> RunError:
-    return RunError.of("R698", what=f"outbox {directory}", reason=reason)
+        raise damaged(directory, f"{file.name} has checksum {crc:08x}; expected {file.crc32:08x}")

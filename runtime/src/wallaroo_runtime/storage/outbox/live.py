@@ -14,7 +14,7 @@ from typing import Any
 
 from wallaroo.message.frame import HEADER_BYTES, MAX_FRAME_BYTES, FrameError, check_frame
 from wallaroo_runtime.durable.line import unpack_line
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.log import damaged
 
 FOLDER = "live"
 _SUFFIX = ".live"
@@ -210,7 +210,7 @@ class LiveReader:
         try:
             return entry_at(block, at, offset)
         except ValueError as error:
-            raise RunError.of("R698", what=f"outbox {self._outbox}", reason=f"its live log: {error}") from error
+            raise damaged(self._outbox, f"its live log: {error}") from error
 
     def _open(self) -> bool:
         """Open the segment of the next entry, and return True. Return False if the open segment stays.

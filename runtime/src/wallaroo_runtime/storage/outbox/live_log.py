@@ -10,7 +10,7 @@ from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import sync_directory
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.storage.journal.head import Position, pack_head
-from wallaroo_runtime.storage.journal.segment import write_all
+from wallaroo_runtime.storage.journal.segment import undone, write_all
 from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, OPENING, Entry, live_segments, segment_at
 from wallaroo_runtime.storage.outbox.live_recovery import recover
 from wallaroo_runtime.storage.outbox.live_state import AttemptWriter
@@ -88,11 +88,8 @@ class LiveLog:
         if entry.kind != BEGIN and entry.port == DEAD_LETTER_PORT:
             self._write_letters(placed)
         at = self.end - self._segments[-1].base
-        try:
+        with undone(self._descriptor, at):
             write_all(self._descriptor, placed.head() + placed.content, at)
-        except OSError:
-            os.ftruncate(self._descriptor, at)
-            raise
         self.state.add(placed)
         with self._appending:
             self.end = placed.end
@@ -111,11 +108,8 @@ class LiveLog:
             if not path.exists():
                 self.sync()  # the log must name the file before it exists, so that recovery can cut letters from it
             self._letter_files[name] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+        with undone(self._letter_files[name], entry.sequence):
             write_all(self._letter_files[name], entry.content, entry.sequence)
-        except OSError:
-            os.ftruncate(self._letter_files[name], entry.sequence)
-            raise
 
     def sync(self) -> None:
         """Make all entries safe that were appended before this call. Threads that wait share one sync.

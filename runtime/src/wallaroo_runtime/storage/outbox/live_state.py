@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, HEADER_BYTES, read_header, read_sequences
-from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.head import read_head
 from wallaroo_runtime.storage.outbox.deduplication import Mark, Place, since
 from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, OPENING, Entry, live_segments, whole_entries
+from wallaroo_runtime.storage.outbox.log import damaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +182,10 @@ def read_last(directory: Path) -> Read:
             if entry.port == DEAD_LETTER_PORT:
                 letters.append((state.writers[entry.partition].letters, entry))
     except (ValueError, KeyError) as error:
-        raise RunError.of("R698", what=f"outbox {directory}", reason=f"its live log: {error}") from error
+        raise damaged(directory, f"its live log: {error}") from error
     end = entries[-1].end if entries else first.end
     if end < safe:
-        raise RunError.of(
-            "R698", what=f"outbox {directory}", reason=f"its live log is whole up to {end}; up to {safe} it was safe"
-        )
+        raise damaged(directory, f"its live log is whole up to {end}; up to {safe} it was safe")
     return Read(state, end, tuple(letters))
 
 

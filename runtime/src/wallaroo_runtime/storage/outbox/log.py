@@ -15,6 +15,11 @@ LOG_NAME = "log"
 _BLOCK_BYTES = 1024 * 1024
 
 
+def damaged(directory: Path, reason: object) -> RunError:
+    """Return the error for an outbox that lost or changed output (R698)."""
+    return RunError.of("R698", what=f"outbox {directory}", reason=reason)
+
+
 @dataclass(frozen=True, slots=True)
 class OutboxFile:
     """A published file, as its record names it."""
@@ -183,8 +188,7 @@ class LogReader:
     def _take(self, line: bytes) -> OutboxRecord | None:
         value = unpack_line(line)
         if value is None:
-            reason = f"record {self.base.number} of its log does not fit its checksum"
-            raise RunError.of("R698", what=f"outbox {self._path.parent}", reason=reason)
+            raise damaged(self._path.parent, f"record {self.base.number} of its log does not fit its checksum")
         if "base" in value:
             self.base = Base.from_json(value)
             return None
@@ -219,9 +223,7 @@ def cut_delivered(directory: Path, positions: dict[int, int]) -> bytes | None:
         end = content.index(b"\n", at)
         value = unpack_line(content[at:end])
         if value is None:
-            raise RunError.of(
-                "R698", what=f"outbox {directory}", reason=f"record {base.number} of its log does not fit its checksum"
-            )
+            raise damaged(directory, f"record {base.number} of its log does not fit its checksum")
         if "base" in value:
             base = Base.from_json(value)
         else:

@@ -10,11 +10,18 @@ from wallaroo.diagnostic.fault import reach
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import replace_file, sync_directory
 from wallaroo_runtime.durable.line import pack_line
-from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.storage.journal.segment import write_all
+from wallaroo_runtime.storage.journal.segment import undone, write_all
 from wallaroo_runtime.storage.outbox.live import FOLDER, live_segments
 from wallaroo_runtime.storage.outbox.live_state import read_last, safe_live
-from wallaroo_runtime.storage.outbox.log import LOG_NAME, LogReader, OutboxFile, OutboxRecord, Published, cut_delivered
+from wallaroo_runtime.storage.outbox.log import (
+    LOG_NAME,
+    LogReader,
+    OutboxFile,
+    OutboxRecord,
+    Published,
+    cut_delivered,
+    damaged,
+)
 from wallaroo_runtime.storage.outbox.position import begin_position, forget_position, read_position
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
@@ -194,12 +201,9 @@ class Outbox:
         try:
             actual = path.stat().st_size
         except FileNotFoundError:
-            raise RunError.of(
-                "R698", what=f"outbox {self.directory}", reason=f"staged file {path} is missing"
-            ) from None
+            raise damaged(self.directory, f"staged file {path} is missing") from None
         if actual != size:
-            reason = f"staged file {path} has {actual} bytes; expected {size}"
-            raise RunError.of("R698", what=f"outbox {self.directory}", reason=reason)
+            raise damaged(self.directory, f"staged file {path} has {actual} bytes; expected {size}")
 
     def _append(self, record: OutboxRecord) -> None:
         files = [{name: getattr(file, name) for name in OutboxFile.__slots__} for file in record.files]
@@ -208,13 +212,10 @@ class Outbox:
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             start = os.fstat(descriptor).st_size
-            try:
+            with undone(descriptor, start):
                 write_all(descriptor, line, start)
                 if self._fsync:
                     os.fsync(descriptor)
-            except OSError:
-                os.ftruncate(descriptor, start)
-                raise
         finally:
             os.close(descriptor)
         self._base.add(record)
