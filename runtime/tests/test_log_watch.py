@@ -77,6 +77,23 @@ def test_other_failures_of_a_start_stay_what_they_are(tmp_path: Path) -> None:
     assert not ended.is_set()
 
 
+@pytest.mark.parametrize("master", ["local", "local[2]"])
+def test_a_local_master_needs_no_look(master: str, tmp_path: Path) -> None:
+    with waiting_for_executors(master, tmp_path / "spark.log", lambda text: None):
+        assert "spark-log" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_refusal_that_comes_in_two_parts_is_found(tmp_path: Path) -> None:
+    log, ended = tmp_path / "spark.log", threading.Event()
+    begin, end = SECRET_ALONE[:70], SECRET_ALONE[70:]
+    with pytest.raises(RunError), refused_by_master(MASTER, log, ended.set):
+        append(log, begin)
+        assert not ended.wait(0.05)
+        append(log, end)
+        assert ended.wait(WAIT_S)
+        raise ConnectionError
+
+
 def test_a_cluster_without_room_is_told_once(tmp_path: Path) -> None:
     log, told, notes = tmp_path / "spark.log", threading.Event(), list[str]()
 
@@ -84,7 +101,7 @@ def test_a_cluster_without_room_is_told_once(tmp_path: Path) -> None:
         notes.append(text)
         told.set()
 
-    with waiting_for_executors(log, note):
+    with waiting_for_executors(MASTER, log, note):
         for _ in range(2):
             append(log, "WARN TaskSchedulerImpl: Initial job has not accepted any resources; check your cluster UI\n")
             assert told.wait(WAIT_S)

@@ -8,8 +8,10 @@ from threading import Event, Thread
 from typing import NamedTuple
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.machine.master import cluster_of
 
 LOOK_S = 0.5
+KEPT_CHARACTERS = 10_000
 
 
 class Refusal(NamedTuple):
@@ -49,13 +51,19 @@ NO_EXECUTOR = (
 
 @contextmanager
 def noticing(log: Path, look: Callable[[str], bool]) -> Iterator[None]:
-    """During the block, look at what is added to a log, in a thread, until `look` returns True."""
+    """During the block, look at what is added to a log, in a thread, until `look` returns True.
+
+    Each call gets the new text, after the end of the text before: an error in Spark's log has a few lines.
+    """
     begin, ended = _size(log), Event()
 
     def watch() -> None:
+        at, before = begin, ""
         while not ended.wait(LOOK_S):
-            if look(_text(log, begin)):
+            new = _text(log, at)
+            if new and look(before + new.decode("utf-8", "replace")):
                 return
+            at, before = at + len(new), (before + new.decode("utf-8", "replace"))[-KEPT_CHARACTERS:]
 
     thread = Thread(target=watch, name="spark-log", daemon=True)
     thread.start()
@@ -91,7 +99,7 @@ def refused_by_master(master: str, log: Path, end: Callable[[], object]) -> Iter
         with noticing(log, look):
             yield
     except Exception as error:
-        refusal = _refusal(_text(log, begin))
+        refusal = _refusal(_text(log, begin).decode("utf-8", "replace"))
         if refusal is None:
             raise
         fix = refusal.fix.format(log=log)
@@ -99,8 +107,11 @@ def refused_by_master(master: str, log: Path, end: Callable[[], object]) -> Iter
 
 
 @contextmanager
-def waiting_for_executors(log: Path, note: Callable[[str], None]) -> Iterator[None]:
+def waiting_for_executors(master: str, log: Path, note: Callable[[str], None]) -> Iterator[None]:
     """During the block, notify the user once if a cluster has no room for the application."""
+    if not cluster_of(master):
+        yield
+        return
 
     def look(text: str) -> bool:
         if NO_RESOURCES not in text:
@@ -120,10 +131,10 @@ def _size(log: Path) -> int:
     return log.stat().st_size if log.exists() else 0
 
 
-def _text(log: Path, begin: int) -> str:
+def _text(log: Path, begin: int) -> bytes:
     try:
         with log.open("rb") as file:
             file.seek(begin)
-            return file.read().decode("utf-8", "replace")
+            return file.read()
     except OSError:
-        return ""
+        return b""
