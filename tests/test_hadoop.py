@@ -334,7 +334,7 @@ def test_a_driver_beside_yarn_is_run_again(hadoop: Hadoop, site: Site, archives:
         exchange = Exchange(site, receiver, lambda: _check(run))
         exchange.send(PARTS[0])
         exchange.receive()
-        (driver,) = [pid for pid in descendants(run.process.pid) if b"wallaroo_runtime.cli.driver" in cmdline(pid)]
+        (driver,) = [pid for pid in descendants(run.process.pid) if b"wallaroo_runtime.cli.start" in cmdline(pid)]
         os.kill(driver, signal.SIGKILL)
         exchange.send(PARTS[1])
         exchange.receive()

@@ -15,7 +15,7 @@ from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.program.pack import PackOptions, pack
-from wallaroo_runtime.run.offline_state import Showers, check_archive, check_state, read_workers
+from wallaroo_runtime.run.offline_state import check_archive, check_state, read_workers, shower_of
 from wallaroo_runtime.run.state_query import StateQuery
 from wallaroo_runtime.topology.load import load_document
 
@@ -97,8 +97,8 @@ def test_the_worker_of_an_archive_shows_states(tmp_path: Path, packed: Path) -> 
         run = start(str(packed.with_name("app.py")), [])
         stack.callback(run.close)
         run.send([b"apple", b"pear", b"apricot"], "lines")
-        showers = Showers(topology, tmp_path / "workers", stack, archive)
-        _, row = StateQuery(run.plan, MemoryLogs(run), showers.of).get("count", "a")
+        shower = shower_of(topology, archive, tmp_path / "workers", stack)
+        _, row = StateQuery(run.plan, MemoryLogs(run), shower).get("count", "a")
         assert row["value"] == {"count": 2}
 
 

@@ -103,7 +103,7 @@ STOPPING = PROGRAM.replace('    return "%d', '    breakpoint()\n    return "%d')
 @pytest.mark.slow
 def test_a_breakpoint_without_a_terminal_says_what_to_do(project: Path) -> None:
     (project / "app.py").write_text(STOPPING)
-    command = [sys.executable, "-m", "wallaroo_runtime.cli.driver", "test", str(project)]
+    command = [sys.executable, "-m", "wallaroo_runtime.cli.start", "test", str(project)]
     done = subprocess.run(command, input="", capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1
     assert "C501 square: NoTerminalError: breakpoint() has no terminal in this run: use `wallaroo run" in done.stdout
@@ -115,7 +115,7 @@ def test_who_leaves_the_debugger_leaves_the_test(typed: bytes, project: Path) ->
     (project / "app.py").write_text(STOPPING)
     process, terminal = pty.fork()
     if not process:
-        os.execv(sys.executable, [sys.executable, "-m", "wallaroo_runtime.cli.driver", "test", str(project)])
+        os.execv(sys.executable, [sys.executable, "-m", "wallaroo_runtime.cli.start", "test", str(project)])
     shown = b""
     for part in typed.splitlines(keepends=True):
         prompts = shown.count(b"(Pdb) ")

@@ -212,7 +212,7 @@ def test_a_setup_that_never_ends_ends_with_its_command(
     written = "pathlib.Path('child').write_text(str(os.getpid()))"
     setup = f"import os, pathlib, time\n\ndef application_setup(args):\n    {written}\n    time.sleep(300)\n"
     (here / "app.py").write_text(setup)
-    command = subprocess.Popen([sys.executable, "-m", "wallaroo_runtime.cli.driver", "validate", "app.py"])
+    command = subprocess.Popen([sys.executable, "-m", "wallaroo_runtime.cli.start", "validate", "app.py"])
     wait_until(lambda: (here / "child").is_file() and (here / "child").read_text() != "", "the setup")
     command.send_signal(number)
     command.wait(60)

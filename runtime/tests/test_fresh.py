@@ -11,7 +11,7 @@ from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST, HeldDirectory
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.console.reporter import TextReporter
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.run.start_over import start_over, start_over_at
+from wallaroo_runtime.run.start_over import start_over
 from wallaroo_runtime.system.disk import measure
 
 APP = line_program("Sessions")
@@ -83,12 +83,12 @@ class Remote:
 def test_a_checkpoint_at_a_url(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = Remote(written(tmp_path / "checkpoint", "Sessions"))
     with pytest.raises(RunError) as caught:
-        start_over_at(directory, "Top pages", TextReporter())  # type: ignore[arg-type]
+        start_over(directory, "Top pages", TextReporter())  # type: ignore[arg-type]
     assert str(caught.value).endswith(
         "remove that one by hand: hadoop fs -rm -r 'hdfs://name/check point'; "
         "--fresh removes no checkpoint of another application"
     )
-    start_over_at(directory, "Sessions", TextReporter())  # type: ignore[arg-type]
+    start_over(directory, "Sessions", TextReporter())  # type: ignore[arg-type]
     assert capsys.readouterr().out == (
         '--fresh removes checkpoint hdfs://name/check point of "Sessions": '
         "5,000 messages of its journal processed, 12,345 bytes\n"

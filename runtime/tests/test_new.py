@@ -109,7 +109,7 @@ def test_a_project_in_a_module_of_the_user_s(language: str, tmp_path: Path, caps
     ran(("git", "init", "--quiet"), tmp_path)
     assert cli.main(["new", language, str(tmp_path / "first")]) == 0
     assert f"\n{tmp_path}/go.work\n" in capsys.readouterr().out
-    ran((sys.executable, "-m", "wallaroo_runtime.cli.driver", "test", "."), tmp_path / "first")
+    ran((sys.executable, "-m", "wallaroo_runtime.cli.start", "test", "."), tmp_path / "first")
     ran(("git", "add", "--force", "go.work"), tmp_path)
     assert cli.main(["new", language, str(tmp_path / "second")]) == 2
     assert "R780" in capsys.readouterr().err
@@ -180,7 +180,7 @@ def test_the_test_of_a_project_passes(language: str, command: Sequence[str], tmp
     ran(("git", "add", "--all"), tmp_path / "counter")
     names = ran(("git", "ls-files"), tmp_path / "counter").split()
     kinds = {Path(name).suffix or Path(name).name for name in names}
-    assert ran((sys.executable, "-m", "wallaroo_runtime.cli.driver", "test", "."), tmp_path / "counter").endswith(
+    assert ran((sys.executable, "-m", "wallaroo_runtime.cli.start", "test", "."), tmp_path / "counter").endswith(
         "1 passed\n"
     )
     assert kinds <= {".go", ".py", ".txt", ".mod", ".md", ".gitignore", ".toml"}, names

@@ -26,7 +26,7 @@ from wallaroo_runtime.monitor.access import has_token, parse_address
 from wallaroo_runtime.monitor.server import MonitorServer
 from wallaroo_runtime.peer.configuration import gateway_request
 from wallaroo_runtime.plan.compile import compile_topology
-from wallaroo_runtime.run.microbatch import MicroBatchMode
+from wallaroo_runtime.run.mode import MicroBatchMode
 from wallaroo_runtime.run.observe import start_watch
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.realtime import RealTimeMode
@@ -173,7 +173,7 @@ def test_the_token_of_the_monitor_is_that_of_a_private_file(
     (options, _), _ = execute.call_args
     assert options.monitor_token == token
     assert notes_of(options, tmp_path) == [f"monitor at http://127.0.0.1:PORT/; its token is in {file}"]
-    (shown,) = notes_of(replace(options, monitor_token_file=""), tmp_path)
+    (shown,) = notes_of(replace(options, spark=replace(options.spark, conf={})), tmp_path)
     assert shown == f"monitor at http://127.0.0.1:PORT/?token={quote(token)}"
     server = MonitorServer(Mock(), "127.0.0.1:0", token)
     server.server_close()

@@ -68,7 +68,7 @@ def test_client_mode_is_a_driver_on_this_machine(
     ]
     code, out, err = said(capsys, "app.tar.gz", *options, "--dry-run")
     assert (code, err) == (0, "")
-    expected = module_command(sys.executable, "wallaroo_runtime.cli.driver", "run", packed)
+    expected = module_command(sys.executable, "wallaroo_runtime.cli.start", "run", packed)
     told, pasted = out.splitlines()
     assert told.startswith(f"# The driver below starts Spark itself, with --master {MASTER} --conf ")
     assert "--conf spark.driver.memory=2g" in told and "--conf 'spark.a=b c'" in told
@@ -109,7 +109,7 @@ def test_cluster_mode_is_a_command_of_spark_submit(
         "--conf", "spark.kubernetes.container.image=me/app", "--conf", f"{token}token",
         "--conf", f"spark.jars={operator_jar()}",
         "--files", f"{packed},/secret/token",
-        str(Path(submit.__file__).parents[1] / "cli" / "driver.py"),
+        str(Path(submit.__file__).parents[1] / "cli" / "start.py"),
         "run", "app.tar.gz", "--master", "k8s://https://h:6443", "--checkpoint", "/c", "--out", "h:1",
         "--gateway", "g:1", *conf, "--conf", f"{token}token",
     ]  # fmt: skip

@@ -184,7 +184,6 @@ def test_log_counts_what_it_drops(tmp_path: Path) -> None:
     now[0] = 10.0
     log.write(b"end\n")
     log.close()
-    assert log.dropped_bytes == 1024 * 1024
     assert (tmp_path / "log").read_bytes().endswith(b"\n[1048576 bytes of output dropped]\nend\n")
     assert log.tail().endswith("end")
 
@@ -195,7 +194,7 @@ def test_log_rotates(tmp_path: Path) -> None:
         log.write(b"%d" % number * 60)
     log.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "log.1"]
-    assert log.dropped_bytes == 120
+    assert (tmp_path / "log").read_bytes().startswith(b"[60 bytes of older output dropped]\n")
 
 
 def test_directory_that_others_may_enter_is_refused(plain_spec: WorkerSpec, executor: ProcessId) -> None:

@@ -1,4 +1,4 @@
-"""Declares the error that ends a command, with an exit code."""
+"""Declares the error that ends a command, with an exit code, and helpers for the texts of errors."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -30,6 +30,16 @@ class RunError(DiagnosticError):
     def of(cls, code: str, exit_code: int = RUN, **values: Any) -> "RunError":
         """Return the error with a code of the catalogue. For `values` see `Diagnostic.of`."""
         return cls([Diagnostic.of(code, **values)], exit_code)
+
+
+def plural(number: int, noun: str) -> str:
+    """Return a noun in singular or plural."""
+    return noun if number == 1 else f"{noun}s"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun in singular or plural."""
+    return f"{number:,} {plural(number, noun)}"
 
 
 @contextmanager

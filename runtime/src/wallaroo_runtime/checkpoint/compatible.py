@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import RunError, plural
 from wallaroo_runtime.plan.change import Change, Impact, compare
 from wallaroo_runtime.plan.shape import state_component
 from wallaroo_runtime.topology.model import Step, Topology
@@ -74,7 +74,7 @@ def is_other_program(before: Topology, topology: Topology) -> bool:
 def listed(changes: Sequence[Change]) -> str:
     """Return the texts of the first changes as one text, for the reason in an error."""
     left = len(changes) - MAX_REASONS
-    more = [f"and {left} more change{'s' if left > 1 else ''}"] if left > 0 else []
+    more = [f"and {left} more {plural(left, 'change')}"] if left > 0 else []
     return "; ".join([change.text for change in changes[:MAX_REASONS]] + more)
 
 

@@ -13,6 +13,7 @@ from wallaroo_runtime.checkpoint.registry import running, running_with, state_di
 from wallaroo_runtime.durable.file import check_open, disk_failure, refuse_links, user_name
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.app import hint, resolve
+from wallaroo_runtime.system.disk import measure
 from wallaroo_runtime.system.lock import lock_directory
 
 LOCK = "driver.lock"
@@ -165,6 +166,10 @@ class HeldDirectory:
             RunError: R711 if there is a link.
         """
         refuse_links(self.path, [WORKERS])
+
+    def size(self) -> int:
+        """Return the bytes of all files in the directory."""
+        return measure(self.path)
 
     def clear(self) -> None:
         """Remove everything in the directory except the lock. Links are removed, not followed."""

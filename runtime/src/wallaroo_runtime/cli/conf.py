@@ -7,6 +7,7 @@ from typing import NamedTuple
 from wallaroo.diagnostic.diagnostic import closest
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.gateway.config import FSYNC_POLICIES
+from wallaroo_runtime.monitor.access import TOKEN_FILE as MONITOR_TOKEN_FILE
 from wallaroo_runtime.peer.limits import JOURNAL_FSYNC, Bounds
 from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
 from wallaroo_runtime.worker.interpreter import SETTING as WORKER_PYTHON
@@ -58,9 +59,8 @@ def _size(what: str, default: int) -> Setting:
 
 
 _DEFAULT = Bounds()
-FSYNC, JOURNAL, OUTBOX, CACHE, MONITOR_TOKEN = (
-    f"spark.wallaroo.{name}"
-    for name in ("journal.fsync", "journal.maxBytes", "outbox.maxBytes", "state.cacheBytes", "monitor.tokenFile")
+FSYNC, JOURNAL, OUTBOX, CACHE = (
+    f"spark.wallaroo.{name}" for name in ("journal.fsync", "journal.maxBytes", "outbox.maxBytes", "state.cacheBytes")
 )
 SETTINGS = {
     FSYNC: Setting(
@@ -72,7 +72,7 @@ SETTINGS = {
     JOURNAL: _size("stop reading sources when so much waits to be processed", _DEFAULT.journal_bytes),
     OUTBOX: _size("pause when so much output waits for the sinks", _DEFAULT.outbox_bytes),
     CACHE: _size("state that each worker keeps in memory", _DEFAULT.state_cache_bytes),
-    MONITOR_TOKEN: Setting(
+    MONITOR_TOKEN_FILE: Setting(
         bool, "a file", "give its path", "file with the monitor's token, mode 600; default: each start makes one"
     ),
     WORKER_PYTHON: Setting(

@@ -8,13 +8,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.cli.conf import MONITOR_TOKEN, bounds_of, conf_of, settings_help
+from wallaroo_runtime.cli.conf import bounds_of, conf_of, settings_help
 from wallaroo_runtime.cli.gateway_option import remote_of
 from wallaroo_runtime.cli.option import WITHOUT_EFFECT, Split, arguments_of_app, extracted, split
 from wallaroo_runtime.cli.parser import app_of, refuse_together, tell_split, wrong_usage
 from wallaroo_runtime.cli.run_option import OWN, VISIBLE, add_options, without_meaning
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
-from wallaroo_runtime.monitor.access import LOOPBACK, parse_address
+from wallaroo_runtime.monitor.access import LOOPBACK, TOKEN_FILE, parse_address
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.service.credential import read_token
 from wallaroo_runtime.system.stop import signals_kill
@@ -238,7 +238,6 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
         available_now=arguments.available_now,
         mode=arguments.mode,
         monitor=monitor_of(arguments),
-        monitor_token=read_token(Path(conf[MONITOR_TOKEN])) if MONITOR_TOKEN in conf else "",
-        monitor_token_file=conf.get(MONITOR_TOKEN, ""),
+        monitor_token=read_token(Path(conf[TOKEN_FILE])) if TOKEN_FILE in conf else "",
     )
     return execute_watched(options, reporter) if arguments.watch else execute(options, reporter)

@@ -14,7 +14,7 @@ from typing import Any
 from wallaroo_runtime.cli.message import blocks, rate_of
 from wallaroo_runtime.cli.option import SENDER, Split, without_effect
 from wallaroo_runtime.cli.parser import tell_split, whole
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import RunError, plural
 from wallaroo_runtime.gateway.framing import KINDS
 from wallaroo_runtime.topology.override import parse_address
 
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise RunError.of("R618", address=arguments.host, reason=reason) from error
     what = f"{sent.bytes} bytes as they are"
     if arguments.framing != "none" or arguments.binary:
-        what = f"{sent.messages} message{'s' * (sent.messages != 1)}, {sent.bytes} bytes"
+        what = f"{sent.messages} {plural(sent.messages, 'message')}, {sent.bytes} bytes"
     seconds = time.monotonic() - begin
     print(f"sent {what}, in {seconds:.1f} s; {arguments.host} has taken all of them", file=sys.stderr)
     return 0

@@ -1,4 +1,4 @@
-"""The console script: makes sure that `import wallaroo` finds the SDK, before other modules import it."""
+"""The console script, also of drivers: makes sure that `import wallaroo` finds the SDK, before other imports of it."""
 
 import os
 import signal

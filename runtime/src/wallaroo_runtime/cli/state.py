@@ -14,8 +14,8 @@ from wallaroo_runtime.cli.run import location_of
 from wallaroo_runtime.cli.run_option import SERVICES, add_options
 from wallaroo_runtime.cli.state_query import add_queries, show_states
 from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.errors import count
 from wallaroo_runtime.maintenance.rescale import HERE, Rescaled, Wanted, rescale, rescale_at
-from wallaroo_runtime.plan.explain import count
 
 MAX_BUCKETS = 1024
 

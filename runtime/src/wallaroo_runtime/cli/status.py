@@ -14,6 +14,7 @@ from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.console.table import number, room, table, text, wrapped
+from wallaroo_runtime.errors import count
 
 NAME = 28
 COUNTS = ("messages_in", "messages_out", "dead_letters")
@@ -136,11 +137,7 @@ def labels(parts: Sequence[Mapping[str, str]]) -> list[str]:
 
 def _last(status: Mapping[str, Any]) -> Iterator[str]:
     if "messages" in status["gateway"]:
-        yield f"gateway: {_messages(status['gateway']['messages'])} since it was started"
+        yield f"gateway: {count(status['gateway']['messages'], 'message')} since it was started"
     for sink in status["sinks"]:
-        taken, waiting = sink.get("messages", 0), sink.get("pending_messages", 0)
-        yield f'sink "{sink.get("name", "")}": {_messages(taken)} since the checkpoint began, {waiting:,} waiting'
-
-
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{count:,} messages"
+        taken, waiting = count(sink.get("messages", 0), "message"), sink.get("pending_messages", 0)
+        yield f'sink "{sink.get("name", "")}": {taken} since the checkpoint began, {waiting:,} waiting'

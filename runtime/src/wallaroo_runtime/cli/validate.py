@@ -6,8 +6,8 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
 from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.errors import count
 from wallaroo_runtime.plan.compile import compile_topology
-from wallaroo_runtime.plan.explain import count
 from wallaroo_runtime.program.application import check_interface
 from wallaroo_runtime.topology.canonical import interface_hash
 

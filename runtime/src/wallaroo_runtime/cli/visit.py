@@ -15,7 +15,7 @@ from wallaroo_runtime.cli.conf import conf_of
 from wallaroo_runtime.cli.gateway_option import credentials_of
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.console.json_line import print_json
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.errors import USAGE, RunError, count
 from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def told(name: str, visited: Any, *, is_done: bool) -> str:
     if visited.keys < 0:
         return f'visit "{name}" is processed; how many keys it had is not known'
     dead = f", {visited.failed:,} of them {'a dead letter' if visited.failed == 1 else 'dead letters'}"
-    return f'visit "{name}": {visited.keys:,} key{"" if visited.keys == 1 else "s"}{dead if visited.failed else ""}'
+    return f'visit "{name}": {count(visited.keys, "key")}{dead if visited.failed else ""}'
 
 
 def _metadata(arguments: argparse.Namespace) -> bytes:

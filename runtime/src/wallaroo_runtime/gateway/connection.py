@@ -138,27 +138,22 @@ def listen(config: pb.Source) -> socket.socket:
     Raises:
         RunError: R714 if the address cannot be used.
     """
-    address = f"{config.host}:{config.tcp_port}"
+    listener = None
     try:
         addresses = socket.getaddrinfo(
             config.host or None, config.tcp_port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         family, _, _, _, target = addresses[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
-    except OSError as error:
-        raise RunError.of(
-            "R714", what=f'source "{config.name}"', address=address, reason=error.strerror, option="--in"
-        ) from error
-    try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(target)
         listener.listen(_QUEUE)
         listener.setblocking(False)
     except OSError as error:
-        listener.close()
-        raise RunError.of(
-            "R714", what=f'source "{config.name}"', address=address, reason=error.strerror, option="--in"
-        ) from error
+        if listener is not None:
+            listener.close()
+        what, address = f'source "{config.name}"', f"{config.host}:{config.tcp_port}"
+        raise RunError.of("R714", what=what, address=address, reason=error.strerror, option="--in") from error
     return listener
 
 

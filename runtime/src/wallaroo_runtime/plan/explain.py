@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from wallaroo_runtime.errors import count
 from wallaroo_runtime.plan.stage import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.topology.model import (
     KafkaSink,
@@ -64,11 +65,6 @@ def _lines(plan: Plan, topology: Topology) -> Iterator[str]:
     yield ""
     yield "on Spark"
     yield from _spark_lines(plan, topology)
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun in singular or plural."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _node_lines(node: Node, stage: Stage, part: Part, topology: Topology) -> Iterator[str]:

@@ -10,8 +10,8 @@ from wallaroo_runtime.peer.remote import sources_by_gateway
 from wallaroo_runtime.program.application import Application, check_runnable
 from wallaroo_runtime.program.interpreter import check_interpreter
 from wallaroo_runtime.run.gateway_workers import path_of
-from wallaroo_runtime.run.mode import chosen_mode
 from wallaroo_runtime.run.options import RunOptions
+from wallaroo_runtime.run.realtime import chosen_mode
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.topology.secret import check_secrets
 

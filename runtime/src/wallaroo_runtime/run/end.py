@@ -5,24 +5,21 @@ A part that fails raises an error instead (`Flow.check`); `checkpoint/end_note.p
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple
 
 from wallaroo_runtime.run.options import RunOptions
 
 
-class EndCondition(Protocol):
-    """A condition that ends a run."""
+class EndCondition(NamedTuple):
+    """A condition that ends a run.
 
-    def reason(self, now: float) -> str:
-        """Return why the run must end, in words; empty if it goes on.
+    Attributes:
+        holds: Returns at a monotonic time in seconds whether the run must end. It may raise the error of a failed part.
+        text: Reason of the end, in words.
+    """
 
-        Args:
-            now: A monotonic time in seconds.
-
-        Raises:
-            RunError: A part of the run has failed meanwhile.
-        """
-        ...
+    holds: Callable[[float], bool]
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,41 +68,6 @@ class IdleWatch:
         return is_processed and activity.is_delivered and now - self._since >= self._seconds
 
 
-class Idle:
-    """The run ends when it is idle (`--stop-when-idle`).
-
-    Args:
-        seconds: As for `IdleWatch`.
-        now: As for `IdleWatch`.
-        activity: Returns the progress of the run.
-    """
-
-    def __init__(self, seconds: float, now: float, activity: Callable[[], Activity]) -> None:
-        self._watch, self._activity = IdleWatch(seconds, now), activity
-        self._reason = f"nothing came in for {seconds:g} s"
-
-    def reason(self, now: float) -> str:
-        """Check the activity once, and return the reason if the run is idle, else an empty text."""
-        return self._reason if self._watch.is_over(self._activity(), now) else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """The run ends when a condition holds.
-
-    Attributes:
-        holds: Returns whether the condition holds.
-        text: Reason of the end.
-    """
-
-    holds: Callable[[], bool]
-    text: str
-
-    def reason(self, now: float) -> str:
-        """Check the condition once, and return `text` if it holds, else an empty text."""
-        return self.text if self.holds() else ""
-
-
 def ends_of(
     options: RunOptions, now: float, activity: Callable[[], Activity], is_complete: Callable[[], bool]
 ) -> Sequence[EndCondition]:
@@ -119,7 +81,9 @@ def ends_of(
     """
     ends: list[EndCondition] = []
     if options.stop_when_idle is not None:
-        ends.append(Idle(options.stop_when_idle, now, activity))
+        seconds = options.stop_when_idle
+        idle = IdleWatch(seconds, now)
+        ends.append(EndCondition(lambda now: idle.is_over(activity(), now), f"nothing came in for {seconds:g} s"))
     if options.available_now:
-        ends.append(Condition(is_complete, "all that was there at its start is delivered"))
+        ends.append(EndCondition(lambda _: is_complete(), "all that was there at its start is delivered"))
     return ends

@@ -1,69 +1,68 @@
-"""The mode of a run, micro-batches or real-time, which is chosen only here."""
+"""The mode of a run: micro-batches. `realtime.py` has the other mode, which overrides this one."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.manifest import REALTIME
 from wallaroo_runtime.peer.configuration import Starts
 from wallaroo_runtime.peer.limits import Bounds
+from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
 from wallaroo_runtime.plan.stage import Plan
-from wallaroo_runtime.run.microbatch import MicroBatchMode
+from wallaroo_runtime.run.goka import begin_groups
 from wallaroo_runtime.run.options import CheckpointOptions, RunOptions, SparkOptions
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.run.realtime import RealTimeMode
 from wallaroo_runtime.run.snapshot import Reporter
-from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.run.topics import check_topics
+from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
 
 if TYPE_CHECKING:
     from wallaroo_runtime.spark.options import QueryOptions
     from wallaroo_runtime.spark.running import Query
 
 
-class Mode(Protocol):
-    """The way in which Spark runs the plan, with the consequences for all parts of a run."""
+class MicroBatchMode:
+    """The way in which Spark runs the plan, with the consequences for all parts of a run.
 
-    @property
-    def reads_kafka(self) -> bool:
-        """True if Spark reads topics of Kafka. Otherwise the gateway reads them."""
-        ...
+    In this mode Spark reads journals and topics, and commits each micro-batch.
 
-    @property
-    def quiet_look_s(self) -> float:
-        """Seconds between two checks of a run without messages."""
-        ...
+    Attributes:
+        reads_kafka: Whether Spark reads topics of Kafka. Otherwise the gateway reads them.
+        quiet_look_s: Seconds between two checks of a run without messages.
+    """
+
+    reads_kafka = True
+    quiet_look_s = 0.1  # frequent checks measure latencies exactly, also for the first message after a pause
 
     def check(self, options: RunOptions, topology: Topology) -> None:
-        """Refuse an application that the mode cannot run, before anything is started.
+        """Refuse an application that the mode cannot run, before anything is started. This mode runs all.
 
         Raises:
             RunError: R755 if the mode cannot run the application.
         """
-        ...
 
     def bounds(self, bounds: Bounds) -> Bounds:
         """Return the bounds of a run in this mode, from the bounds of the command line."""
-        ...
+        return bounds
 
     def layout(self, spark: SparkOptions) -> tuple[int, int]:
         """Return the number of shuffle partitions of a new checkpoint, and the number of buckets in each."""
-        ...
+        return spark.partitions, BUCKETS_PER_PARTITION
 
     def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
         """Return the settings for Spark: those of the mode, and those that the user has chosen."""
-        ...
+        return dict(chosen)
 
     def starts(self, topology: Topology, checkpoint: Checkpoint, options: RunOptions) -> Starts | None:
-        """Return where gateways begin to read topics, and where they may end; None if gateways read no topics.
+        """Return where gateways begin to read topics, and where they may end; None if Spark reads the topics.
 
         Raises:
             RunError: R673, R738, R792 and others if a topic cannot be read from the place where reading must begin.
         """
-        ...
+        return None
 
     def is_counted(self, topology: Topology) -> bool:
         """Return whether all messages come through gateways, so that the gateways' counts are complete."""
-        ...
+        return not any(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())
 
     def begin(
         self, session: Any, plan: Plan, checkpoint: Checkpoint, options: CheckpointOptions, peers: Peers,
@@ -74,21 +73,20 @@ class Mode(Protocol):
         Raises:
             RunError: A topic cannot be read from where the checkpoint ended.
         """
-        ...
+        ids = check_topics(session, checkpoint.topology, checkpoint, options.topic_reset, reporter.warn)
+        begin_groups(session, plan, checkpoint, peers.journals, reporter, tells_left=not options.fresh)
+        return ids
 
     def start(self, session: Any, plan: Plan, topology: Topology, options: "QueryOptions", peers: Peers) -> "Query":
-        """Start the query.
+        """Start the query. Gateways will get the counts of the query's visits.
 
         Raises:
             RunError: The worker does not start or must not be used.
         """
-        ...
+        from wallaroo_runtime.spark.query import start_query  # imported late: pyspark takes a second to import
+
+        return start_query(session, plan, topology, options, peers.tell_visits)
 
     def has_room(self, master: str) -> bool:
         """Return whether Spark has a free thread for reading states while the query runs."""
-        ...
-
-
-def chosen_mode(options: RunOptions) -> Mode:
-    """Return the mode that the options name."""
-    return RealTimeMode() if options.mode == REALTIME else MicroBatchMode()
+        return True  # a micro-batch releases its threads at its end

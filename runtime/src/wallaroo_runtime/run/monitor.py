@@ -6,11 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
+from wallaroo.diagnostic.diagnostic import Diagnostic, Kind, kind_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.counter import RUN_COUNTERS
 from wallaroo_runtime.run.end import Activity
-from wallaroo_runtime.run.lasting_findings import lasting
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot
 from wallaroo_runtime.run.topic_watch import TopicWatch
@@ -229,3 +228,19 @@ def since(known: Sequence[Any], latest: Sequence[Any]) -> Sequence[Any]:
     """
     dropped = next(number for number in range(len(known) + 1) if latest[: len(known) - number] == known[number:])
     return latest[len(known) - dropped :]
+
+
+def lasting(status: Mapping[str, Any]) -> list[Any]:
+    """Return the findings of a status. Of the outages, only those that still last are included, each once.
+
+    Args:
+        status: Status of a gateway or an egress.
+
+    Example:
+        >>> finding = {"code": "R613", "message": 'sink "out" cannot be reached at h:1'}
+        >>> lasting({"sinks": [{"name": "out", "outage": None}], "diagnostics": [finding]})
+        []
+    """
+    others = [each for each in status.get("diagnostics", ()) if kind_of(each["code"]) is not Kind.OUTAGE]
+    parts = (*status.get("sinks", ()), *status.get("kafka", ()))
+    return others + [part["outage"] for part in parts if part["outage"]]

@@ -3,19 +3,20 @@
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo_runtime.monitor.access import TOKEN_FILE
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.resource import ProcessFamily, resident_bytes
 from wallaroo_runtime.monitor.state import StateRoutes
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.run.snapshot import Listening, Reporter, Snapshot
+from wallaroo_runtime.run.snapshot import Reporter, Snapshot
 from wallaroo_runtime.run.state_query import StateQuery
 from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport
@@ -26,7 +27,6 @@ from wallaroo_runtime.worker import control
 if TYPE_CHECKING:
     from wallaroo_runtime.spark.running import Query
 
-UNIX = "unix:"
 ASK_S = 0.5
 PROCESSES_S = 5.0
 
@@ -40,6 +40,8 @@ class Watch:
 
     def __init__(self, reporter: Reporter, board: Board, topology: Topology, states: StateRoutes) -> None:
         self._reporter, self._board, self._states = reporter, board, states
+        self.note, self.output, self.doing = reporter.note, reporter.output, reporter.doing
+        self.event, self.initialized = reporter.event, reporter.initialized
         self._languages = {worker.name: worker.language for worker in topology.workers}
         self._peers: Peers | None = None
         self._query: Query | None = None
@@ -71,30 +73,10 @@ class Watch:
         if self._peers is not None:
             self._board.look(self._peers.egress.status())
 
-    def note(self, text: str) -> None:
-        """Pass the call on to the other reporter."""
-        self._reporter.note(text)
-
-    def output(self, worker: str, line: str) -> None:
-        """Pass the call on to the other reporter."""
-        self._reporter.output(worker, line)
-
     def warn(self, finding: Diagnostic) -> None:
         """Pass the finding on, and keep it for the monitor."""
         self._board.warn(finding)
         self._reporter.warn(finding)
-
-    def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Pass the call on to the other reporter."""
-        self._reporter.doing(state, what, is_shared=is_shared)
-
-    def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
-        """Pass the call on to the other reporter."""
-        self._reporter.event(state, text, findings)
-
-    def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
-        """Pass the call on to the other reporter."""
-        self._reporter.initialized(sources, checkpoint)
 
     def progress(self, snapshot: Snapshot) -> None:
         """Pass the numbers on, and keep them for the monitor."""
@@ -139,9 +121,9 @@ class Watch:
         """Yield a description of each worker, with the state that its supervisor reports."""
         for name, target in targets.items():
             reply: dict[str, Any] = {}
-            if target.startswith(UNIX):
+            if (directory := control.directory_of(target)) is not None:
                 with contextlib.suppress(OSError):
-                    reply = control.ask(Path(target.removeprefix(UNIX)).parent, {"op": "status"}, ASK_S)
+                    reply = control.ask(directory, {"op": "status"}, ASK_S)
             pid = int(reply.get("pid") or 0)
             yield {
                 "name": name,
@@ -172,6 +154,6 @@ def start_watch(
     announce(checkpoint, monitor=server.url)
     server.start()
     stack.callback(server.stop)
-    file = options.monitor_token_file  # a token that stays the same must not be in a journal of the system
+    file = options.spark.conf.get(TOKEN_FILE, "")  # a token that stays the same must not be in a journal of the system
     reporter.note(f"monitor at {server.page}; its token is in {file}" if file else f"monitor at {server.url}")
     return Watch(reporter, board, topology, server.routes.states)

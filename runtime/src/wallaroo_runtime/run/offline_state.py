@@ -1,16 +1,14 @@
 """Opens the states of a checkpoint for commands: Spark reads the states, and workers turn them into text."""
 
 import json
-import os
 import tempfile
-import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER, Archive, check_platform, read_archive, unpack
+from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER, Archive, check_platform, read_archive
 from wallaroo_runtime.checkpoint.manifest import Manifest, manifest_in, read_manifest
 from wallaroo_runtime.durable.directory import Directory, LocalDirectory
 from wallaroo_runtime.errors import RunError
@@ -19,7 +17,9 @@ from wallaroo_runtime.spark.machine.java import check_java
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.spec import WorkerSpec
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.worker.show import WorkerShower
 
 RAW = "--raw, which shows the bytes of states and starts no worker"
 
@@ -40,7 +40,7 @@ def check_state(checkpoint: Path, name: str, archive: Archive | None = None, *, 
     state = state_named(states_of(manifest.plan()), name)
     if not raw:
         check_archive(manifest, archive)
-        _spec(manifest.load(), state.stage.worker, archive)
+        _check_program(manifest.load(), state.stage.worker, archive)
 
 
 def read_workers(path: str) -> Archive | None:
@@ -123,63 +123,45 @@ def open_states(
         plan = manifest.plan()
         logs = SparkLogs(session, directory, plan, manifest.spark)
         check_archive(manifest, archive)
-        topology = manifest.load()
-        showers = None if raw else Showers(topology, work / "workers", stack, archive)
-        yield StateQuery(plan, logs, showers.of if showers else None, checkpoint)
+        yield StateQuery(
+            plan, logs, None if raw else shower_of(manifest.load(), archive, work / "workers", stack), checkpoint
+        )
 
 
-class Showers:
-    """Starts workers of an application that show its states.
+def shower_of(
+    topology: Topology, archive: Archive | None, directory: Path, stack: ExitStack
+) -> Callable[[str], "WorkerShower"]:
+    """Return the function that starts a worker, by its name, and returns the object that asks it for readable states.
 
     Args:
-        logs: Directory for the output of the workers, and for the unpacked archive.
         archive: Archive with the workers; None if they are on this machine.
-    """
-
-    def __init__(self, topology: Topology, logs: Path, stack: ExitStack, archive: Archive | None = None) -> None:
-        self._topology, self._logs, self._stack, self._archive = topology, logs, stack, archive
-        self._started: dict[str, Any] = {}
-        self._run = f"state-{os.getpid()}-{uuid.uuid4().hex}"
-
-    def of(self, name: str) -> Any:
-        """Return the object that asks a worker for its states in readable form. The first call starts the worker.
-
-        Raises:
-            RunError: R771 if the worker's program is in an archive that was not given; the error with which the worker
-                does not start.
-        """
-        if name not in self._started:
-            self._started[name] = self._start(name)
-        return self._started[name]
-
-    def _start(self, name: str) -> Any:
-        from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
-        from wallaroo_runtime.worker.show import WorkerShower
-
-        spec = _spec(self._topology, name, self._archive)
-        self._logs.mkdir(mode=0o700, exist_ok=True)
-        spec = replace(spec, run=self._run, processes=1, log_directory=str(self._logs))
-        if self._archive is not None:
-            directory = self._logs / "archive"
-            unpack(self._archive.path, self._archive.digest, directory, spec.interpreter())
-            spec = spec.unpacked(directory)
-        self._stack.callback(stop_worker, spec)
-        shower = WorkerShower(ensure_worker(spec).target, name)
-        self._stack.callback(shower.close)
-        return shower
-
-
-def _spec(topology: Topology, name: str, archive: Archive | None) -> WorkerSpec:
-    """Return the spec by which a worker is started, after its archive is unpacked.
+        directory: Directory for the output of the workers, and for the unpacked archive.
+        stack: Ends the workers.
 
     Raises:
-        RunError: R771 if the worker's program is in an archive that was not given.
+        RunError: The function raises R771 if the worker's program is in an archive that was not given, and the error
+            with which the worker does not start.
     """
-    if archive is not None:
-        topology = load_document(json.loads(archive.topology))
-    spec = WorkerSpec.of(topology, topology.worker(name))
-    if archive is None and any(ARCHIVE_PLACEHOLDER in text for text in (*spec.command, spec.directory)):
+    from wallaroo_runtime.peer.gateway_workers import HostedWorkers
+    from wallaroo_runtime.worker.show import WorkerShower
+
+    topology = load_document(json.loads(archive.topology)) if archive else topology
+    workers = HostedWorkers(topology, directory, archive)
+    stack.callback(workers.close)
+
+    def shower(name: str) -> WorkerShower:
+        _check_program(topology, name, archive)
+        made = WorkerShower(workers.target(name), name)
+        stack.callback(made.close)
+        return made
+
+    return cache(shower)
+
+
+def _check_program(topology: Topology, name: str, archive: Archive | None) -> None:
+    """Refuse a worker whose program is in an archive that was not given (R771)."""
+    worker = topology.worker(name)
+    if archive is None and any(ARCHIVE_PLACEHOLDER in text for text in (*worker.command, worker.directory)):
         reason = f'the program of worker "{name}" is in an archive'
         fix = f"give --archive FILE, the archive that was run last, or {RAW}"
         raise RunError.of("R771", path=topology.name, reason=reason, fix=fix)
-    return spec

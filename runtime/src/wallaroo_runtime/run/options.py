@@ -97,7 +97,6 @@ class RunOptions:
         mode: `microbatch` or `realtime`: the way in which Spark runs the plan.
         monitor: HOST:PORT at which the monitor serves; empty if there is no monitor.
         monitor_token: Token for requests to the monitor; empty for a new token.
-        monitor_token_file: File that has this token, so that the run does not print it; empty if no file has it.
     """
 
     app: AppOptions
@@ -111,7 +110,6 @@ class RunOptions:
     mode: str = MICROBATCH
     monitor: str = ""
     monitor_token: str = ""
-    monitor_token_file: str = ""
 
     @property
     def runs_code_here(self) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.checkpoint.manifest import REALTIME
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.peer.configuration import Starts
 from wallaroo_runtime.peer.limits import Bounds
@@ -13,6 +14,7 @@ from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.realtime import BUCKETS, MICROBATCH, PARTITIONS, obstacles
 from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.run.mode import MicroBatchMode
 from wallaroo_runtime.run.options import CheckpointOptions, RunOptions, SparkOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
@@ -54,7 +56,7 @@ def _of_services(remote: RemoteOptions) -> list[Diagnostic]:
     return [Diagnostic.of("R755", what=what, fix=f"give one --gateway HOST:PORT for all sources; or {MICROBATCH}")]
 
 
-class RealTimeMode:
+class RealTimeMode(MicroBatchMode):
     """Spark's real-time mode: the gateway reads topics, and batches last for a minute."""
 
     reads_kafka = False
@@ -114,3 +116,8 @@ class RealTimeMode:
     def has_room(self, master: str) -> bool:
         """Return whether Spark has a second thread, because the query never releases its own."""
         return cores(master) != 1
+
+
+def chosen_mode(options: RunOptions) -> MicroBatchMode:
+    """Return the mode that the options name. A mode is chosen only here."""
+    return RealTimeMode() if options.mode == REALTIME else MicroBatchMode()

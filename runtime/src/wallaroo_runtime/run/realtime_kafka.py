@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.kafka.client import Cluster, connection_settings
 from wallaroo_runtime.kafka.consumer import consumer_settings, make_consumer
 from wallaroo_runtime.kafka.identity import RESET_REALTIME, is_other, other_topic
 from wallaroo_runtime.kafka.offset import (
@@ -16,7 +15,8 @@ from wallaroo_runtime.kafka.offset import (
     starting_offsets,
 )
 from wallaroo_runtime.peer.configuration import TopicStart, kafka_sources
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records, is_table, place_of
+from wallaroo_runtime.run.topics import cluster_of
+from wallaroo_runtime.topology.model import KafkaSource, Topology, has_records, is_table
 from wallaroo_runtime.topology.secret import resolved
 
 
@@ -67,7 +67,7 @@ def topic_id(source: KafkaSource) -> str:
     Raises:
         RunError: R672, R673 or R728 if the topic cannot be looked up.
     """
-    with ClusterOffsets(_cluster(source)) as asking:
+    with ClusterOffsets(cluster_of(source)) as asking:
         asking.partitions(source.topic)
         return asking.topic_id(source.topic)
 
@@ -81,7 +81,7 @@ def first_offsets(source: KafkaSource) -> dict[int, int]:
     make_consumer(
         ",".join(source.brokers), consumer_settings(resolved(source.options), records=has_records(source)), source.name
     ).close()
-    with ClusterOffsets(_cluster(source)) as asking:
+    with ClusterOffsets(cluster_of(source)) as asking:
         known = asking.partitions(source.topic)
         chosen = dict(source.partitions) if source.partitions is not None else dict.fromkeys(known, source.start)
         check_partitions(source.topic, source.brokers[0], known, chosen)
@@ -91,7 +91,7 @@ def first_offsets(source: KafkaSource) -> dict[int, int]:
 
 
 def _ends(source: KafkaSource, partitions: Iterable[int]) -> dict[int, int]:
-    with ClusterOffsets(_cluster(source)) as asking:
+    with ClusterOffsets(cluster_of(source)) as asking:
         return asking.offsets(source.topic, partitions, LATEST)
 
 
@@ -105,7 +105,7 @@ def tables_left(topology: Topology) -> Iterator[Diagnostic]:
         RunError: R672 if no broker answers.
     """
     for sink in filter(is_table, topology.kafka_sinks()):
-        with ClusterOffsets(_cluster(sink)) as asking:
+        with ClusterOffsets(cluster_of(sink)) as asking:
             if has_content(asking, sink.topic):
                 yield Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0])
 
@@ -116,9 +116,5 @@ def has_committed(source: KafkaSource, group: str) -> bool:
     Raises:
         RunError: R672 if no broker answers; R728 if the client is not installed.
     """
-    with ClusterOffsets(_cluster(source)) as asking:
+    with ClusterOffsets(cluster_of(source)) as asking:
         return asking.has_committed(group, source.topic)
-
-
-def _cluster(part: KafkaSource | KafkaSink) -> Cluster:
-    return Cluster(part.brokers, connection_settings(resolved(part.options)), place_of(part))

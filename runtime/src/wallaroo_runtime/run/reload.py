@@ -11,7 +11,7 @@ from wallaroo_runtime.monitor.access import new_token, parse_address
 from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.program.watched import ProgramFiles
 from wallaroo_runtime.run.check import check_application, check_continues
-from wallaroo_runtime.run.end import Condition
+from wallaroo_runtime.run.end import EndCondition
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.run import LOOK_S, STOPPED, RunEnd, run_once
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
@@ -37,7 +37,7 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> int:
     """
     options = _with_lasting_page(options)
     program = WatchedProgram(options, reporter)
-    changed = Condition(program.has_changed, "its program has changed")
+    changed = EndCondition(lambda _: program.has_changed(), "its program has changed")
     with stop_signals() as stopped, ExitStack() as spark:
         try:
             while _run_once(options, reporter, program, RunEnd(stopped, (changed,), spark, program.open)):

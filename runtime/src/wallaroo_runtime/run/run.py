@@ -29,15 +29,15 @@ from wallaroo_runtime.run.gateway_workers import check_setups, path_of, start_be
 from wallaroo_runtime.run.goka import check_left
 from wallaroo_runtime.run.history import records_of, tell_past
 from wallaroo_runtime.run.log_mark import mark_begin, mark_stop
-from wallaroo_runtime.run.mode import chosen_mode
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.observe import Watch, start_watch
 from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.run.running_state import states_of_run
+from wallaroo_runtime.run.realtime import chosen_mode
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, end_java, ending_java, kept_signals, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter, listening
-from wallaroo_runtime.run.start_over import start_over, start_over_at
+from wallaroo_runtime.run.start_over import start_over
+from wallaroo_runtime.run.state_query import states_of_run
 from wallaroo_runtime.run.topic_watch import watch_topics
 from wallaroo_runtime.run.topics import check_sinks, create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
@@ -167,7 +167,7 @@ def _directory_of(
     session = _session(options, topology, shuffle_partitions(options.spark.master), held.path / "logs")
     directory = HadoopDirectory(session, location)
     if options.checkpoint.fresh:
-        start_over_at(directory, topology.name, reporter, stopped.check)
+        start_over(directory, topology.name, reporter, stopped.check)
     return directory
 
 
@@ -357,7 +357,7 @@ def _start(
     with (
         explaining(topology),
         needing_java(logs / "spark.log"),
-        waiting_for_executors(logs / "spark.log", reporter.note),
+        waiting_for_executors(options.spark.master, logs / "spark.log", reporter.note),
     ):
         query = mode.start(session, plan, topology, query_options, peers)
     stack.callback(query.stop)
@@ -378,7 +378,7 @@ def _start(
 def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: RunEnd, watch: Watch | None) -> str:
     """Watch the run until it must end, and return the reason. Raise the error of a part that fails."""
     now = time.monotonic()
-    ends = (*ending.ends, *ends_of(options, now, flow.activity, flow.is_complete))
+    ends: list[EndCondition] = [*ending.ends, *ends_of(options, now, flow.activity, flow.is_complete)]
     reported_at, pause, quiet_s = now, LOOK_S, chosen_mode(options).quiet_look_s
     while not ending.stopped.wait(pause):
         flow.check()
@@ -392,6 +392,6 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: RunEnd, 
             reported_at, snapshot = now, flow.snapshot("running")
             reporter.progress(snapshot)
             pause = quiet_s if snapshot.is_quiet else LOOK_S
-        if reason := next(filter(None, (end.reason(now) for end in ends)), ""):
-            return reason
+        if (end := next((each for each in ends if each.holds(now)), None)) is not None:
+            return end.text
     return BY_SIGNAL

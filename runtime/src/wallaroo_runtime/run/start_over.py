@@ -11,47 +11,32 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.storage.progress import progress_in
-from wallaroo_runtime.system.disk import measure
 
 if TYPE_CHECKING:
     from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
 
 
-def start_over(held: HeldDirectory, name: str, reporter: Reporter, check: Callable[[], None] = lambda: None) -> None:
-    """Remove everything in a checkpoint directory of this machine, and list it to the user.
+def start_over(
+    place: "HeldDirectory | HadoopDirectory", name: str, reporter: Reporter, check: Callable[[], None] = lambda: None
+) -> None:
+    """Remove everything in a checkpoint, on this machine or at a URL, and list it to the user.
 
     Args:
         name: Name of the application.
         check: Raises an error if nothing may be removed.
 
     Raises:
-        RunError: R603 if the checkpoint is of another application; then nothing is removed.
+        RunError: R603 if the checkpoint is of another application; then nothing is removed. Errors of the directory.
     """
-    directory = LocalDirectory(held.path)
-    contents = _found(directory, name)
-    size = measure(held.path) if contents else 0
+    contents = _found(LocalDirectory(place.path) if isinstance(place, HeldDirectory) else place, name)
+    size = place.size() if contents else 0
     check()
-    stop_left_behind(held.path)
-    check()
+    if isinstance(place, HeldDirectory):
+        stop_left_behind(place.path)
+        check()
     if contents:
         reporter.note(f"--fresh removes {contents}, {size:,} bytes")
-    held.clear()
-
-
-def start_over_at(
-    directory: "HadoopDirectory", name: str, reporter: Reporter, check: Callable[[], None] = lambda: None
-) -> None:
-    """Remove everything in a checkpoint at a URL, as `start_over` does in a local directory.
-
-    Raises:
-        RunError: As `start_over`; errors of the directory.
-    """
-    contents = _found(directory, name)
-    size = directory.size() if contents else 0
-    check()
-    if contents:
-        reporter.note(f"--fresh removes {contents}, {size:,} bytes")
-    directory.clear()
+    place.clear()
 
 
 def _found(directory: Directory, name: str) -> str:

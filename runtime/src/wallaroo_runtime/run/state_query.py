@@ -4,11 +4,13 @@ import base64
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Protocol
 
 from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo.message.key import bucket_of
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.dead_letter import shown_key
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage
@@ -22,6 +24,7 @@ SHOW_BYTES = 4 * 1024 * 1024  # limit for the bytes of states in one call of a w
 MOST_BYTES = 16 * 1024 * 1024  # bytes of a state; of a larger state only the size is shown
 MOST_DIGITS = 20  # limit for the digits of a key that is a number
 HEX = "0x"
+ANSWER_S = 20.0  # time for the answer of a worker of an active run
 KEY_BYTES = 8  # size of a key that is a number
 
 
@@ -211,6 +214,27 @@ class StateQuery:
             if error.kind is not Kind.LACKING:
                 raise
             return None
+
+
+def states_of_run(
+    session: Any, checkpoint: Checkpoint, plan: Plan, targets: Mapping[str, str], *, asks: bool
+) -> StateQuery:
+    """Return the object that answers questions about the states of a run.
+
+    Args:
+        session: Spark session that runs the query.
+        targets: gRPC target of each worker's first endpoint, by name of the worker.
+        asks: Whether workers are on this machine, so that they can be asked; if not, states are shown as their bytes.
+    """
+    # Imported late: at this point the run has already imported most of what these modules import.
+    from wallaroo_runtime.spark.state_store.reader import SparkLogs
+    from wallaroo_runtime.worker.show import WorkerShower
+
+    def shower(name: str) -> WorkerShower:
+        return WorkerShower(targets[name], name, ANSWER_S)
+
+    logs = SparkLogs(session, checkpoint.directory, plan, checkpoint.manifest.spark)
+    return StateQuery(plan, logs, cache(shower) if asks else None, checkpoint.directory)
 
 
 def state_named(states: Mapping[str, StateOf], name: str) -> StateOf:

@@ -9,6 +9,7 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.client import silence_of
 from wallaroo_runtime.kafka.identity import RESET, RESET_REALTIME, is_other, other_topic
 from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.run.realtime_kafka import topic_id
@@ -89,20 +90,15 @@ class TopicWatch:
             if self._failed[source.path] == AWAY_LOOKS and not self._is_realtime:
                 if error.diagnostics[0].kind is Kind.NO_TOPIC:
                     raise
-                self._findings.append(outage(source, error.diagnostics[0]))
+                reason = silence_of(source.brokers) or error.diagnostics[0].message
+                brokers = ",".join(source.brokers)
+                self._findings.append(Diagnostic.of("R791", source=source.name, brokers=brokers, reason=reason))
             return
         del self._failed[source.path]
         before = self._ids[source.path]
         if is_other(before, now):
             fix = RESET_REALTIME if self._is_realtime else RESET
             raise other_topic(source.name, source.topic, before, now, fix)
-
-
-def outage(source: KafkaSource, error: Diagnostic) -> Diagnostic:
-    """Return the R791 for a source whose brokers do not answer."""
-    return Diagnostic.of(
-        "R791", source=source.name, brokers=",".join(source.brokers), reason=error.message.partition("; ")[2]
-    )
 
 
 def watch_topics(stack: ExitStack, topology: Topology, ids: Mapping[str, str], session: Any) -> TopicWatch:

@@ -42,7 +42,7 @@ def check_sinks(topology: Topology) -> None:
         RunError: R672 if no broker answers; R673 if a topic is missing; R728 if the client is not installed.
     """
     for sink in topology.kafka_sinks():
-        check_written(Cluster(sink.brokers, connection_settings(resolved(sink.options)), place_of(sink)), sink.topic)
+        check_written(cluster_of(sink), sink.topic)
 
 
 def check_topics(session: Any, topology: Topology, checkpoint: Checkpoint, reset: str, warn: Warn) -> dict[str, str]:
@@ -64,7 +64,7 @@ def check_topics(session: Any, topology: Topology, checkpoint: Checkpoint, reset
 
 def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:
     """Create topics of one cluster, and yield the name and number of partitions of each created topic."""
-    clusters = {name: _cluster(part) for name, (part, _) in wanted.items()}
+    clusters = {name: cluster_of(part, " with create") for name, (part, _) in wanted.items()}
     left = list(wanted)
     while left:
         known = {name: len(topic.partitions) for name, topic in clusters[left[0]].metadata().topics.items()}
@@ -81,5 +81,6 @@ def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:
         left = [name for name in left if name not in ready]
 
 
-def _cluster(part: KafkaSource | KafkaSink) -> Cluster:
-    return Cluster(part.brokers, connection_settings(resolved(part.options)), f"{place_of(part)} with create")
+def cluster_of(part: KafkaSource | KafkaSink, use: str = "") -> Cluster:
+    """Return the cluster of a source or sink; `use` is added to its name in errors."""
+    return Cluster(part.brokers, connection_settings(resolved(part.options)), place_of(part) + use)

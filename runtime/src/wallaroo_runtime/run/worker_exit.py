@@ -8,7 +8,6 @@ from pathlib import Path
 from wallaroo_runtime.worker import control
 from wallaroo_runtime.worker.ending import Ending
 
-UNIX = "unix:"
 ASK_S = 0.5
 LOOK_S = 5.0
 
@@ -36,9 +35,9 @@ class IdleEndings:
         yield from (text for process, text in self._found.items() if str(process) not in known)
         self._found = {}
         for name, target in targets.items():
-            if target.startswith(UNIX):
+            if (directory := control.directory_of(target)) is not None:
                 with contextlib.suppress(OSError, KeyError, ValueError):  # other code reports a lost supervisor
-                    self._ask(name, Path(target.removeprefix(UNIX)).parent)
+                    self._ask(name, directory)
 
     def _ask(self, name: str, directory: Path) -> None:
         state = control.ask(directory, {"op": "status"}, ASK_S)

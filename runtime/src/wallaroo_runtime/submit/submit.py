@@ -49,7 +49,7 @@ def client_command(arguments: Sequence[str]) -> list[str]:
     Args:
         arguments: Arguments of `wallaroo run`.
     """
-    return module_command(sys.executable, "wallaroo_runtime.cli.driver", "run", *arguments)
+    return module_command(sys.executable, "wallaroo_runtime.cli.start", "run", *arguments)
 
 
 def cluster_command(
@@ -75,7 +75,7 @@ def cluster_command(
     assert pyspark is not None and pyspark.origin is not None
     home = os.environ.get("SPARK_HOME") or str(Path(pyspark.origin).parent)
     path = Path(resolve(app).path)
-    driver = Path(__file__).parents[1] / "cli" / "driver.py"
+    driver = Path(__file__).parents[1] / "cli" / "start.py"
     own = {**settings, **(driver_settings(os.environ) if master == "yarn" else {})}
     pairs = [item for pair in {**own, **conf}.items() for item in ("--conf", "=".join(pair))]
     command = [f"{home}/bin/spark-submit", "--master", master, "--deploy-mode", "cluster", *pairs]

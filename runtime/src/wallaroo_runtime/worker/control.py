@@ -10,6 +10,11 @@ SOCKET = "supervisor.sock"
 MAX_LINE_BYTES = 4 * 1024 * 1024
 
 
+def directory_of(target: str) -> Path | None:
+    """Return the directory of the worker at a gRPC target; None if the worker is on another machine."""
+    return Path(target.removeprefix("unix:")).parent if target.startswith("unix:") else None
+
+
 def ask(directory: Path, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
     """Send one request and return the reply.
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wallaroo_runtime.errors import plural
 from wallaroo_runtime.worker.launch import status_text
 
 ENDED = "ended.json"
@@ -80,8 +81,8 @@ class Ending:
             >>> Ending(-9, "", {"a": (0, 3)}, False).told("main", 12, 15).partition("; ")[2]
             '1 message was in flight; process 15 repeats what was not answered'
         """
-        count = len(self.at_work)
-        flight = f"{count or 'no'} message{'' if count == 1 else 's'} {'was' if count == 1 else 'were'} in flight"
+        number = len(self.at_work)
+        flight = f"{number or 'no'} {plural(number, 'message')} {'was' if number == 1 else 'were'} in flight"
         after = f"process {following} repeats what was not answered"
         return f'worker "{worker}", process {process}: {self.text}; {flight}; {after}'
 

@@ -13,8 +13,8 @@ RATE_BYTES = 1024 * 1024
 class RotatingLog:
     """A log of at most two files, `path` and `path.1`.
 
-    If a program prints more than `RATE_BYTES` per second for long, the log drops the excess. The number of dropped
-    bytes is in the log's text and in `dropped_bytes`.
+    If a program prints more than `RATE_BYTES` per second for long, the log drops the excess. The log's text has the
+    number of dropped bytes.
     """
 
     def __init__(self, path: Path, file_bytes: int = FILE_BYTES, clock: Callable[[], float] = time.monotonic) -> None:
@@ -26,7 +26,6 @@ class RotatingLog:
         self._at = clock()
         self._tail = b""
         self._dropped_now = 0
-        self.dropped_bytes = 0
 
     def write(self, data: bytes) -> None:
         """Write a block of output, or drop a part of it."""
@@ -35,14 +34,16 @@ class RotatingLog:
         self._allowance = min(BURST_BYTES, self._allowance + (now - self._at) * RATE_BYTES)
         self._at = now
         kept = data[: max(0, int(self._allowance))]
-        if self._dropped_now and kept:
-            self._append(b"\n[%d bytes of output dropped]\n" % self._dropped_now)
-            self._dropped_now = 0
         if kept:
+            self._note_dropped()
             self._append(kept)
             self._allowance -= len(kept)
         self._dropped_now += len(data) - len(kept)
-        self.dropped_bytes += len(data) - len(kept)
+
+    def _note_dropped(self) -> None:
+        if self._dropped_now:
+            self._append(b"\n[%d bytes of output dropped]\n" % self._dropped_now)
+            self._dropped_now = 0
 
     def _append(self, data: bytes) -> None:
         if self._size + len(data) > self.file_bytes:
@@ -59,7 +60,6 @@ class RotatingLog:
         note = b"[%d bytes of older output dropped]\n" % lost if lost else b""
         self._file.write(note)
         self._size = len(note)
-        self.dropped_bytes += lost
 
     def tail(self, lines: int = 20) -> str:
         """Return the last lines that were printed."""
@@ -71,7 +71,5 @@ class RotatingLog:
 
     def close(self) -> None:
         """Write the count of dropped output, and close the file."""
-        if self._dropped_now:
-            self._append(b"\n[%d bytes of output dropped]\n" % self._dropped_now)
-            self._dropped_now = 0
+        self._note_dropped()
         self._file.close()
