@@ -26,7 +26,7 @@ IMPORTS: dict[str, set[str]] = {
     },
     # What PySpark jobs import.
     "dataframe": {"archive", "errors", "plan", "program", "spark", "storage", "topology", "worker"},
-    "monitor": {"checkpoint", "errors", "plan", "service", "spark", "topology", "worker"},
+    "monitor": {"checkpoint", "durable", "errors", "plan", "service", "spark", "system", "topology", "worker"},
     "submit": {"checkpoint", "errors", "program", "spark", "system", "worker"},
     "checkpoint": {"durable", "errors", "peer", "plan", "program", "service", "storage", "system", "topology"},
     "peer": {

@@ -10,7 +10,7 @@ from typing import Any
 from wallaroo.diagnostic.fault import reach
 from wallaroo.message.kafka_record import has_time, too_large
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.kafka.client import option_refused, silence_of
+from wallaroo_runtime.kafka.client import CONNECTING, option_refused, silence_of
 from wallaroo_runtime.kafka.topic import batch_settings, record_limits
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
@@ -379,5 +379,5 @@ def keeps_order(settings: Mapping[str, Any]) -> bool:
 
 def reader_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings for a consumer of the same brokers."""
-    kinds = ("bootstrap.", "log_level", "security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
+    kinds = ("bootstrap.", "log_level", *CONNECTING)
     return {name: value for name, value in settings.items() if name.startswith(kinds)}

@@ -1,18 +1,22 @@
 """Calls Kafka with the extra confluent_kafka, which starts in milliseconds. Kafka's own tools need seconds."""
 
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.kafka.identity import id_of
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import AdminClient, ClusterMetadata
 
-CONNECT_S, ANSWER_S = 5.0, 20.0
-_CONNECTING = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
+CONNECT_S, ANSWER_S, RETRY_S = 5.0, 20.0, 0.1
+EARLIEST, LATEST = -2, -1
+T = TypeVar("T")
+CONNECTING = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
 
 # Settings of Kafka's Java client, as errors of librdkafka name them, with librdkafka's settings; empty if it has none.
 _COUNTERPARTS = {
@@ -124,6 +128,78 @@ class Cluster:
             raise RunError.of("R673", USAGE, topic=topic, brokers=self.name, reason="it does not exist")
         return sorted(metadata.partitions)
 
+    def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
+        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions.
+
+        Raises:
+            RunError: R672 if no broker answers; R727 if a broker refuses.
+        """
+        from confluent_kafka import TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        spec = OffsetSpec.latest() if kind == LATEST else OffsetSpec.earliest()
+        asked: dict[Any, Any] = {TopicPartition(topic, number): spec for number in partitions}
+        if not asked:
+            return {}
+        admin = self.admin()
+        with self.translated():
+            answers = admin.list_offsets(asked, request_timeout=ANSWER_S)
+            return {partition.partition: int(answer.result(ANSWER_S).offset) for partition, answer in answers.items()}
+
+    def topic_id(self, topic: str) -> str:
+        """Return the id of a topic; empty if the brokers have no ids.
+
+        Raises:
+            RunError: R672 if no broker answers; R727 if a broker refuses.
+        """
+        from confluent_kafka import TopicCollection
+
+        admin = self.admin()
+        with self.translated():
+            asked = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_S)
+            return id_of(str(asked[topic].result(ANSWER_S).topic_id))
+
+    def has_committed(self, group: str, topic: str) -> bool:
+        """Say whether a consumer group has committed offsets for a topic.
+
+        Raises:
+            RunError: R672 if no broker answers; R727 if a broker refuses.
+        """
+        from confluent_kafka import Consumer, TopicPartition
+
+        metadata = self.metadata().topics.get(topic)
+        places = [TopicPartition(topic, number) for number in metadata.partitions] if metadata is not None else []
+        if not places:
+            return False
+        reader = Consumer({**self.settings, "group.id": group, "enable.auto.commit": False})
+        codes = self.kafka.KafkaError
+        # Brokers have no coordinator before their first consumer group.
+        later = (codes.NOT_COORDINATOR, codes.COORDINATOR_NOT_AVAILABLE, codes.COORDINATOR_LOAD_IN_PROGRESS)
+        try:
+            with self.translated():
+                return any(
+                    each.offset >= 0 for each in self.retried(lambda: reader.committed(places, ANSWER_S), *later)
+                )
+        finally:
+            reader.close()
+
+    def retried(self, call: Callable[[], T], *passing: int) -> T:
+        """Return the result of a call. Repeat the call for some time while it fails with a code of `passing`."""
+        deadline = time.monotonic() + ANSWER_S
+        while True:
+            try:
+                return call()
+            except self.kafka.KafkaException as error:
+                if error.args[0].code() not in passing or time.monotonic() > deadline:
+                    raise
+            time.sleep(RETRY_S)
+
+    @property
+    def without_leader(self) -> tuple[int, ...]:
+        """Codes of errors until the leader of a new topic's partition is known."""
+        codes = self.kafka.KafkaError
+        return codes.NOT_LEADER_FOR_PARTITION, codes.LEADER_NOT_AVAILABLE
+
 
 def connection_settings(options: Mapping[str, str]) -> dict[str, str]:
     """Return from a source's or sink's options those for the connection to brokers, without `kafka.` in their names.
@@ -133,7 +209,7 @@ def connection_settings(options: Mapping[str, str]) -> dict[str, str]:
         {'security.protocol': 'SSL'}
     """
     names = {name: name.removeprefix("kafka.") for name in options if name.startswith("kafka.")}
-    return {name: options[option] for option, name in names.items() if name.startswith(_CONNECTING)}
+    return {name: options[option] for option, name in names.items() if name.startswith(CONNECTING)}
 
 
 def check_answer(brokers: Sequence[str], what: str) -> None:

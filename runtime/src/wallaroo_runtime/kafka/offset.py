@@ -1,16 +1,11 @@
 """Finds the offsets at which reading of a topic begins, and records that were lost before they were read."""
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
-from wallaroo_runtime.kafka.identity import id_of
-
-EARLIEST, LATEST = -2, -1
-LATER_S = 0.1
+from wallaroo_runtime.kafka.client import EARLIEST, LATEST
 
 
 class OffsetReader(Protocol):
@@ -106,85 +101,3 @@ def why_lost(offset: int, first: int, end: int) -> str:
     if end < offset:
         return f"the partition ends at {end} now: it was emptied, or its brokers lost records that they had not copied"
     return ""
-
-
-class ClusterOffsets:
-    """Asks a cluster for offsets, by confluent_kafka. To be used in a `with` block."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def __enter__(self) -> "ClusterOffsets":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Do nothing: the clients need no close."""
-
-    def partitions(self, topic: str) -> list[int]:
-        """Return the numbers of a topic's partitions.
-
-        Raises:
-            RunError: R673 if there is no such topic; R672 if no broker answers; R727 if a broker refuses.
-        """
-        return self._cluster.partitions(topic)
-
-    def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
-        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions.
-
-        Raises:
-            RunError: R672 if no broker answers; R727 if a broker refuses.
-        """
-        from confluent_kafka import TopicPartition
-        from confluent_kafka.admin import OffsetSpec
-
-        spec = OffsetSpec.latest() if kind == LATEST else OffsetSpec.earliest()
-        asked: dict[Any, Any] = {TopicPartition(topic, number): spec for number in partitions}
-        if not asked:
-            return {}
-        admin = self._cluster.admin()
-        with self._cluster.translated():
-            answers = admin.list_offsets(asked, request_timeout=ANSWER_S)
-            return {partition.partition: int(answer.result(ANSWER_S).offset) for partition, answer in answers.items()}
-
-    def topic_id(self, topic: str) -> str:
-        """Return the id of a topic; empty if the brokers have no ids.
-
-        Raises:
-            RunError: R672 if no broker answers; R727 if a broker refuses.
-        """
-        from confluent_kafka import TopicCollection
-
-        admin = self._cluster.admin()
-        with self._cluster.translated():
-            asked = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_S)
-            return id_of(str(asked[topic].result(ANSWER_S).topic_id))
-
-    def has_committed(self, group: str, topic: str) -> bool:
-        """Say whether a consumer group has committed offsets for a topic.
-
-        Raises:
-            RunError: R672 if no broker answers; R727 if a broker refuses.
-        """
-        from confluent_kafka import Consumer, TopicPartition
-
-        metadata = self._cluster.metadata().topics.get(topic)
-        places = [TopicPartition(topic, number) for number in metadata.partitions] if metadata is not None else []
-        if not places:
-            return False
-        reader = Consumer({**self._cluster.settings, "group.id": group, "enable.auto.commit": False})
-        try:
-            return any(partition.offset >= 0 for partition in self._committed(reader, places))
-        finally:
-            reader.close()
-
-    def _committed(self, reader: Any, places: list[Any]) -> list[Any]:
-        """Return committed offsets of partitions. Retry while the brokers prepare their first consumer group."""
-        codes, deadline = self._cluster.kafka.KafkaError, time.monotonic() + ANSWER_S
-        later = (codes.NOT_COORDINATOR, codes.COORDINATOR_NOT_AVAILABLE, codes.COORDINATOR_LOAD_IN_PROGRESS)
-        while True:
-            try:
-                return list(reader.committed(places, ANSWER_S))
-            except self._cluster.kafka.KafkaException as error:
-                if error.args[0].code() not in later or time.monotonic() > deadline:
-                    raise self._cluster.refused(error.args[0], "correct what it names, and try again") from error
-            time.sleep(LATER_S)

@@ -2,18 +2,18 @@
 
 import base64
 import secrets
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from wallaroo.message.kafka_record import too_large
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
+from wallaroo_runtime.kafka.offset import check_partitions
 from wallaroo_runtime.kafka.topic import batch_settings, record_limits
 
 READ_S, READ_RECORDS = 0.2, 500
-LEADER_S = 0.2  # between two attempts while a partition has no leader
 # The partitioners of Kafka's own clients and of Goka: programs that join topics must use the same one.
 PARTITIONERS = {"murmur2": "murmur2_random", "fnv1a": "fnv1a_random", "random": "random"}
 MAX_WAITING = 50_000
@@ -101,10 +101,7 @@ def follow(
     kafka = cluster.kafka
     known = cluster.partitions(topic)
     chosen = list(partitions) or known
-    missing = sorted(set(chosen) - set(known))
-    if missing:
-        reason = f"it has partitions {', '.join(map(str, known))}, not {missing[0]}"
-        raise RunError.of("R673", topic=topic, brokers=cluster.name, reason=reason)
+    check_partitions(topic, cluster.name, known, chosen)
     settings = {
         **cluster.settings,
         "group.id": f"wallaroo-topics-{secrets.token_hex(8)}",  # Kafka does not store a group that commits nothing
@@ -118,7 +115,9 @@ def follow(
             places = []
             for number in chosen:
                 partition = kafka.TopicPartition(topic, number)
-                begin, end = _bounds(kafka, consumer, partition)
+                begin, end = cluster.retried(
+                    partial(consumer.get_watermark_offsets, partition, timeout=ANSWER_S), *cluster.without_leader
+                )
                 partition.offset = begin if from_beginning else end
                 places.append(partition)
             consumer.assign(places)
@@ -126,21 +125,6 @@ def follow(
             yield from _read(kafka, consumer, len(chosen) if to_end else 0, is_stopped)
         finally:
             consumer.close()
-
-
-def _bounds(kafka: Any, consumer: Any, partition: Any) -> tuple[int, int]:
-    """Return the first and the next offset of a partition. Wait until a new topic's partition has a leader."""
-    moments = (kafka.KafkaError.NOT_LEADER_FOR_PARTITION, kafka.KafkaError.LEADER_NOT_AVAILABLE)
-    deadline = time.monotonic() + ANSWER_S
-    while True:
-        try:
-            begin, end = consumer.get_watermark_offsets(partition, timeout=ANSWER_S)
-        except kafka.KafkaException as error:
-            if error.args[0].code() not in moments or time.monotonic() > deadline:
-                raise
-            time.sleep(LEADER_S)
-        else:
-            return begin, end
 
 
 def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) -> Iterator[TopicRecord]:

@@ -163,14 +163,10 @@ def create_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
     Raises:
         RunError: R727 if the topic exists, or Kafka refuses its name or a setting.
     """
-    if name in cluster.metadata().topics:
+    if not ensure_topic(cluster, name, partitions, replicas, settings):
+        reason = f'topic "{name}" exists already'
         fix = f"use it (`wallaroo topics describe {name}`), or give another name"
-        raise RunError.of(
-            "R727", USAGE, what=cluster.what, brokers=cluster.name, reason=f'topic "{name}" exists already', fix=fix
-        )
-    with cluster.translated():
-        _create(cluster, name, partitions, replicas, settings)
-    _wait_known(cluster, name, partitions)
+        raise RunError.of("R727", USAGE, what=cluster.what, brokers=cluster.name, reason=reason, fix=fix)
 
 
 def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> bool:
@@ -238,17 +234,12 @@ def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:
 
 def _offsets(cluster: Cluster, admin: Any, wanted: Mapping[Any, Any]) -> dict[tuple[str, int], int]:
     """Return offsets of partitions. Retry until the leaders of a new topic's partitions are known."""
-    codes = cluster.kafka.KafkaError
-    deadline = time.monotonic() + ANSWER_S
-    while True:
+
+    def asked() -> dict[tuple[str, int], int]:
         answers = admin.list_offsets(wanted, request_timeout=ANSWER_S)
-        try:
-            return {(at.topic, at.partition): answer.result().offset for at, answer in answers.items()}
-        except cluster.kafka.KafkaException as error:
-            passing = (codes.NOT_LEADER_FOR_PARTITION, codes.LEADER_NOT_AVAILABLE, codes.UNKNOWN_TOPIC_OR_PART)
-            if error.args[0].code() not in passing or time.monotonic() > deadline:
-                raise
-        time.sleep(KNOWN_S)
+        return {(at.topic, at.partition): answer.result().offset for at, answer in answers.items()}
+
+    return cluster.retried(asked, *cluster.without_leader, cluster.kafka.KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 def _settings(admin: Any, names: Iterable[str]) -> dict[str, dict[str, str]]:

@@ -1,10 +1,11 @@
 """Measures the memory of a run's processes on this machine."""
 
-import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from wallaroo_runtime.system.process import parent_of
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -49,7 +50,6 @@ def _children() -> dict[int, list[int]]:
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            stat = Path(entry.path, "stat").read_bytes()
-            children[int(stat[stat.rindex(b")") + 2 :].split()[1])].append(int(entry.name))
+        if (parent := parent_of(int(entry.name))) is not None:
+            children[parent].append(int(entry.name))
     return children

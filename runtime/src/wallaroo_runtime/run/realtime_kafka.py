@@ -1,19 +1,13 @@
 """Checks topics for real-time mode, where gateways read them, and finds the offsets at which reading begins."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo_runtime.kafka.client import EARLIEST, LATEST
 from wallaroo_runtime.kafka.consumer import consumer_settings, make_consumer
 from wallaroo_runtime.kafka.identity import RESET_REALTIME, is_other, other_topic
-from wallaroo_runtime.kafka.offset import (
-    EARLIEST,
-    LATEST,
-    ClusterOffsets,
-    check_partitions,
-    has_content,
-    starting_offsets,
-)
+from wallaroo_runtime.kafka.offset import check_partitions, has_content, starting_offsets
 from wallaroo_runtime.peer.configuration import TopicStart, kafka_sources
 from wallaroo_runtime.run.topics import cluster_of
 from wallaroo_runtime.topology.model import KafkaSource, Topology, has_records, is_table
@@ -37,7 +31,8 @@ def kafka_starts(
     starts = {source.path: topic_start(source, known, reset) for source in kafka_sources(topology)}
     if to_ends:
         starts = {
-            s.path: starts[s.path]._replace(ends=_ends(s, starts[s.path].offsets)) for s in kafka_sources(topology)
+            s.path: starts[s.path]._replace(ends=cluster_of(s).offsets(s.topic, starts[s.path].offsets, LATEST))
+            for s in kafka_sources(topology)
         }
     return starts
 
@@ -67,9 +62,9 @@ def topic_id(source: KafkaSource) -> str:
     Raises:
         RunError: R672, R673 or R728 if the topic cannot be looked up.
     """
-    with ClusterOffsets(cluster_of(source)) as asking:
-        asking.partitions(source.topic)
-        return asking.topic_id(source.topic)
+    cluster = cluster_of(source)
+    cluster.partitions(source.topic)
+    return cluster.topic_id(source.topic)
 
 
 def first_offsets(source: KafkaSource) -> dict[int, int]:
@@ -81,18 +76,12 @@ def first_offsets(source: KafkaSource) -> dict[int, int]:
     make_consumer(
         ",".join(source.brokers), consumer_settings(resolved(source.options), records=has_records(source)), source.name
     ).close()
-    with ClusterOffsets(cluster_of(source)) as asking:
-        known = asking.partitions(source.topic)
-        chosen = dict(source.partitions) if source.partitions is not None else dict.fromkeys(known, source.start)
-        check_partitions(source.topic, source.brokers[0], known, chosen)
-        starts = starting_offsets(asking, source.topic, chosen)
-        first = asking.offsets(source.topic, [number for number, at in starts.items() if at == EARLIEST], EARLIEST)
-    return starts | first
-
-
-def _ends(source: KafkaSource, partitions: Iterable[int]) -> dict[int, int]:
-    with ClusterOffsets(cluster_of(source)) as asking:
-        return asking.offsets(source.topic, partitions, LATEST)
+    cluster = cluster_of(source)
+    known = cluster.partitions(source.topic)
+    chosen = dict(source.partitions) if source.partitions is not None else dict.fromkeys(known, source.start)
+    check_partitions(source.topic, source.brokers[0], known, chosen)
+    starts = starting_offsets(cluster, source.topic, chosen)
+    return starts | cluster.offsets(source.topic, [number for number, at in starts.items() if at == EARLIEST], EARLIEST)
 
 
 def tables_left(topology: Topology) -> Iterator[Diagnostic]:
@@ -105,9 +94,8 @@ def tables_left(topology: Topology) -> Iterator[Diagnostic]:
         RunError: R672 if no broker answers.
     """
     for sink in filter(is_table, topology.kafka_sinks()):
-        with ClusterOffsets(cluster_of(sink)) as asking:
-            if has_content(asking, sink.topic):
-                yield Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0])
+        if has_content(cluster_of(sink), sink.topic):
+            yield Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0])
 
 
 def has_committed(source: KafkaSource, group: str) -> bool:
@@ -116,5 +104,4 @@ def has_committed(source: KafkaSource, group: str) -> bool:
     Raises:
         RunError: R672 if no broker answers; R728 if the client is not installed.
     """
-    with ClusterOffsets(cluster_of(source)) as asking:
-        return asking.has_committed(group, source.topic)
+    return cluster_of(source).has_committed(group, source.topic)

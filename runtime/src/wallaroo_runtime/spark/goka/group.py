@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.key import readable
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, has_content
+from wallaroo_runtime.kafka.client import EARLIEST, LATEST
+from wallaroo_runtime.kafka.offset import has_content
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.goka.table import LANGUAGES, GokaTable, TableCount, load_tables
 from wallaroo_runtime.spark.planned import to_offset

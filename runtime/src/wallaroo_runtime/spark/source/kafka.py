@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.kafka.client import check_answer
+from wallaroo_runtime.kafka.client import EARLIEST, LATEST, check_answer
 from wallaroo_runtime.kafka.identity import IS_RESET, REPEATED, RESET, id_of, is_other, other_topic
 from wallaroo_runtime.kafka.java import PREFIX, java_options
-from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, check_partitions, lost_records, starting_offsets
+from wallaroo_runtime.kafka.offset import check_partitions, lost_records, starting_offsets
 from wallaroo_runtime.kafka.topic import AUTO_CREATE, NOT_CREATED
 from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory, spark_path
 from wallaroo_runtime.spark.planned import past_progress
