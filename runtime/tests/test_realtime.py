@@ -28,7 +28,7 @@ from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.machine import jar
 from wallaroo_runtime.spark.machine.master import cluster_of
 from wallaroo_runtime.spark.machine.settings import start_settings
-from wallaroo_runtime.spark.realtime.failure import translated_operator
+from wallaroo_runtime.spark.realtime.query import translated_operator
 from wallaroo_runtime.spark.realtime.settings import RunningWorker, Services, operator_settings
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.topology.load import load_document

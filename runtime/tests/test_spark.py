@@ -18,6 +18,7 @@ from support.spark_topology import topology
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
@@ -32,7 +33,7 @@ from wallaroo_runtime.spark.session import running_session
 from wallaroo_runtime.spark.source.kafka import check_connector, check_kafka
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.staging import StagedFile
-from wallaroo_runtime.storage.progress import committed_progress
+from wallaroo_runtime.storage.progress import progress_in
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSource, Pipeline, Topology
 from wallaroo_runtime.worker import control
@@ -213,7 +214,7 @@ def test_counts_and_continues_after_a_restart(application: Application) -> None:
     query = application.start()
     application.finish(query)
     query.stop()
-    assert committed_progress(application.checkpoint / "spark").messages_in == 1000
+    assert progress_in(LocalDirectory(application.checkpoint / "spark")).messages_in == 1000
     application.send(texts[1000:])
     query = application.start()
     assert query.progress().messages_in in (1000, 2000)

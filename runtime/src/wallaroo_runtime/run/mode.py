@@ -1,7 +1,7 @@
 """The mode of a run: micro-batches. `realtime.py` has the other mode, which overrides this one."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.peer.configuration import Starts
@@ -17,7 +17,10 @@ from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
 
 if TYPE_CHECKING:
     from wallaroo_runtime.spark.options import QueryOptions
-    from wallaroo_runtime.spark.running import Query
+    from wallaroo_runtime.spark.query import RunningQuery
+    from wallaroo_runtime.spark.realtime.query import RealTimeQuery
+
+    Query: TypeAlias = RunningQuery | RealTimeQuery
 
 
 class MicroBatchMode:

@@ -18,7 +18,7 @@ from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.storage.progress import Progress
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.spark.running import Query
+    from wallaroo_runtime.run.mode import Query
 
 RATE_WINDOW_S = 5.0
 

@@ -25,7 +25,7 @@ from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker import control
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.spark.running import Query
+    from wallaroo_runtime.run.mode import Query
 
 ASK_S = 0.5
 PROCESSES_S = 5.0

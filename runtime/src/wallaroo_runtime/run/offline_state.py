@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER, Archive, check_platform, read_archive
 from wallaroo_runtime.checkpoint.manifest import Manifest, manifest_in, read_manifest
-from wallaroo_runtime.durable.directory import Directory, LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.state_query import StateQuery, state_named, states_of
 from wallaroo_runtime.spark.machine.java import check_java
@@ -101,7 +100,7 @@ def open_states(
     check_java()
     # Imported late: pyspark takes a second to import.
     from wallaroo_runtime.checkpoint.url import check_answer, is_remote
-    from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
+    from wallaroo_runtime.spark.machine.hadoop import directory_at
     from wallaroo_runtime.spark.machine.settings import REMOTE_FILES
     from wallaroo_runtime.spark.session import create_session, stop_session
     from wallaroo_runtime.spark.state_store.reader import SparkLogs
@@ -116,9 +115,7 @@ def open_states(
             "state", master="local[*]", shuffle_partitions=1, directory=work / "logs", settings=settings
         )
         stack.callback(stop_session, session)
-        directory: Directory = (
-            HadoopDirectory(session, checkpoint) if isinstance(checkpoint, str) else LocalDirectory(checkpoint)
-        )
+        directory = directory_at(session, str(checkpoint))
         manifest = manifest_in(directory)
         plan = manifest.plan()
         logs = SparkLogs(session, directory, plan, manifest.spark)

@@ -23,8 +23,8 @@ from wallaroo_runtime.spark.machine.master import cluster_of, cores
 from wallaroo_runtime.topology.model import Topology
 
 if TYPE_CHECKING:
+    from wallaroo_runtime.run.mode import Query
     from wallaroo_runtime.spark.options import QueryOptions
-    from wallaroo_runtime.spark.running import Query
 
 BUCKETS_PER_PARTITION = BUCKETS // PARTITIONS
 

@@ -47,7 +47,7 @@ from wallaroo_runtime.spark.machine.virtual_machine import VirtualMachine, is_la
 from wallaroo_runtime.topology.model import Topology
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.spark.running import Query
+    from wallaroo_runtime.run.mode import Query
 
 STARTING, STOPPING, STOPPED = "starting", "stopping", "stopped"
 LOOK_S = 0.1

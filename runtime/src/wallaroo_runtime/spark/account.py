@@ -17,7 +17,7 @@ from typing import Any
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
-from wallaroo_runtime.spark.batch_report import Stores
+from wallaroo_runtime.spark.batch_report import Stores, stores_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.worker.step_count import StepCounts
 from wallaroo_runtime.worker.visit_count import VisitCount, Visits, add_visits
@@ -78,8 +78,7 @@ class Account:
         account.arrived.update({int(time): count for time, count in value["arrived"].items()})
         account.visited = {int(number): VisitCount(*keys) for number, keys in value["visited"].items()}
         account.steps = {path: Counter(numbers) for path, numbers in value["steps"].items()}
-        for stage, sizes in value["stores"].items():
-            account.stores.update({(stage, int(bucket)): (keys, size) for bucket, (keys, size) in sizes.items()})
+        account.stores = stores_of(value["stores"])
         account.begun, account.ended, account.endings = value["begun"], value["ended"], value["endings"]
         return account
 

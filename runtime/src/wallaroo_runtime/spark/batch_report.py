@@ -9,6 +9,11 @@ from wallaroo_runtime.worker.step_count import StepCounts, add_steps
 Stores = dict[tuple[str, int], tuple[int, int]]  # by stage and bucket: keys, bytes of the log
 
 
+def stores_of(value: Mapping[str, Mapping[str, tuple[int, int]]]) -> Stores:
+    """Return the sizes of stores as the operators in Java report them: by stage, then by bucket."""
+    return {(stage, int(bucket)): (keys, size) for stage, of in value.items() for bucket, (keys, size) in of.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class BatchReport:
     """The report of a micro-batch, once it is published.

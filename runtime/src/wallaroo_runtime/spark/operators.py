@@ -3,13 +3,11 @@
 import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from wallaroo.message.frame import CONTROL_PORTS
-from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host import trace
 from wallaroo_runtime.plan import Plan, Stage
@@ -22,6 +20,7 @@ from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.source.record import RecordSource, precede_all
 from wallaroo_runtime.spark.worker_start import RunningWorker
 from wallaroo_runtime.storage.place import JournalPlace
+from wallaroo_runtime.worker.endpoint import init_request
 
 FLUSH_BYTES = 8 << 20  # an open call ends after so many bytes, which are repeated if the worker dies
 
@@ -108,17 +107,12 @@ def _levels(plan: Plan, workers: Mapping[str, RunningWorker], sampled_below: int
 
 def _stage(plan: Plan, stage: Stage, worker: RunningWorker, block: int, sampled_below: int) -> dict[str, Any]:
     spec = worker.spec
-    init = pb.InitRequest(
-        protocol_min=PROTOCOLS[0], protocol_max=PROTOCOLS[1], capabilities=CAPABILITIES,
-        runtime_version=version("wallaroo-spark-runtime"), application=spec.application,
-        interface_hash=spec.interface_hash,
-    )  # fmt: skip
     return {
         "worker": spec.name,
         "worker_directory": worker.directory,
         "start": worker.request,
         "deadline_ms": spec.deadline_ms,
-        "init": _text(init),
+        "init": _text(init_request(spec)),
         "opening": _text(pb.Opening(application=plan.application, stage=stage_message(stage))),
         "has_state": stage.has_state,
         "entries": sorted(stage.entry_ports),

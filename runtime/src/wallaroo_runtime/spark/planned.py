@@ -3,14 +3,13 @@
 import json
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
+from wallaroo_runtime.spark.machine.hadoop import directory_at
 from wallaroo_runtime.storage.journal.head import Position
-from wallaroo_runtime.storage.progress import Progress, Topics, committed_progress, progress_at, progress_in
+from wallaroo_runtime.storage.progress import Progress, Topics, progress_at, progress_in
 
 
 class Planned:
@@ -22,17 +21,14 @@ class Planned:
     """
 
     def __init__(self, session: SparkSession, checkpoint: str) -> None:
-        self._path = Path(checkpoint)
-        self._remote = HadoopDirectory(session, checkpoint) if "://" in checkpoint else None
+        self._files = directory_at(session, checkpoint)
         self._query = ""
         self._ends: dict[int, int] = {}  # messages of journals up to the end of the latest micro-batch
         self._topics: tuple[int, Topics] = -1, {}  # number and offsets of the latest micro-batch
         self._first: Topics = {}
 
     def _read(self, name: str) -> str:
-        if self._remote is None:
-            return (self._path / name).read_text(encoding="utf-8")
-        return (self._remote.read(name) or b"").decode("utf-8")
+        return (self._files.read(name) or b"").decode("utf-8")
 
     @property
     def query(self) -> str:
@@ -73,10 +69,8 @@ class Planned:
 
 
 def past_progress(session: SparkSession, checkpoint: str) -> Progress:
-    """Return the progress of a checkpoint in any file system, as `committed_progress` does for a local one."""
-    if "://" not in checkpoint:
-        return committed_progress(Path(checkpoint))
-    return progress_in(HadoopDirectory(session, checkpoint))
+    """Return the progress that a checkpoint of Spark has recorded; all zero if the checkpoint is new."""
+    return progress_in(directory_at(session, checkpoint))
 
 
 def to_offset(position: Position) -> dict[str, Any]:

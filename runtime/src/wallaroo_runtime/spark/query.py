@@ -35,7 +35,7 @@ from wallaroo_runtime.spark.source.kafka import records_lost
 from wallaroo_runtime.spark.source.record import record_sources
 from wallaroo_runtime.spark.warmup import rehearse
 from wallaroo_runtime.spark.worker_start import Workers, start_workers
-from wallaroo_runtime.storage.progress import Progress, unread_records
+from wallaroo_runtime.storage.progress import Progress, read_offset, unread_records
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
 
@@ -133,7 +133,7 @@ class RunningQuery:
             unread=self._unread(report),
         )
         ends = [source["endOffset"] for source in report["sources"]] if report is not None else []
-        positions = [_as_object(end) for end in ends[: len(self._journals)] if end]
+        positions = [read_offset(end) for end in ends[: len(self._journals)] if end]
         if positions and len(positions) == len(self._journals):
             counted = counted.reached(positions)
         if counted.offsets != self._progress.offsets:
@@ -202,10 +202,6 @@ class RunningQuery:
         except (Py4JError, ConnectionError) as error:
             if not is_end_of_java(error):
                 raise
-
-
-def _as_object(value: Any) -> Any:
-    return json.loads(value) if isinstance(value, str) else value
 
 
 def start_query(

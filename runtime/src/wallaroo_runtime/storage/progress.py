@@ -3,14 +3,13 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from wallaroo_runtime.durable.directory import Directory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.record_count import RecordCount
-from wallaroo_runtime.storage.spark_log import last_batch, last_commit
+from wallaroo_runtime.storage.spark_log import last_batch
 
 Topics = Mapping[str, Mapping[int, int]]  # offset of each partition, by topic
 
@@ -64,16 +63,6 @@ class Progress:
         )
 
 
-def committed_progress(checkpoint: Path) -> Progress:
-    """Return the progress that a checkpoint has recorded, without Spark; all zero if the checkpoint is new.
-
-    Args:
-        checkpoint: Directory of Spark's own checkpoint.
-    """
-    done = last_commit(checkpoint)
-    return Progress() if done < 0 else progress_at((checkpoint / "offsets" / str(done)).read_bytes())
-
-
 def progress_at(offsets: bytes) -> Progress:
     """Return the progress of a query at the end of a micro-batch, from its plan."""
     _version, _metadata, *lines = offsets.decode("utf-8").splitlines()
@@ -92,7 +81,7 @@ def unread_records(sources: Iterable[Mapping[str, Any]], planned: Topics = Mappi
         >>> unread_records(report), unread_records(report, {"t": {0: 7, 1: 3}})
         (6, 7)
     """
-    ends = [(_read(source.get("endOffset")), _read(source.get("latestOffset"))) for source in sources]
+    ends = [(read_offset(source.get("endOffset")), read_offset(source.get("latestOffset"))) for source in sources]
     left = [(_topics([end]), _topics([latest])) for end, latest in ends]
     return sum(
         max(0, max(offset, planned.get(topic, {}).get(number, 0)) - end.get(topic, {}).get(number, 0))
@@ -102,7 +91,8 @@ def unread_records(sources: Iterable[Mapping[str, Any]], planned: Topics = Mappi
     )
 
 
-def _read(offset: Any) -> Any:
+def read_offset(offset: Any) -> Any:
+    """Return an offset of a source in a report of Spark, which may be JSON in JSON."""
     return json.loads(offset) if isinstance(offset, str) else offset
 
 

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 
 import grpc
@@ -106,21 +106,23 @@ def connect(connection: ServingWorker) -> Endpoints:
     return endpoints
 
 
-@cache
-def _runtime_version() -> str:
-    return metadata.version("wallaroo-spark-runtime")
+_version = cache(partial(metadata.version, "wallaroo-spark-runtime"))
 
 
-def _init(spec: WorkerSpec, stub: WorkerStub) -> pb.InitReply:
-    request = pb.InitRequest(
+def init_request(spec: WorkerSpec) -> pb.InitRequest:
+    """Return the first request to a worker."""
+    return pb.InitRequest(
         protocol_min=PROTOCOLS[0],
         protocol_max=PROTOCOLS[1],
         capabilities=CAPABILITIES,
-        runtime_version=_runtime_version(),
+        runtime_version=_version(),
         application=spec.application,
         interface_hash=spec.interface_hash,
     )
-    reply: pb.InitReply = stub.Init(request, timeout=INIT_SECONDS, wait_for_ready=True)
+
+
+def _init(spec: WorkerSpec, stub: WorkerStub) -> pb.InitReply:
+    reply: pb.InitReply = stub.Init(init_request(spec), timeout=INIT_SECONDS, wait_for_ready=True)
     if reply.HasField("failure") and not (reply.protocol_max and reply.interface_hash):  # nothing else was sent
         raise remote_error(spec.name, reply.failure)
     theirs = (reply.protocol_min, reply.protocol_max)

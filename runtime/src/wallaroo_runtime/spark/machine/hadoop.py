@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from wallaroo_runtime.durable.directory import Directory, LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import AGAIN, OTHER_FIX, described
@@ -144,3 +145,8 @@ class HadoopDirectory:
 
     def _local(self, path: Path) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(path.absolute().as_uri())
+
+
+def directory_at(session: SparkSession, place: str) -> Directory:
+    """Return the directory at a path or URL. Hadoop is used for URLs only, since each of its calls takes longer."""
+    return HadoopDirectory(session, place) if "://" in place else LocalDirectory(Path(place))

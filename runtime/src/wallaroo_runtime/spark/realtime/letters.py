@@ -1,7 +1,7 @@
 """Finds the dead letters of a run in real-time mode at the egress."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.spark.letter_watch import LetterWatch
@@ -13,28 +13,14 @@ if TYPE_CHECKING:
     from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 
 
-class Letters(Protocol):
-    """Finds the dead letters that the egress has written since this object was made.
-
-    Attributes:
-        watch: Chooses the dead letters that the run reports.
-    """
-
-    watch: LetterWatch
-
-    @property
-    def count(self) -> int:
-        """Number of letters found."""
-
-    def look(self) -> None:
-        """Find new letters since the last look. Some may be missing while the egress does not answer."""
-
-
 class LocalLetters:
-    """Finds dead letters in the files of an egress on this machine. The attributes are those of `Letters`.
+    """Finds dead letters in the files of an egress on this machine.
 
     Args:
         folder: The directory of these files.
+
+    Attributes:
+        watch: Chooses the dead letters that the run reports.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -52,10 +38,14 @@ class LocalLetters:
 
 
 class RemoteLetters:
-    """Finds dead letters by asking a remote egress. The attributes are those of `Letters`.
+    """Finds dead letters by asking a remote egress.
 
     Args:
         before: Number of dead letters at the egress when this object is made.
+
+    Attributes:
+        watch: Chooses the dead letters that the run reports.
+        count: Number of letters found.
     """
 
     def __init__(self, outbox: "RemoteOutbox", before: int) -> None:
@@ -71,6 +61,9 @@ class RemoteLetters:
         count = max(self.count, reply.dead_letters - self._before)
         self.watch.add(letters, count - self.count)
         self.count, self._known = count, reply.last
+
+
+Letters: TypeAlias = LocalLetters | RemoteLetters
 
 
 def open_output(output: OutputPlace) -> tuple[DriverOutput, Letters]:

@@ -1,9 +1,11 @@
 """Starts a plan as a query in Spark's real-time mode, and watches the query."""
 
+import base64
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -11,25 +13,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.service.client import Away
-from wallaroo_runtime.spark.failure.cause import query_causes
-from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, needing_java
+from wallaroo_runtime.spark.failure.cause import Cause, query_causes
+from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, needing_java, of_operator, translated
 from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.operators import put_credentials
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.planned import Planned, past_progress
-from wallaroo_runtime.spark.realtime.failure import translated_operator
 from wallaroo_runtime.spark.realtime.letters import Letters, open_output
 from wallaroo_runtime.spark.realtime.report import LiveReports
 from wallaroo_runtime.spark.realtime.settings import BATCH_S, BATCH_SETTING, Services, operator_settings
 from wallaroo_runtime.spark.realtime.visits import TellDone, VisitCounts
 from wallaroo_runtime.spark.worker_start import Workers, start_workers
 from wallaroo_runtime.storage.place import DriverOutput
-from wallaroo_runtime.storage.progress import Progress
-from wallaroo_runtime.topology.error_policy import ErrorPolicy
+from wallaroo_runtime.storage.progress import Progress, read_offset
+from wallaroo_runtime.topology.error_policy import ErrorPolicy, stopped_by
 from wallaroo_runtime.topology.model import KafkaSource, Topology
 
 END_S, LOOK_S, LETTERS_S, NUMBERS_S = 30.0, 0.02, 0.5, 0.5
@@ -216,6 +218,21 @@ class RealTimeQuery:
             self._findings.append(Diagnostic.of("R799", seconds=END_S))
 
 
+def translated_operator(chain: Sequence[Cause], checkpoint: str, log: Path, policy: ErrorPolicy) -> RunError:
+    """Return the error for the user from the causes of a failed query, which a dead letter may have ended.
+
+    Args:
+        chain: The result of `query_causes`.
+        checkpoint: Spark's own checkpoint.
+        log: Path of Spark's log.
+        policy: Says which dead letters stop the query.
+    """
+    value = of_operator(chain) or {}
+    if "letter" in value:
+        return stopped_by(pb.DeadLetter.FromString(base64.b64decode(value["letter"])), policy)
+    return translated(chain, checkpoint, log)
+
+
 @dataclass(frozen=True, slots=True)
 class _Look:
     """The operators' report about a query, see `RealTime.look`."""
@@ -236,10 +253,7 @@ def _look(ask: Any, query: StreamingQuery, settings: str) -> _Look:
 def _offset_of(report: Mapping[str, Any] | None) -> int:
     """Return the journal's offset at the end of a reported batch; -1 if the report has no such offset."""
     offset = report["sources"][0]["endOffset"] if report is not None else None
-    if not offset:
-        return -1
-    parsed = json.loads(offset) if isinstance(offset, str) else offset
-    return int(parsed["offset"])
+    return int(read_offset(offset)["offset"]) if offset else -1
 
 
 def _operators(session: SparkSession) -> Any:

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 
-from wallaroo_runtime.spark.batch_report import LiveReport
+from wallaroo_runtime.spark.batch_report import LiveReport, stores_of
 from wallaroo_runtime.worker.step_count import StepCounts
 
 
@@ -28,11 +28,6 @@ class LiveReports:
         """
         report = json.loads(numbers)
         before, self._steps = self._steps, {path: Counter(counts) for path, counts in report["steps"].items()}
-        stores = {
-            (stage, int(bucket)): (keys, size)
-            for stage, sizes in report["stores"].items()
-            for bucket, (keys, size) in sizes.items()
-        }
         times = {stage: {int(ms): count for ms, count in counts.items()} for stage, counts in report["times"].items()}
         steps = {path: counts - before.get(path, Counter()) for path, counts in self._steps.items()}
-        return LiveReport(report["offset"], steps, stores, times)
+        return LiveReport(report["offset"], steps, stores_of(report["stores"]), times)
