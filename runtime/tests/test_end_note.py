@@ -82,7 +82,7 @@ def test_a_run_ends_for_the_reason_that_its_options_give(tmp_path: Path) -> None
     quiet, whole = RunOptions(AppOptions(""), stop_when_idle=3), RunOptions(AppOptions(""), available_now=True)
 
     def reasons(options: RunOptions, now: float) -> list[str]:
-        return [end.reason(now) for end in ends_of(options, 0, lambda: came, lambda: is_complete)]
+        return [end.text if end.holds(now) else "" for end in ends_of(options, 0, lambda: came, lambda: is_complete)]
 
     assert reasons(RunOptions(AppOptions("")), 9) == []
     assert (reasons(quiet, 2), reasons(quiet, 3)) == ([""], ["nothing came in for 3 s"])

@@ -15,6 +15,7 @@ class RunError(DiagnosticError):
 
     Attributes:
         exit_code: 2 for usage, 3 for the topology, 4 for a worker, 1 for any other error of a run.
+        reason: The value `reason` of the error's text, if `of` has made it; else empty.
 
     Example:
         >>> error = RunError.of("R602", problem="was not found", reason="no `java` on PATH")
@@ -24,12 +25,14 @@ class RunError(DiagnosticError):
 
     def __init__(self, diagnostics: Iterable[Diagnostic], exit_code: int = RUN) -> None:
         super().__init__(diagnostics)
-        self.exit_code = exit_code
+        self.exit_code, self.reason = exit_code, ""
 
     @classmethod
     def of(cls, code: str, exit_code: int = RUN, **values: Any) -> "RunError":
         """Return the error with a code of the catalogue. For `values` see `Diagnostic.of`."""
-        return cls([Diagnostic.of(code, **values)], exit_code)
+        error = cls([Diagnostic.of(code, **values)], exit_code)
+        error.reason = str(values.get("reason", ""))
+        return error
 
 
 def plural(number: int, noun: str) -> str:
@@ -40,6 +43,16 @@ def plural(number: int, noun: str) -> str:
 def count(number: int, noun: str) -> str:
     """Return a number with its noun in singular or plural."""
     return f"{number:,} {plural(number, noun)}"
+
+
+def host_port(host: str, port: object) -> str:
+    """Return HOST:PORT, with an IPv6 address in brackets.
+
+    Example:
+        >>> host_port("::1", 7010), host_port("localhost", 7010)
+        ('[::1]:7010', 'localhost:7010')
+    """
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @contextmanager

@@ -188,9 +188,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments_of_app(arguments.parts) and resolve(app).kind in (AppKind.ARCHIVE, AppKind.TOPOLOGY):
         refuse_arguments(arguments.parts)
     if arguments.watch:
-        from wallaroo_runtime.cli.watch import check_watch
-
-        check_watch(arguments)
+        _check_watch(arguments)
     reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet, is_shared=arguments.debug)
     with closing(reporter):
         return _run(arguments, app, reporter)
@@ -241,3 +239,17 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
         monitor_token=read_token(Path(conf[TOKEN_FILE])) if TOKEN_FILE in conf else "",
     )
     return execute_watched(options, reporter) if arguments.watch else execute(options, reporter)
+
+
+def _check_watch(arguments: argparse.Namespace) -> None:
+    """Refuse options that cannot be combined with --watch.
+
+    Raises:
+        RunError: R608 if such an option was given.
+    """
+    why = {
+        "--attach": arguments.attach and "a worker that is started already keeps its code",
+        "--master": not arguments.master.startswith("local") and "a cluster has the code in an archive",
+        "--engine memory": arguments.engine == "memory" and "that starts within a second",
+    }
+    refuse_together("--watch", why)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.console.json_line import print_json, report
+from wallaroo_runtime.errors import host_port
 from wallaroo_runtime.topology.override import parse_address
 
 TOKEN_HELP = "file with the token, mode 0600; needed beyond loopback"
@@ -43,7 +44,7 @@ def run_command(kind: str, arguments: argparse.Namespace) -> int:
     host, port = parse_address("--listen", arguments.listen)
     options = ServiceOptions(
         Path(arguments.directory).absolute(),
-        f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        host_port(host, port),
         path(arguments.token_file),
         path(arguments.tls_certificate),
         path(arguments.tls_key),

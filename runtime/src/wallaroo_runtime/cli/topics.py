@@ -14,6 +14,7 @@ from typing import Any
 from wallaroo_runtime.cli.parser import Parser, whole, wrong_usage
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.table import number, print_table, text
+from wallaroo_runtime.errors import count, host_port, plural
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.record import PARTITIONERS, TopicRecord, emit, follow
 from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics
@@ -110,7 +111,7 @@ def _setting(text: str) -> tuple[str, str]:
 def run(arguments: argparse.Namespace) -> int:
     """Run the action that the command line names."""
     addresses = parse_addresses(arguments.brokers, "broker")
-    brokers = [f"[{at.host}]:{at.port}" if ":" in at.host else f"{at.host}:{at.port}" for at in addresses]
+    brokers = [host_port(at.host, at.port) for at in addresses]
     cluster = Cluster(brokers, dict(arguments.client))
     actions = {"ls": _list, "create": _create, "describe": _describe, "tail": _tail, "emit": _emit}
     actions[arguments.action](cluster, arguments)
@@ -142,8 +143,8 @@ def _create(cluster: Cluster, arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json(_as_json(describe_topic(cluster, arguments.topic)))
     else:
-        partitions = f"{arguments.partitions} partition{'' if arguments.partitions == 1 else 's'}"
-        print(f'topic "{arguments.topic}" made, {partitions}')
+        number = arguments.partitions
+        print(f'topic "{arguments.topic}" made, {number} {plural(number, "partition")}')
 
 
 def _describe(cluster: Cluster, arguments: argparse.Namespace) -> None:
@@ -195,7 +196,7 @@ def _emit(cluster: Cluster, arguments: argparse.Namespace) -> None:
         partitions = [{"number": number, "records": counts[number]} for number in sorted(counts)]
         print_json({"topic": arguments.topic, "records": total, "partitions": partitions})
     else:
-        print(f"{total:,} record{'' if total == 1 else 's'} written to {arguments.topic}", file=sys.stderr)
+        print(f"{count(total, 'record')} written to {arguments.topic}", file=sys.stderr)
 
 
 def _given(arguments: argparse.Namespace) -> Iterable[TopicRecord]:

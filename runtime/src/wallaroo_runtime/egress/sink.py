@@ -17,7 +17,7 @@ from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.latency import Outstanding
 from wallaroo_runtime.egress.recorder import RECORD_S, Recorder
 from wallaroo_runtime.egress.stream import SinkStream
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import RunError, host_port
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.log import OutboxFile
@@ -68,8 +68,7 @@ class Sink:
     @property
     def address(self) -> str:
         """HOST:PORT of the peer."""
-        host = self.config.host
-        return f"[{host}]:{self.config.tcp_port}" if ":" in host else f"{host}:{self.config.tcp_port}"
+        return host_port(self.config.host, self.config.tcp_port)
 
     def start(self) -> None:
         """Start the thread."""

@@ -6,10 +6,9 @@ import socket
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import RunError, host_port
 from wallaroo_runtime.gateway.config import CONNECTOR, WORKER
 from wallaroo_runtime.gateway.connector_protocol import MESSAGE_FIELDS_BYTES
 from wallaroo_runtime.gateway.framing import NEWLINE, Cutter, fixed_cutter
@@ -92,14 +91,11 @@ class Connection:
         """Return the finding that the peer closed the connection within a message; None if no message is incomplete."""
         if not self.tail or self.is_refused:
             return None
-        return Diagnostic.of(
-            "R607",
-            source=self.source.config.name,
-            peer=self.peer,
-            received=len(self.tail),
-            size=self.size,
-            reason="the sender closed the connection",
-        )
+        return within_message(self.source.config, self.peer, len(self.tail), self.size)
+
+    def message_too_large(self, size: int) -> Diagnostic:
+        """Return the finding that a message is too large."""
+        return too_large(self.source.config, self.peer, size)
 
     @property
     def size(self) -> str:
@@ -112,23 +108,24 @@ class Connection:
             return b""
         return bytes(self.tail) + b"\n"
 
-    def message_too_large(self, size: int) -> Diagnostic:
-        """Return the finding that a message is too large."""
-        config = self.source.config
-        details: dict[str, Any] = {
-            "source": config.name,
-            "place": f"connection {self.peer}",
-            "limit": config.max_message_bytes,
-        }
-        if config.framing == NEWLINE:
-            return Diagnostic.of("R606", **details, reason="a line is longer; the connection was closed")
-        return Diagnostic.of("R606", **details, reason=f"a header announces {size} bytes; the connection was closed")
+
+def within_message(config: pb.Source, peer: str, received: int, size: str = UNKNOWN_SIZE) -> Diagnostic:
+    """Return the finding that a peer closed its connection within a message."""
+    reason = "the sender closed the connection"
+    return Diagnostic.of("R607", source=config.name, peer=peer, received=received, size=size, reason=reason)
+
+
+def too_large(config: pb.Source, peer: str, size: int) -> Diagnostic:
+    """Return the finding that a message is too large."""
+    why = "a line is longer" if config.framing == NEWLINE else f"a header announces {size} bytes"
+    place, reason = f"connection {peer}", f"{why}; the connection was closed"
+    return Diagnostic.of("R606", source=config.name, place=place, limit=config.max_message_bytes, reason=reason)
 
 
 def real_address(config: pb.Source, listener: socket.socket) -> dict[str, object]:
     """Return the address at which a source really listens, for the status file."""
     host, tcp_port = listener.getsockname()[:2]
-    address = f"[{host}]:{tcp_port}" if ":" in host else f"{host}:{tcp_port}"
+    address = host_port(host, tcp_port)
     return {"port": config.port, "name": config.name, "address": address, "host": host, "tcp_port": tcp_port}
 
 

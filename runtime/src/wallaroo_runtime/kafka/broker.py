@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wallaroo_runtime.durable.file import private, replace_file
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.errors import USAGE, RunError, host_port
 from wallaroo_runtime.system.class_archive import archive_option, is_being_made
 from wallaroo_runtime.system.java import QUICK_JAVA, java_program
 from wallaroo_runtime.system.lock import TRY, take_lock
@@ -73,7 +73,7 @@ class Broker:
         lock = self._take_directory()
         try:
             self._port = _free(self._host, self._port)
-            self.address = f"{_bracketed(_reached(self._host))}:{self._port}"
+            self.address = host_port(_reached(self._host), self._port)
             jars = fetched_jars(f"broker-{VERSION}", COORDINATES, waiting=waiting)
             classes = archive_option("broker", VERSION, jars)
             self._write_settings()
@@ -114,7 +114,7 @@ class Broker:
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.bootstrap.servers": controller,
-            "listeners": f"PLAINTEXT://{_bracketed(self._host)}:{self._port},CONTROLLER://{controller}",
+            "listeners": f"PLAINTEXT://{host_port(self._host, self._port)},CONTROLLER://{controller}",
             "advertised.listeners": f"PLAINTEXT://{self.address}",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.directory / "topics"),
@@ -231,10 +231,6 @@ def _reached(host: str) -> str:
     return socket.getfqdn() if host in ANY else host
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
 def _free(host: str, port: int) -> int:
     """Return a port that is free: `port`, or any free port if `port` is 0.
 
@@ -248,5 +244,5 @@ def _free(host: str, port: int) -> int:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise RunError.of(
-            "R714", USAGE, what="the broker", address=f"{_bracketed(host)}:{port}", reason=reason, option="--listen"
+            "R714", USAGE, what="the broker", address=host_port(host, port), reason=reason, option="--listen"
         ) from error

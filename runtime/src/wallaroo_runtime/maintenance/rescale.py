@@ -6,6 +6,7 @@ are the same in both modes and are not changed.
 """
 
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
+from wallaroo_runtime.checkpoint.directory import SPARK, HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import (
     REALTIME,
     Manifest,
@@ -22,7 +23,6 @@ from wallaroo_runtime.checkpoint.manifest import (
     read_manifest,
     write_manifest,
 )
-from wallaroo_runtime.checkpoint.spark_folder import is_outdated, next_name, remove_rest
 from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.maintenance.rescalable import Goal, goal_of, once_more, refused
@@ -265,3 +265,26 @@ def _rescale_copy(
         if is_outdated(name, used):
             directory.remove(name)
     return done
+
+
+def next_name(spark: str) -> str:
+    """Return the name of Spark's next own checkpoint.
+
+    Example:
+        >>> next_name("spark"), next_name("spark-2")
+        ('spark-2', 'spark-3')
+    """
+    name, _, number = spark.partition("-")
+    return f"{name}-{int(number or 1) + 1}"
+
+
+def remove_rest(path: Path, spark: str) -> None:
+    """Remove what a rescale has left: every checkpoint of Spark's except the one in use."""
+    for entry in path.iterdir():
+        if is_outdated(entry.name, spark) and entry.is_dir():
+            shutil.rmtree(entry)
+
+
+def is_outdated(name: str, used: str) -> bool:
+    """Say whether a name belongs to a checkpoint of Spark's that is no longer used."""
+    return name != used and (name == SPARK or name.startswith(f"{SPARK}-"))

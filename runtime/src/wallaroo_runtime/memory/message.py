@@ -1,11 +1,23 @@
-"""Orders the messages of sinks, and groups the messages that a test sends."""
+"""Orders the messages of sinks; groups and completes the messages that a test sends, as Kafka or Spark would."""
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
 
 from wallaroo.message.frame import read_frame
+from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.kit import Message, Record
+from wallaroo.message.timer import FIRST_MS, ms_of
+from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.memory.engine import BatchResult
 from wallaroo_runtime.storage.outbox.sink_record import records_of
+from wallaroo_runtime.topology.model import Source, SparkSource
+
+ROW = "*"  # the message of a source is the whole row, not an SQL expression
 
 
 def in_order(batch: BatchResult, port: int) -> Iterator[Record]:
@@ -31,3 +43,58 @@ def runs(messages: Iterable[Message]) -> Iterator[tuple[bool, list[Message]]]:
         was_payload = is_payload
     if group:
         yield was_payload, group
+
+
+def with_row_time(source: Source, message: Message) -> Message:
+    """Return a message with the time from its row. It is unchanged if it has a time, or if only Spark can find it."""
+    if (
+        not isinstance(source, SparkSource)
+        or source.value != ROW
+        or not source.timestamp
+        or message.time_ms is not None
+    ):
+        return message
+    name, row = source.timestamp.strip("`").lower(), message.value
+    with suppress(ValueError):  # the decoder will report the fault of the row
+        row = json.loads(bytes(row)) if isinstance(row, bytes | bytearray | memoryview) else row
+        for column in row if isinstance(row, dict) else dir(row):
+            if column.lower() == name:
+                return replace(message, time_ms=_ms(row[column] if isinstance(row, dict) else getattr(row, column)))
+    return message
+
+
+def _ms(time: Any) -> int:
+    if time is None:
+        return FIRST_MS - 1  # an invalid time, as for null in Spark's rows; windows and timers report it
+    if isinstance(time, int):
+        return time
+    return ms_of(datetime.fromisoformat(time.replace("Z", "+00:00") if isinstance(time, str) else time.isoformat()))
+
+
+class Numbering:
+    """Numbers records as a broker does: gives them topic, partition, offset and time where they have none."""
+
+    def __init__(self) -> None:
+        self._next: Counter[str] = Counter()
+
+    def record(self, source: Source, message: Message, now_ms: int) -> Message:
+        """Return a message whose value is a whole record, from a record or its value. Other objects stay as they are.
+
+        Raises:
+            TypeError: An attribute has a wrong type, a number is too large, or a text has lone surrogates.
+        """
+        record = message.value
+        if isinstance(record, bytes | bytearray | memoryview):
+            record = KafkaRecord(key=message.key or None, value=bytes(record), timestamp_ms=message.time_ms or 0)
+        if not isinstance(record, KafkaRecord):
+            return message
+        number = record.offset or self._next[source.path]
+        self._next[source.path] = number + 1
+        whole = replace(
+            record,
+            topic=record.topic or source.place,
+            timestamp_ms=record.timestamp_ms or now_ms,
+            partition=record.partition or 0,
+            offset=number,
+        )
+        return Message(write_record(whole), whole.key or b"", whole.timestamp_ms)

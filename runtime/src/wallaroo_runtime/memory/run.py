@@ -17,11 +17,9 @@ from wallaroo.worker.value.kafka_record import read_record
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import Splitter
 from wallaroo_runtime.memory.engine import BatchResult, Engine
-from wallaroo_runtime.memory.kafka_record import Numbering
 from wallaroo_runtime.memory.local import LocalClient, LocalSplitter
-from wallaroo_runtime.memory.message import in_order, runs
+from wallaroo_runtime.memory.message import Numbering, in_order, runs, with_row_time
 from wallaroo_runtime.memory.part import check_payloads, chosen, key_of, refused, unknown
-from wallaroo_runtime.memory.row_time import with_row_time
 from wallaroo_runtime.memory.source_frame import MOST_TICKS, tick_frames, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.state import foreign_state, read_states, state_names
 from wallaroo_runtime.memory.topic import TopicFeed, written_record

@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.worker._proto import worker_pb2
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.gateway.clock import Clock
-from wallaroo_runtime.gateway.connection import EOF, RESET, UNKNOWN_SIZE, listen, real_address
+from wallaroo_runtime.gateway.connection import EOF, RESET, listen, real_address, too_large, within_message
 from wallaroo_runtime.gateway.framing import NEWLINE, Cutter, fixed_cutter, splitter_cut
 from wallaroo_runtime.memory.receiver import Receiver
 from wallaroo_runtime.memory.run import MemoryRun
@@ -153,12 +152,18 @@ class MemoryServer:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _listen(self, source: TcpSource) -> tuple[str, str]:
-        config = pb.Source(name=source.name, host=source.host, tcp_port=source.port)
+        config = pb.Source(
+            name=source.name,
+            host=source.host,
+            tcp_port=source.port,
+            framing=source.framing.kind,
+            max_message_bytes=source.max_message_bytes,
+        )
         listener = listen(config)
         cut = self._cutter(source)
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            self._tasks.append(task := asyncio.ensure_future(self._take(source, cut, reader, writer)))
+            self._tasks.append(task := asyncio.ensure_future(self._take(source, config, cut, reader, writer)))
             await asyncio.wait([task])
             self._tasks.remove(task)
 
@@ -173,7 +178,12 @@ class MemoryServer:
         return lambda data, size: splitter_cut(splitter, bytes(data), header, source.max_message_bytes)
 
     async def _take(
-        self, source: TcpSource, cut: Cutter, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        source: TcpSource,
+        config: pb.Source,
+        cut: Cutter,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
     ) -> None:
         peer = ":".join(map(str, writer.get_extra_info("peername")[:2]))
         tail, connection = b"", writer.get_extra_info("socket")
@@ -187,23 +197,14 @@ class MemoryServer:
                     self._do(lambda part=tail[: messages.end], count=messages.count: self._process(source, part, count))  # type: ignore[misc]
                 tail = tail[messages.end :]
                 if messages.too_large:
-                    self._say(_too_large(source, peer, messages.too_large))
+                    self._say(too_large(config, peer, messages.too_large))
                     return
                 while self.pending >= PENDING_BYTES:
                     await asyncio.sleep(TURN_S)
             if tail and source.framing.kind == NEWLINE:
                 self._do(lambda: self._process(source, tail + b"\n", 1))
             elif tail:
-                self._say(
-                    Diagnostic.of(
-                        "R607",
-                        source=source.name,
-                        peer=peer,
-                        received=len(tail),
-                        size=UNKNOWN_SIZE,
-                        reason="the sender closed the connection",
-                    )
-                )
+                self._say(within_message(config, peer, len(tail)))
                 return
             if not self.is_over:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, EOF)
@@ -258,13 +259,6 @@ class MemoryServer:
             elif records and path in self._receivers:
                 self._receivers[path].put(b"".join(record.value or b"" for record in records), len(records))
         return is_done
-
-
-def _too_large(source: TcpSource, peer: str, size: int) -> Diagnostic:
-    details: dict[str, Any] = {"source": source.name, "place": f"connection {peer}", "limit": source.max_message_bytes}
-    if source.framing.kind == NEWLINE:
-        return Diagnostic.of("R606", **details, reason="a line is longer; the connection was closed")
-    return Diagnostic.of("R606", **details, reason=f"a header announces {size} bytes; the connection was closed")
 
 
 def check_served(topology: Topology) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, unquote
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.errors import USAGE, RunError, host_port
 from wallaroo_runtime.monitor.access import has_token, is_own_name, new_token, parse_address
 from wallaroo_runtime.monitor.answer import Answer
 from wallaroo_runtime.monitor.board import Board
@@ -72,8 +72,7 @@ class MonitorServer(ThreadingHTTPServer):
             raise RunError.of(
                 "R714", USAGE, **LISTENING, address=address, reason=error.strerror or str(error)
             ) from error
-        shown = f"[{self.host}]" if ":" in self.host else self.host
-        self.page = f"http://{shown}:{self.server_address[1]}/"
+        self.page = f"http://{host_port(self.host, self.server_address[1])}/"
         self.url = f"{self.page}?token={quote(self.token)}"
         self._thread = threading.Thread(target=self.serve_forever, name="monitor", daemon=True)
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 
 from wallaroo.diagnostic.diagnostic import Kind
-from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
+from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError, host_port
 from wallaroo_runtime.monitor.access import new_token, parse_address
 from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.program.watched import ProgramFiles
@@ -211,5 +211,4 @@ def _with_lasting_page(options: RunOptions) -> RunOptions:
         with closing(socket.socket(family, socket.SOCK_STREAM)) as listener:
             listener.bind(address)
             port = listener.getsockname()[1]
-    shown = f"[{host}]" if ":" in host else host
-    return replace(options, monitor=f"{shown}:{port}", monitor_token=options.monitor_token or new_token())
+    return replace(options, monitor=host_port(host, port), monitor_token=options.monitor_token or new_token())

@@ -9,7 +9,6 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.kafka.client import silence_of
 from wallaroo_runtime.kafka.identity import RESET, RESET_REALTIME, is_other, other_topic
 from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.run.realtime_kafka import topic_id
@@ -90,9 +89,8 @@ class TopicWatch:
             if self._failed[source.path] == AWAY_LOOKS and not self._is_realtime:
                 if error.diagnostics[0].kind is Kind.NO_TOPIC:
                     raise
-                reason = silence_of(source.brokers) or error.diagnostics[0].message
                 brokers = ",".join(source.brokers)
-                self._findings.append(Diagnostic.of("R791", source=source.name, brokers=brokers, reason=reason))
+                self._findings.append(Diagnostic.of("R791", source=source.name, brokers=brokers, reason=error.reason))
             return
         del self._failed[source.path]
         before = self._ids[source.path]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean
-from wallaroo_runtime.topology.index import Index, Json, Part, items_of
+from wallaroo_runtime.topology.index import NOT_NORMAL, Index, Json, Part, items_of
 from wallaroo_runtime.topology.kind import (
     check_brokers,
     check_components,
@@ -38,12 +38,10 @@ def check_names(index: Index) -> Iterator[Diagnostic]:
     for what, pointer, name, owner in named:
         if not isinstance(name, str):
             continue
-        if not unicodedata.is_normalized("NFC", name):
-            values: dict[str, Any] = {"what": what, "name": shown_json(name), "reason": "it is not in Unicode form NFC"}
-            if owner is None:
-                yield Diagnostic.of("T210", pointer=pointer, **values)
-            else:
-                yield index.finding("T210", owner, pointer, **values)
+        if owner is not None:
+            yield from index.check_normal(owner, pointer, what, name)
+        elif not unicodedata.is_normalized("NFC", name):
+            yield Diagnostic.of("T210", pointer=pointer, what=what, name=shown_json(name), reason=NOT_NORMAL)
         if what in ("pipeline", "worker") and seen.setdefault((what, name), pointer) != pointer:
             if what == "pipeline":
                 yield Diagnostic.of("T203", pointer=pointer, what=f'pipeline "{name}"', kind="name")

@@ -1,12 +1,15 @@
 """Finds the parts of a document, even if its shape is wrong, so that rules can check their meaning."""
 
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo_runtime.topology.schema import shown_json
 
 Json = Mapping[str, Any]
+NOT_NORMAL = "it is not in Unicode form NFC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,11 @@ class Index:
         """Return a finding about a part, with the file and line of its user code if the front-end recorded them."""
         file, line = self._place(part, component)
         return Diagnostic.of(code, pointer=part.pointer + more, file=file, line=line, **values)
+
+    def check_normal(self, part: Part, more: str, what: str, name: object) -> Iterator[Diagnostic]:
+        """Check that a name in a part is in NFC. Return nothing about what is no text: the schema refuses it."""
+        if isinstance(name, str) and not unicodedata.is_normalized("NFC", name):
+            yield self.finding("T210", part, more, what=what, name=shown_json(name), reason=NOT_NORMAL)
 
     def placed(self, finding: Diagnostic) -> Diagnostic:
         """Return a finding with the file and line of the part to which its pointer leads."""

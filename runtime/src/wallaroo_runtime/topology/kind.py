@@ -1,6 +1,5 @@
 """Checks parts of one kind: windows, library components, Kafka and connector sources, keys of messages."""
 
-import unicodedata
 from collections.abc import Iterator
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
@@ -51,9 +50,7 @@ def check_visits(index: Index) -> Iterator[Diagnostic]:
             reason = f'a step of kind "{kind}" takes no visits'
             yield index.finding("T102", part, "/visits", reason=reason, fix="remove it")
         for number, name in enumerate(items_of(part.value, "visits")):
-            if isinstance(name, str) and not unicodedata.is_normalized("NFC", name):
-                values = {"what": "visit", "name": shown_json(name), "reason": "it is not in Unicode form NFC"}
-                yield index.finding("T210", part, f"/visits/{number}", **values)
+            yield from index.check_normal(part, f"/visits/{number}", "visit", name)
 
 
 def check_times(index: Index) -> Iterator[Diagnostic]:
@@ -78,9 +75,7 @@ def check_times(index: Index) -> Iterator[Diagnostic]:
             reason = f'state "{name}" has the time "{times[name]}" at another step'
             yield index.finding("T102", part, "/time", reason=reason, fix=f'write "{times[name]}"')
         for number, timer in enumerate(items_of(part.value, "timers")):
-            if isinstance(timer, str) and not unicodedata.is_normalized("NFC", timer):
-                values = {"what": "timer", "name": shown_json(timer), "reason": "it is not in Unicode form NFC"}
-                yield index.finding("T210", part, f"/timers/{number}", **values)
+            yield from index.check_normal(part, f"/timers/{number}", "timer", timer)
 
 
 def check_outputs(index: Index) -> Iterator[Diagnostic]:

@@ -35,7 +35,7 @@ public record BucketVersion(long counter, long nonce, int first, int last, long 
         return new BucketVersion(counter, nonce, first, entry, snapshotBytes, changeBytes);
     }
 
-    /** Says whether the log should be compacted; {@code worker/compaction.py} has the same rule. */
+    /** Says whether the log should be compacted; {@code memory/store.py} has the same rule. */
     public boolean isCompactionDue(int bucket) {
         double most = Math.min(snapshotBytes * (1 + bucket * GOLDEN_RATIO % 1), LARGE_LOG_BYTES);
         return changeBytes > Math.max(most, SMALL_LOG_BYTES);
