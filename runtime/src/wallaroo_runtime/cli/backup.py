@@ -7,7 +7,7 @@ from typing import Any
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.run import URL
-from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.json_line import print_result
 
 
 def add_parser(subparsers: Any) -> None:
@@ -33,8 +33,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def print_copied(done: Any, as_json: bool, text: str) -> None:
     """Print the numbers of copied files and bytes."""
-    if as_json:
-        names = {"checkpoint": str(done.checkpoint), "backup": str(done.backup)}
-        print_json({**names, "files": done.files, "bytes": done.bytes})
-    else:
-        print(f"{text}: {done.files:,} files, {done.bytes:,} bytes")
+    names = {"checkpoint": str(done.checkpoint), "backup": str(done.backup)}
+    values = {**names, "files": done.files, "bytes": done.bytes}
+    print_result(values, f"{text}: {done.files:,} files, {done.bytes:,} bytes", as_json=as_json)

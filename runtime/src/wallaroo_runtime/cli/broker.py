@@ -11,7 +11,7 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.registry import state_directory
-from wallaroo_runtime.console.json_line import print_json, report
+from wallaroo_runtime.console.json_line import print_result, report
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.broker import VERSION, Broker
 from wallaroo_runtime.service.credential import is_loopback
@@ -69,10 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 def tell_fetching(*, as_json: bool) -> None:
     """Report to the user that Maven now fetches Kafka, which takes about a minute."""
     text = f"fetching Kafka {VERSION} with Maven, once for this user; it takes about a minute"
-    if as_json:
-        print_json({"state": "starting", "doing": text})
-    else:
-        print(text, flush=True)
+    print_result({"state": "starting", "doing": text}, text, as_json=as_json)
 
 
 def tell(broker: Broker, *, is_open: bool, as_json: bool) -> None:
@@ -86,7 +83,6 @@ def tell(broker: Broker, *, is_open: bool, as_json: bool) -> None:
             fix="listen at 127.0.0.1",
         )
         report([finding], as_json)
-    if as_json:
-        print_json({"state": "serving", "address": broker.address, "data": str(broker.directory)})
-    else:
-        print(f"broker serves at {broker.address}; its topics are in {broker.directory}; Ctrl-C stops it", flush=True)
+    values = {"state": "serving", "address": broker.address, "data": str(broker.directory)}
+    text = f"broker serves at {broker.address}; its topics are in {broker.directory}; Ctrl-C stops it"
+    print_result(values, text, as_json=as_json)

@@ -69,10 +69,10 @@ def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[
     if arguments.file is None:
         if not arguments.messages:
             reason = "there is no end to the numbers"
-            raise _wrong(reason, "say how many with --messages, or give a file with --file")
+            raise wrong_usage(reason=reason, fix="say how many with --messages, or give a file with --file")
         if arguments.binary and arguments.msg_size not in (None, LENGTH_BYTES + 8):
             reason = f"a number has {LENGTH_BYTES + 8} bytes with its length, and --msg-size is {arguments.msg_size}"
-            raise _wrong(reason, f"give --msg-size {LENGTH_BYTES + 8}, or leave it out")
+            raise wrong_usage(reason=reason, fix=f"give --msg-size {LENGTH_BYTES + 8}, or leave it out")
         numbers = itertools.count(arguments.start_from + 1)
         texts = (struct.pack(">Q", number) if arguments.u64 else b"%d" % number for number in numbers)
         return texts, lambda items: frame(items, arguments.framing)
@@ -87,12 +87,12 @@ def _cut(data: bytes, arguments: argparse.Namespace) -> list[bytes]:
     size, at, messages = arguments.msg_size, 0, []
     if not size and not arguments.variable_size:
         reason = "--binary does not say where messages end"
-        raise _wrong(reason, "give --msg-size N or --variable-size")
+        raise wrong_usage(reason=reason, fix="give --msg-size N or --variable-size")
     while at < len(data):
         end = at + (size or LENGTH_BYTES + int.from_bytes(data[at : at + LENGTH_BYTES], "big"))
         if end > len(data):
             reason = f"the last message of {arguments.file} ends {end - len(data)} bytes after the end of the file"
-            raise _wrong(reason, "look at --msg-size, which counts the length before a message too")
+            raise wrong_usage(reason=reason, fix="look at --msg-size, which counts the length before a message too")
         messages.append(data[at:end])
         at = end
     return messages
@@ -107,7 +107,7 @@ def _repeated(items: Iterable[bytes], arguments: argparse.Namespace) -> Iterator
 def _times(arguments: argparse.Namespace) -> int:
     if arguments.repeat == 0:
         reason = "--repeat says not how often"
-        raise _wrong(reason, "give --repeat N, or how many to send with --messages")
+        raise wrong_usage(reason=reason, fix="give --repeat N, or how many to send with --messages")
     return int(arguments.repeat)
 
 
@@ -115,7 +115,7 @@ def _read(names: str | None) -> bytes:
     """Return the content of files, one after the other. Commas separate their names."""
     if names is None:
         reason = "there is nothing to send"
-        raise _wrong(reason, "give a file with --file")
+        raise wrong_usage(reason=reason, fix="give a file with --file")
     files = [names] if names == "-" or Path(names).exists() else names.split(",")
     return b"".join(map(_read_file, files))
 
@@ -125,7 +125,3 @@ def _read_file(name: str) -> bytes:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
         raise RunError.of("R616", USAGE, path=name, done="read", reason=error.strerror or str(error)) from error
-
-
-def _wrong(reason: str, fix: str) -> RunError:
-    return wrong_usage(reason=reason, fix=fix)

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.console.json_line import print_json, report
+from wallaroo_runtime.console.json_line import print_result, report
 from wallaroo_runtime.errors import host_port
 from wallaroo_runtime.topology.override import parse_address
 
@@ -54,9 +54,8 @@ def run_command(kind: str, arguments: argparse.Namespace) -> int:
         report([finding], arguments.json)
 
     def tell(address: str, token_file: str) -> None:
-        if arguments.json:
-            print_json({"state": "serving", "address": address, "token_file": token_file})
-        else:
-            print(f"{kind} serves at {address}; its token is in {token_file}", flush=True)
+        values = {"state": "serving", "address": address, "token_file": token_file}
+        text = f"{kind} serves at {address}; its token is in {token_file}"
+        print_result(values, text, as_json=arguments.json)
 
     return run_service(kind, options, tell)

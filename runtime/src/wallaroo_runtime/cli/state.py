@@ -13,7 +13,7 @@ from wallaroo_runtime.cli.parser import Parser, whole, wrong_usage
 from wallaroo_runtime.cli.run import location_of
 from wallaroo_runtime.cli.run_option import SERVICES, add_options
 from wallaroo_runtime.cli.state_query import add_queries, show_states
-from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.json_line import print_result
 from wallaroo_runtime.errors import count
 from wallaroo_runtime.maintenance.rescale import HERE, Rescaled, Wanted, rescale, rescale_at
 
@@ -68,10 +68,7 @@ def _rescale(arguments: argparse.Namespace) -> int:
             check_realtime(read_manifest(path).load(), master=HERE, remote=RemoteOptions())
         done = rescale(path, wanted)
     seconds = time.monotonic() - begun
-    if arguments.json:
-        print_json({**asdict(done), "seconds": round(seconds, 3)})
-    else:
-        print(told(done, seconds))
+    print_result({**asdict(done), "seconds": round(seconds, 3)}, told(done, seconds), as_json=arguments.json)
     return 0
 
 

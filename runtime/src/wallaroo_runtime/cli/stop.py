@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
-from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.json_line import print_result
 from wallaroo_runtime.errors import RunError
 
 TIMEOUT_S = 60.0
@@ -37,8 +37,6 @@ def run(arguments: argparse.Namespace) -> int:
             fix = "wait with a longer --timeout; `kill -9` ends it, and the next run continues from the checkpoint"
             raise RunError.of("R769", path=checkpoint, reason=reason, fix=fix)
         time.sleep(LOOK_S)
-    if arguments.json:
-        print_json({"checkpoint": str(checkpoint), "pid": driver.pid, "state": "stopped"})
-    else:
-        print(f"stopped process {driver.pid}")
+    values = {"checkpoint": str(checkpoint), "pid": driver.pid, "state": "stopped"}
+    print_result(values, f"stopped process {driver.pid}", as_json=arguments.json)
     return 0

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from wallaroo_runtime.cli.parser import Parser, whole, wrong_usage
-from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.json_line import print_json, print_result
 from wallaroo_runtime.console.table import number, print_table, text
 from wallaroo_runtime.errors import count, host_port, plural
 from wallaroo_runtime.kafka.client import Cluster
@@ -177,10 +177,7 @@ def _tail(cluster: Cluster, arguments: argparse.Namespace) -> None:
         ready=ready,
     )
     for record in islice(records, arguments.number):
-        if arguments.json:
-            print_json(record.to_json())
-        else:
-            print(record, flush=True)
+        print_result(record.to_json(), str(record), as_json=arguments.json)
 
 
 def _emit(cluster: Cluster, arguments: argparse.Namespace) -> None:

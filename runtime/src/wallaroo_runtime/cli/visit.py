@@ -14,7 +14,7 @@ from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.conf import conf_of
 from wallaroo_runtime.cli.gateway_option import credentials_of
 from wallaroo_runtime.cli.parser import wrong_usage
-from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.json_line import print_result
 from wallaroo_runtime.errors import USAGE, RunError, count
 from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
 
@@ -45,10 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     with _gateway(arguments) as service:
         number = ask(service, arguments.name, metadata)
         done = wait(service, arguments.name, number) if arguments.wait else None
-    if arguments.json:
-        print_json({"id": number} if done is None else done._asdict())
-    else:
-        print(told(arguments.name, done or VisitResult(number, -1, 0), is_done=done is not None))
+    text = told(arguments.name, done or VisitResult(number, -1, 0), is_done=done is not None)
+    print_result({"id": number} if done is None else done._asdict(), text, as_json=arguments.json)
     return 0
 
 

@@ -25,6 +25,11 @@ def print_json(values: Mapping[str, Any]) -> None:
     print(json.dumps(stamped(values), ensure_ascii=False), flush=True)
 
 
+def print_result(values: Mapping[str, Any], text: str, *, as_json: bool) -> None:
+    """Print a result on stdout: as an object with its time, or as a text for people."""
+    print_json(values) if as_json else print(text, flush=True)
+
+
 def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:
     """Write diagnostics to stderr, for people or as one JSON array."""
     if as_json:
