@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.plan.compile import compile_topology
-from wallaroo_runtime.spark.realtime.report import LiveReports
+from wallaroo_runtime.spark.batch_report import LiveReports
 from wallaroo_runtime.topology.load import load
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"

@@ -17,6 +17,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.service.client import Away
+from wallaroo_runtime.spark.batch_report import LiveReports
 from wallaroo_runtime.spark.failure.cause import Cause, query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, needing_java, of_operator, translated
 from wallaroo_runtime.spark.machine.hadoop import spark_path
@@ -25,7 +26,6 @@ from wallaroo_runtime.spark.operators import put_credentials
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.planned import Planned, past_progress
 from wallaroo_runtime.spark.realtime.letters import Letters, open_output
-from wallaroo_runtime.spark.realtime.report import LiveReports
 from wallaroo_runtime.spark.realtime.settings import BATCH_S, BATCH_SETTING, Services, operator_settings
 from wallaroo_runtime.spark.realtime.visits import TellDone, VisitCounts
 from wallaroo_runtime.spark.worker_start import Workers, start_workers
