@@ -233,6 +233,7 @@ def test_masters_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     check_master(MASTER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("master", [[], ["--master", "local[2]"], ["--master=local[2]"]])
 def test_without_a_master_it_is_said_where_it_runs(
     master: list[str], packed: str, capsys: pytest.CaptureFixture[str]
