@@ -17,12 +17,13 @@ GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 # Tests wait more than they compute: more processes of pytest than processors, each with at most one Spark (2 GiB).
 # tests/conftest.py says which tests stay together.
 PROCESSES = 4
-test-long test-cluster test-kafka: PROCESSES = 2
+test-long test-cluster: PROCESSES = 2
+test-kafka: PROCESSES = 3
 test-long: export WALLAROO_LONG_UNITS = $(or $(DRAWN),0)
 SIDE_BY_SIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 # What fails beside other tests runs once more, alone: on a slow machine deadlines pass. The first that fails again ends it.
 define tests
-$(BIN)/pytest $(2) -m $(1) || { [ $$? = 1 ] && echo "--- what failed beside other tests runs once more, alone" && \
+$(BIN)/pytest --durations=15 $(2) -m $(1) || { [ $$? = 1 ] && echo "--- what failed beside other tests runs once more, alone" && \
 	$(BIN)/pytest -x --last-failed --last-failed-no-failures none -m $(1); }
 endef
 

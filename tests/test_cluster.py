@@ -40,8 +40,7 @@ class Stream:
         self._connection.close()
 
 
-@pytest.mark.parametrize("language", ["python", "go"])
-@pytest.mark.parametrize("name", ["word_count", "alphabet"])
+@pytest.mark.parametrize(("name", "language"), [("word_count", "go"), ("alphabet", "python")])
 def test_executor_and_worker_killed_worker_added(
     name: str, language: str, deployment: Deployment, archives: Callable[..., Path]
 ) -> None:

@@ -69,10 +69,10 @@ def test_drawn_applications_in_the_test_kit() -> None:
 def test_drawn_applications_in_the_memory_of_go() -> None:
     memory = Memory()
     try:
-        assert search(memory.run, 130, number=SEED, languages=(GO,), prepare=timed) >= 130
-        assert search(memory.run, 20, number=SEED, languages=(GO,), prepare=timed, begins=AFTER) >= 20
-        assert search(memory.run, 20, number=SEED, languages=(GO,), prepare=timed, begins=SESSIONS) >= 20
-        assert search(memory.run, 40, number=SEED, languages=(GO,), prepare=timed, begins=TIMED) >= 40
+        assert search(memory.run, 60, number=SEED, languages=(GO,), prepare=timed) >= 60
+        assert search(memory.run, 10, number=SEED, languages=(GO,), prepare=timed, begins=AFTER) >= 10
+        assert search(memory.run, 10, number=SEED, languages=(GO,), prepare=timed, begins=SESSIONS) >= 10
+        assert search(memory.run, 20, number=SEED, languages=(GO,), prepare=timed, begins=TIMED) >= 20
     finally:
         memory.close()
 
