@@ -243,7 +243,7 @@ def _run(
         reporter.doing(STARTING, "starting the application" if is_launched() else "starting Spark")
         settings = _spark_settings(options, topology)
         stopped.check()
-        java = launch(options.spark.master, logs, settings)
+        java = launch(options.spark.master, logs, settings, makes_archive=True)
         if java is not None:
             (ending.spark or stack).callback(end_java, java, reporter)
         local = java if cores(options.spark.master) else None
