@@ -17,6 +17,7 @@ from wallaroo_runtime.console.table import number, print_table, text
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.record import PARTITIONERS, TopicRecord, emit, follow
 from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics
+from wallaroo_runtime.plan.explain import count
 from wallaroo_runtime.system.stop import stop_event
 from wallaroo_runtime.topology.override import parse_addresses
 
@@ -142,8 +143,7 @@ def _create(cluster: Cluster, arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json(_as_json(describe_topic(cluster, arguments.topic)))
     else:
-        partitions = f"{arguments.partitions} partition{'' if arguments.partitions == 1 else 's'}"
-        print(f'topic "{arguments.topic}" made, {partitions}')
+        print(f'topic "{arguments.topic}" made, {count(arguments.partitions, "partition")}')
 
 
 def _describe(cluster: Cluster, arguments: argparse.Namespace) -> None:
