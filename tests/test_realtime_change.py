@@ -1,17 +1,15 @@
 """Real-time mode goes on with a changed program: each result leaves once, also when the one before was killed."""
 
-import os
 import random
 import re
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
 
 from support.case import Case
 from support.orders import ORDERS, RANKS, by_share, expected
-from support.realtime import process_of_java
+from support.realtime import kill_driver
 from support.run import MODES, Receiver, Run, finish, framed, wallaroo
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
@@ -44,9 +42,7 @@ def send(run: Run, orders: list[str]) -> None:
 
 
 def kill(run: Run) -> None:
-    java = process_of_java(run)
-    os.kill(run.process.pid, signal.SIGKILL)
-    os.kill(java, signal.SIGKILL)
+    kill_driver(run)
     assert run.end(120) != 0
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from support.case import Case
 from support.orders import ORDERS, RANKS, by_share, expected
-from support.realtime import Sender, process_of_java, processes_of_worker
+from support.realtime import Sender, kill_driver, processes_of_worker
 from support.run import MODES, Receiver, Run
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
@@ -37,9 +37,7 @@ def kill_some(run: Run, receiver: Receiver, source: random.Random) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
     time.sleep(source.uniform(0, 1.5))
-    java = process_of_java(run)
-    os.kill(run.process.pid, signal.SIGKILL)
-    os.kill(java, signal.SIGKILL)
+    kill_driver(run)
     assert run.end(120) != 0
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import random
 import signal
 import time
@@ -14,7 +13,7 @@ import pytest
 from support.case import Case
 from support.link import Link
 from support.linked_site import LinkedSite
-from support.realtime import lines, process_of_java, wrong
+from support.realtime import kill_driver, lines, wrong
 from support.remote import Site, counted, running
 from support.run import MODES, Receiver, Run, framed, wallaroo
 from support.service import certified
@@ -127,9 +126,7 @@ class Faults:
 
     def driver(self) -> None:
         """Kill driver and Java."""
-        java = process_of_java(self._run)
-        os.kill(self._run.process.pid, signal.SIGKILL)
-        os.kill(java, signal.SIGKILL)
+        kill_driver(self._run)
         assert self._run.end(120) != 0
 
 

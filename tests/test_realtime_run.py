@@ -20,8 +20,8 @@ from support.realtime import (
     SHORT,
     WORDS,
     Sender,
+    kill_driver,
     lines,
-    process_of_java,
     processes_of_worker,
     receiver,
     wait_for_all,
@@ -87,9 +87,7 @@ def test_each_result_comes_once_over_deaths_of_java(language: str, receiver: Rec
             known = len(lines(receiver))
             run.wait_while_alive(lambda known=known: len(lines(receiver)) > known + 300, lambda: "300 results")  # type: ignore[misc]
             time.sleep(source.uniform(0, 3))  # where in a batch it dies is left to chance
-            java = process_of_java(run)
-            os.kill(run.process.pid, signal.SIGKILL)  # the gateway outlives it, and the sender notices nothing
-            os.kill(java, signal.SIGKILL)
+            kill_driver(run)  # the gateway outlives it, and the sender notices nothing
             assert run.end(120) != 0
     assert sender is not None
     with Run(APPS[language], receiver, checkpoint, *REALTIME) as run:
@@ -142,9 +140,7 @@ def kill_some(run: Run, receiver: Receiver, source: random.Random) -> None:
         for pid in victims(run)[:1]:
             os.kill(pid, signal.SIGKILL)
     time.sleep(source.uniform(0, 1.5))
-    java = process_of_java(run)
-    os.kill(run.process.pid, signal.SIGKILL)
-    os.kill(java, signal.SIGKILL)
+    kill_driver(run)
     assert run.end(120) != 0
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.realtime import lines, process_of_java, processes_of_worker
+from support.realtime import kill_driver, lines, processes_of_worker
 from support.run import MODES, TESTS, WALLAROO, Receiver, Run, framed, wallaroo
 from support.visited.app import VISITS
 from support.visits import Event, Reference
@@ -90,9 +90,7 @@ class Life:
 
     @staticmethod
     def _kill(run: Run) -> None:
-        java = process_of_java(run)
-        os.kill(run.process.pid, signal.SIGKILL)
-        os.kill(java, signal.SIGKILL)
+        kill_driver(run)
         assert run.end(120) != 0
 
     def _wait(self, run: Run) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import signal
 import subprocess
 import time
 from collections import Counter
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.realtime import APPS, WORDS, lines, process_of_java, wrong
+from support.realtime import APPS, WORDS, kill_driver, lines, wrong
 from support.run import Receiver, Run, finish, framed, wallaroo
 from support.state import STATE, by_letter, totals
 from wallaroo_runtime.checkpoint.manifest import read_manifest
@@ -59,9 +58,7 @@ class Life:
             connection.sendall(self._drawn())
             if is_killed:
                 time.sleep(self._source.uniform(0, 3))
-                java = process_of_java(run)
-                os.kill(run.process.pid, signal.SIGKILL)
-                os.kill(java, signal.SIGKILL)
+                kill_driver(run)
                 connection.sendall(self._drawn())  # the gateway takes them
             finish(connection)
             connection.close()

@@ -27,6 +27,7 @@ from wallaroo_runtime.kafka.broker import VERSION, Broker, cluster_id
 from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.kafka.record import TopicRecord, printable
 from wallaroo_runtime.system.lock import TRY, take_lock
+from wallaroo_runtime.system.process import process_start_time
 
 
 def failure(broker: Broker) -> str:
@@ -136,6 +137,33 @@ def test_kafka_that_ends_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in data.iterdir()} == {0o600}
+
+
+STARTING = """
+import sys
+from pathlib import Path
+from wallaroo_runtime.kafka.broker import Broker
+
+Broker(Path(sys.argv[1])).start()
+"""
+
+
+@pytest.mark.slow
+def test_kafka_ends_at_once_with_a_killed_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order Kafka ends in 20 s, in which the directory is locked and nothing can be stopped."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    (tmp_path / "cache" / "wallaroo" / f"broker-{VERSION}").mkdir(parents=True)
+    program(tmp_path / "java" / "bin" / "java", f"trap '' TERM; echo $$ > {tmp_path}/pid; while :; do sleep 1; done")
+    (data := tmp_path / "data").mkdir()
+    (data / "lock").touch()
+    (data / "topics").mkdir()
+    (data / "topics" / "meta.properties").touch()
+    with subprocess.Popen([sys.executable, "-c", STARTING, str(data)]) as process:
+        wait_until(lambda: (tmp_path / "pid").is_file() and (tmp_path / "pid").read_text() != "", lambda: "Kafka", 60)
+        java = int((tmp_path / "pid").read_text())
+        process.kill()
+    wait_until(lambda: process_start_time(java) is None, lambda: f"the end of {java}", 60)
 
 
 def test_topics_without_a_broker(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -206,11 +207,20 @@ def test_a_disk_that_is_full_is_no_fault_of_the_program(tmp_path: Path, reason: 
 def test_a_build_that_takes_long_is_told(
     program: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(go_module, "NOTE_SECONDS", 0)
-    (program / "app.go").write_text("package main\n")  # whatever comes of it
-    with pytest.raises(RunError):
-        build(program)
-    assert "note: go compiles" in capfd.readouterr().err
+    monkeypatch.setattr(go_module, "NOTE_SECONDS", 0.1)
+    assert go_module.run_go(["sh", "-c", "echo built; sleep 1"], program, dict(os.environ)) == "built\n"
+    notes = capfd.readouterr().err.splitlines()
+    assert len(notes) > 1
+    assert "note: go compiles, 1 s so far; the first time it also fetches the SDK's modules" in notes
+    master, slave = os.openpty()
+    with open(slave, "w") as terminal, open(master, "rb", buffering=0) as shown, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", terminal)
+        go_module.run_go(["sleep", "0.5"], program, dict(os.environ))
+        text = shown.read(65536)
+    assert text.count(b"\r\x1b[2Knote: go compiles, 0 s so far") > 1 and text.endswith(b"\r\x1b[2K")
+    monkeypatch.setattr(go_module, "BUILD_SECONDS", 0.2)
+    with pytest.raises(RunError, match="W407"):
+        go_module.run_go(["sleep", "60"], program, dict(os.environ))
 
 
 def test_no_directory(tmp_path: Path) -> None:

@@ -355,6 +355,8 @@ def test_number_of_partitions_stays_and_is_told_where_another_is_asked_for(
     open_checkpoint(path)
     tell_past(TextReporter(), open_checkpoint(path), 5)
     assert capsys.readouterr().out == f"continuing from {path}\nit goes on after 5 messages; --fresh starts over\n"
+    tell_past(TextReporter(), open_checkpoint(path), 1)
+    assert "it goes on after 1 message;" in capsys.readouterr().out
     tell_past(TextReporter(), open_checkpoint(path), None)
     said = f"continuing from {path}\nit goes on at the positions of its sources; --fresh starts over\n"
     assert capsys.readouterr().out == said

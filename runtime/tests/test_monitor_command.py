@@ -246,6 +246,24 @@ def test_ps_lists_runs_and_forgets_those_that_were_killed(
     assert out(capsys, "ps").split() == ["pid", "application", "checkpoint"]
 
 
+@pytest.mark.slow
+def test_ps_lists_a_run_whose_spark_is_to_start(
+    stopped: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[Any] = []
+
+    def start(*_: object, **__: object) -> None:
+        capsys.readouterr()
+        listed.extend(objects(out(capsys, "ps", "--json")))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wallaroo_runtime.run.run._run", start)
+    assert main(["run", str(WORD_COUNT), "--checkpoint", str(tmp_path / "c")]) == 130
+    assert [(each["pid"], each["checkpoint"]) for each in listed] == [(os.getpid(), str(tmp_path / "c"))]
+    capsys.readouterr()
+    assert out(capsys, "ps", "--json") == ""
+
+
 def test_diff_takes_the_name_of_a_running_application(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     topology = WORD_COUNT
     put_manifest(stopped, json.loads(topology.read_bytes()))

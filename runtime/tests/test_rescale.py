@@ -1,6 +1,7 @@
 """Sorting logs by other buckets, and what refuses a rescale before anything is changed."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.spark_log import pending_batch
 from wallaroo_runtime.storage.state_log import entries_of, latest_states
+from wallaroo_runtime.system.stop import Ended
 from wallaroo_runtime.topology.load import load
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
@@ -130,6 +132,19 @@ def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.C
     finally:
         place.release()
     assert "is in use by another run (process" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_signal_is_confirmed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_checkpoint(tmp_path)
+    monkeypatch.setattr("wallaroo_runtime.maintenance.rescale._rescale", Mock(side_effect=Ended(143)))
+    assert main(["state", "rescale", str(tmp_path), "--buckets", "5"]) == 143
+    assert capsys.readouterr().err == (
+        "rescaling; the checkpoint changes at the end\n"
+        "stopped; the checkpoint is as before, or rescaled: give the command again\n"
+    )
 
 
 @pytest.mark.parametrize(

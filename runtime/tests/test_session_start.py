@@ -13,6 +13,7 @@ from support.run import wait_until
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.machine.virtual_machine import launch
 from wallaroo_runtime.spark.session import create_session
+from wallaroo_runtime.system.process import process_start_time
 
 
 @pytest.fixture(autouse=True)
@@ -76,11 +77,25 @@ import sys
 from pathlib import Path
 from wallaroo_runtime.spark.machine.virtual_machine import launch
 
-launch("local[1]", Path(sys.argv[1]), {})
-print("launched", flush=True)
+java = launch("local[1]", Path(sys.argv[1]), {}, makes_archive="archive" in sys.argv)
+print(java.process.pid, flush=True)
 sys.stdin.read()
 """
 TAKING = "from wallaroo_runtime.spark.machine.temporary import temporary_directory; temporary_directory()"
+
+
+@pytest.mark.slow
+def test_it_ends_at_once_with_a_process_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java that writes an archive of its classes would go on for a minute."""
+    spark(tmp_path / "spark", monkeypatch, "exec sleep 600")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # where there is no archive
+    command = [sys.executable, "-c", LAUNCHING, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as driver:
+        assert driver.stdout
+        java = int(driver.stdout.readline())
+        assert process_start_time(java) is not None
+        driver.kill()
+    wait_until(lambda: process_start_time(java) is None, lambda: f"the end of {java}", 60)
 
 
 @pytest.mark.slow
@@ -90,12 +105,12 @@ def test_a_start_leaves_the_directory_of_one_that_still_starts(tmp_path: Path, m
     shown = 'test -d "$(dirname "$_PYSPARK_DRIVER_CONN_INFO_PATH")" && echo it is there'
     spark(tmp_path / "spark", monkeypatch, f'until [ -e "{gate}" ]; do sleep 0.05; done; {shown}; exec cat')
     with tempfile.TemporaryDirectory(prefix="t-") as folder:
-        environment = {**os.environ, "TMPDIR": folder}
-        command = [sys.executable, "-c", LAUNCHING, str(tmp_path)]
+        environment = {**os.environ, "TMPDIR": folder, "XDG_CACHE_HOME": folder}
+        command = [sys.executable, "-c", LAUNCHING, str(tmp_path), "archive"]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe) as driver:
             assert driver.stdout
-            assert driver.stdout.readline() == b"launched\n"
+            assert driver.stdout.readline()
             driver.kill()
         subprocess.run([sys.executable, "-c", TAKING], env=environment, check=True, timeout=60)
         gate.touch()

@@ -97,10 +97,11 @@ def test_a_jar_that_was_replaced_has_another_archive(
     jar.write_bytes(b"jar")
     names = []
     for _ in range(2):
-        options = _java_options(log4j, tmp_path, str(jar))
+        options = _java_options(log4j, tmp_path, str(jar), makes_archive=True)
         names.append(options.partition(str(classes / "spark-"))[2][:32])
         change(jar)
     assert len(set(names)) == 2
+    assert str(classes) not in _java_options(log4j, tmp_path, str(jar), makes_archive=False)
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(

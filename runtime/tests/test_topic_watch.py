@@ -20,7 +20,7 @@ from wallaroo_runtime.kafka.client import EARLIEST
 from wallaroo_runtime.kafka.offset import lost_records
 from wallaroo_runtime.maintenance.rescale_topic import Topics
 from wallaroo_runtime.peer.configuration import kafka_sources
-from wallaroo_runtime.run import topic_watch
+from wallaroo_runtime.run import topic_watch, topics
 from wallaroo_runtime.run.topic_watch import TopicWatch
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.progress import plan_elsewhere
@@ -31,6 +31,13 @@ VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies"
 TOPOLOGY = load_document(json.loads((VALID / "records.json").read_bytes()))
 SOURCE = next(kafka_sources(TOPOLOGY))
 IDS = {SOURCE.path: "one"}
+
+
+def test_created_topics_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes: list[str] = []
+    monkeypatch.setattr(topics, "_create", lambda wanted: zip(wanted, (1, 2000), strict=True))
+    topics.create_topics(TOPOLOGY, notes.append)
+    assert notes == ['topic "counts-table" created, 1 partition', 'topic "users" created, 2,000 partitions']
 
 
 @pytest.fixture(autouse=True)

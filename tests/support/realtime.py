@@ -1,7 +1,9 @@
 """Applications in real-time mode, their processes, and their senders."""
 
+import contextlib
 import os
 import random
+import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -88,6 +90,14 @@ def wait_for_all(receiver: Receiver, sent: Counter[str], said: Callable[[], str]
 def receiver() -> Iterator[Receiver]:
     with Receiver() as made:
         yield made
+
+
+def kill_driver(run: Run) -> None:
+    """Kill the driver of a run. Its Java ends with it, or is killed if it makes the archive of its classes."""
+    java = process_of_java(run)
+    os.kill(run.process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(java, signal.SIGKILL)
 
 
 def process_of_java(run: Run) -> int:

@@ -3,6 +3,7 @@ package wallarootest_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -115,6 +116,32 @@ func TestDeadLettersThatNobodyLooksAtFailATest(t *testing.T) {
 	})
 	wallarootest.Equal(t, len(r.said), 1)
 	wallarootest.Equal(t, len(r.logged), 1) // the letters that a failed test shows
+}
+
+func TestDeadLettersOfMessagesWithPointersAreTheSameInEachRun(t *testing.T) {
+	type payment struct{ User string }
+	type checked struct {
+		Payment *payment
+		Rule    any
+		loop    map[string]any
+	}
+	for range 2 {
+		app := stream.New("Payments")
+		words := stream.From(app, "Lines", textSource())
+		payments := stream.Map(words, "check", func(_ context.Context, word string) (*checked, error) {
+			loop := map[string]any{}
+			loop["loop"] = loop
+			return &checked{&payment{word}, (*payment)(nil), loop}, nil
+		})
+		fail := func(context.Context, *checked) (string, error) { return "", errors.New("no") }
+		stream.Map(payments, "pay", fail).To(textSink())
+		run := wallarootest.New(t, app)
+		run.Send("Lines", "ann")
+		input := run.DeadLetters()[0].Input
+		if want := `{"Payment":{"User":"ann"},"Rule":null,"loop":{"loop":`; !strings.HasPrefix(input, want) {
+			t.Errorf("the message is shown as %s; want %s...", input, want)
+		}
+	}
 }
 
 func TestAnApplicationThatHasStopped(t *testing.T) {

@@ -104,6 +104,15 @@ def test_a_preview_is_short_and_never_fails() -> None:
             msg = "no"
             raise ValueError(msg)
 
+    class Order:
+        def __init__(self) -> None:
+            self.user, self.calls = "ann", [len, lambda: 0]
+
+    order = 'Order {"user": "ann", "calls": ["<built-in function len>", "<function '
+    assert preview(Order()).startswith(order)
+    assert preview([Order()]).startswith('list [{"user": "ann", ')
+    assert "0x" not in preview([Order()])
+    assert preview("<Order at 0x7f00>") == "'<Order at 0x7f00>'"
     assert preview(Odd()) == "<Odd whose repr fails: ValueError>"
     assert len(preview("x" * 10_000_000)) == 200
     assert wallaroo.deserialize(wallaroo.serialize({"a": 1})) == {"a": 1}

@@ -94,19 +94,19 @@ func (n *node) file(letter *pb.DeadLetter) {
 
 func valid(text string) string { return string([]rune(text)) }
 
-// preview formats a message for display in a dead letter.
-func preview(value any) (text string) {
+// preview formats a message for display in a dead letter. The text contains no addresses.
+func preview(value any) string {
 	switch v := value.(type) {
 	case []byte:
 		return previewOf(v)
-	case string:
-		return previewOf([]byte(v[:min(len(v), previewBytes)]))
-	case *string:
-		if v != nil {
-			return preview(*v)
-		}
+	case proto.Message: // its String differs from build to build
+	case error, fmt.Stringer:
+		return diagnostic.Cut(valid(fmt.Sprint(v)), previewCharacters)
 	}
-	return diagnostic.Cut(valid(fmt.Sprintf("%+v", value)), previewCharacters)
+	if v := reflect.Indirect(reflect.ValueOf(value)); v.Kind() == reflect.String {
+		return previewOf([]byte(v.String()[:min(v.Len(), previewBytes)]))
+	}
+	return diagnostic.Cut(string(shown.JSON(value)), previewCharacters)
 }
 
 // skippedPreview is preview for a message that must not be processed. It calls no method of the program.

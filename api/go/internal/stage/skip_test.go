@@ -147,7 +147,7 @@ func TestSkippedMessagesAreShownAsOthers(t *testing.T) {
 	x := newExecutor(t, wordCount(t), countStage)
 	x.Begin(1, skips)
 	got, _, _ := countCall(t, x, state.NewBucket(), noRebuild(t), false, bytes)
-	want := []string{"{Item:first At:1970-01-01 00:00:00 +0000 UTC}", "bar", "{Item:second At:1970-01-01 00:00:00 +0000 UTC}", "7",
+	want := []string{`{"At":"1970-01-01T00:00:00Z","Item":"first"}`, "bar", `{"At":"1970-01-01T00:00:00Z","Item":"second"}`, "7",
 		`{"Next":{"Next":null,"Text":"y","When":"1970-01-01T00:00:00Z"},"Text":"x","When":"1970-01-01T00:00:00Z"}`, ""}
 	if codedReads != 0 {
 		t.Error("a method of the program read a skipped message")

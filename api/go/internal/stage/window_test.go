@@ -321,7 +321,7 @@ func TestAWindowThatGivesNothingIsToldWithItsAccumulator(t *testing.T) {
 	c.tick(2, 10)
 	outputs, _, _ := windowCall(t, c.executor(t), nil, false, c.frames(t)...)
 	letters := collect(t, outputs).letters
-	if len(letters) != 1 || letters[0].GetCode() != "C517" || letters[0].GetPreview() != "[1 -2]" ||
+	if len(letters) != 1 || letters[0].GetCode() != "C517" || letters[0].GetPreview() != "[1,-2]" ||
 		letters[0].GetError() != `values: the window of key "a" has no result; minus two` || !strings.Contains(letters[0].GetTraceback(), "gathered.Output") {
 		t.Errorf("dead letters are %v", letters)
 	}

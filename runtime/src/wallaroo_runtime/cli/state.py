@@ -1,7 +1,9 @@
 """`wallaroo state`: show the states of a checkpoint, and change its mode, partitions and buckets."""
 
 import argparse
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -16,6 +18,7 @@ from wallaroo_runtime.cli.state_query import add_queries, show_states
 from wallaroo_runtime.console.json_line import print_result
 from wallaroo_runtime.errors import count
 from wallaroo_runtime.maintenance.rescale import HERE, Rescaled, Wanted, rescale, rescale_at
+from wallaroo_runtime.system.stop import Ended
 
 MAX_BUCKETS = 1024
 
@@ -56,20 +59,33 @@ def _rescale(arguments: argparse.Namespace) -> int:
     if wanted == Wanted():
         raise wrong_usage(reason="nothing says what shall change", fix="give --mode, --partitions or --buckets")
     begun = time.monotonic()
-    if location := location_of(arguments):
-        conf = conf_of(arguments.conf)
-        done = rescale_at(location, wanted, remote_of(arguments, conf), conf)
-    else:
-        path = find_directory(arguments.checkpoint)
-        if wanted.mode == REALTIME:
-            from wallaroo_runtime.peer.remote import RemoteOptions  # late import: this imports gRPC
-            from wallaroo_runtime.run.realtime import check_realtime
-
-            check_realtime(read_manifest(path).load(), master=HERE, remote=RemoteOptions())
-        done = rescale(path, wanted)
+    try:
+        done = _done(arguments, wanted, lambda: _note("rescaling; the checkpoint changes at the end", arguments))
+    except (Ended, KeyboardInterrupt):
+        _note("stopped; the checkpoint is as before, or rescaled: give the command again", arguments)
+        raise
     seconds = time.monotonic() - begun
     print_result({**asdict(done), "seconds": round(seconds, 3)}, told(done, seconds), as_json=arguments.json)
     return 0
+
+
+def _done(arguments: argparse.Namespace, wanted: Wanted, tell: Callable[[], None]) -> Rescaled:
+    if location := location_of(arguments):
+        conf = conf_of(arguments.conf)
+        tell()
+        return rescale_at(location, wanted, remote_of(arguments, conf), conf)
+    path = find_directory(arguments.checkpoint)
+    if wanted.mode == REALTIME:
+        from wallaroo_runtime.peer.remote import RemoteOptions  # late import: this imports gRPC
+        from wallaroo_runtime.run.realtime import check_realtime
+
+        check_realtime(read_manifest(path).load(), master=HERE, remote=RemoteOptions())
+    return rescale(path, wanted, tell)
+
+
+def _note(text: str, arguments: argparse.Namespace) -> None:
+    if not arguments.json:
+        print(text, file=sys.stderr, flush=True)
 
 
 def told(done: Rescaled, seconds: float) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from wallaroo_runtime.cli.parser import Parser, whole, wrong_usage
 from wallaroo_runtime.console.json_line import print_json, print_result
 from wallaroo_runtime.console.table import number, print_table, text
-from wallaroo_runtime.errors import count, host_port, plural
+from wallaroo_runtime.errors import count, host_port
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.record import PARTITIONERS, TopicRecord, emit, follow
 from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics
@@ -143,8 +143,7 @@ def _create(cluster: Cluster, arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json(_as_json(describe_topic(cluster, arguments.topic)))
     else:
-        number = arguments.partitions
-        print(f'topic "{arguments.topic}" made, {number} {plural(number, "partition")}')
+        print(f'topic "{arguments.topic}" made, {count(arguments.partitions, "partition")}')
 
 
 def _describe(cluster: Cluster, arguments: argparse.Namespace) -> None:

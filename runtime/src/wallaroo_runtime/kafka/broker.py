@@ -40,7 +40,7 @@ _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)  # length, kind, version
 class Broker:
     """A Kafka node, whose directory has its files and the records of its topics.
 
-    The broker is a Java process. It ends with the process that started it.
+    The broker is a Java process. It ends with the thread that started it.
 
     Args:
         directory: Directory for topics, settings and log; created if it does not exist, private to the user.
@@ -143,7 +143,14 @@ class Broker:
         with open(self.log, "ab", opener=private) as log:
             command = self._command(jars, classes, "kafka.tools.StorageTool", *arguments)
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, umask=0o077, timeout=START_S, check=False
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                umask=0o077,
+                timeout=START_S,
+                check=False,
+                preexec_fn=dying_with_parent(signal.SIGKILL),
             )
         if done.returncode:
             raise self.failure(reason=f"its directory was not prepared, exit code {done.returncode}")
@@ -159,7 +166,7 @@ class Broker:
                 start_new_session=True,  # only this program gets Ctrl-C of the terminal; it then stops the broker
                 umask=0o077,
                 pass_fds=(lock,),
-                preexec_fn=dying_with_parent(signal.SIGTERM),
+                preexec_fn=dying_with_parent(signal.SIGKILL),  # in order it would take long, and hold the lock
             )
 
     def _wait_ready(self) -> None:

@@ -75,12 +75,13 @@ class Rescaled:
     state_bytes: int = 0
 
 
-def rescale(path: Path, wanted: Wanted) -> Rescaled:
+def rescale(path: Path, wanted: Wanted, tell: Callable[[], None] = lambda: None) -> Rescaled:
     """Give a checkpoint another mode, or other numbers of partitions and buckets.
 
     Args:
         path: The checkpoint directory; the application must be able to run in the new mode.
         wanted: The changes.
+        tell: Called before the change begins.
 
     Raises:
         RunError: R610 if a driver runs, R663 if a rescale is not possible now, R664 if the rescale failed. In each
@@ -97,6 +98,7 @@ def rescale(path: Path, wanted: Wanted) -> Rescaled:
             from wallaroo_runtime.peer.local import stop_left_behind
 
             check_machine()
+            tell()
             stop_left_behind(path)  # gateway and egress could change the checkpoint meanwhile
         return _rescale(path, manifest, now, path)
     finally:

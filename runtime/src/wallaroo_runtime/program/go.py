@@ -3,6 +3,8 @@
 import re
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +13,7 @@ from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.system.child import endable
 
 BUILD_SECONDS = 600
-NOTE_SECONDS = 5
+NOTE_SECONDS = 10
 SHOWN_LINES = 40
 _PLACE = re.compile(r"^(?P<file>[^\s:][^:]*\.go):(?P<line>\d+)(?::\d+)?: ", re.MULTILINE)
 _FULL = re.compile(r"no space left on device|disk quota exceeded|read-only file system")
@@ -19,7 +21,7 @@ _NOT_FETCHED = re.compile(r"(?:module lookup disabled by GOPROXY|Get \"https?://
 
 
 def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> str:
-    """Run a command of the go toolchain and return its output. Notify the user if that takes long.
+    """Run a command of the go toolchain and return its output. Notify the user each 10 s.
 
     Args:
         command: The command and its arguments.
@@ -39,7 +41,7 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
             ) as process,
             endable(process),
         ):
-            output, errors = _said(process)
+            output, errors = _finished(process)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise broken(directory, str(error)) from error
     if process.returncode != 0:
@@ -47,22 +49,30 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
     return output
 
 
-def _said(process: "subprocess.Popen[str]") -> tuple[str, str]:
-    """Return the output of a command at its end. The user is notified if the command takes long."""
-    try:
-        return process.communicate(timeout=NOTE_SECONDS)
-    except subprocess.TimeoutExpired:
-        print("note: go compiles; the first time also the SDK's modules, which it fetches", file=sys.stderr)
-        return _finished(process)
-
-
 def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Return the output of a command at its end. A command that takes too long is killed."""
+    """Return the output of a command at its end. A long command is reported again and again, and killed at last."""
+    begun = time.monotonic()
     try:
-        return process.communicate(timeout=BUILD_SECONDS)
+        while (seconds := time.monotonic() - begun) <= BUILD_SECONDS:
+            if seconds > NOTE_SECONDS:
+                _show(f"note: go compiles, {seconds:.0f} s so far; the first time it also fetches the SDK's modules")
+            with suppress(subprocess.TimeoutExpired):
+                return process.communicate(timeout=NOTE_SECONDS)
+        raise subprocess.TimeoutExpired(process.args, BUILD_SECONDS)
     except BaseException:
         process.kill()
         raise
+    finally:
+        if time.monotonic() - begun > NOTE_SECONDS:
+            _show("")
+
+
+def _show(text: str) -> None:
+    """Print a line to stderr. On a terminal the next line replaces it, and an empty text removes it."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[2K{text}", end="", file=sys.stderr, flush=True)
+    elif text:
+        print(text, file=sys.stderr, flush=True)
 
 
 def broken(directory: Path, output: str) -> RunError:

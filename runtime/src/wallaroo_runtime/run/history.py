@@ -5,20 +5,21 @@ import shlex
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.manifest import REALTIME
 from wallaroo_runtime.checkpoint.uncommitted import repeated_batch
+from wallaroo_runtime.errors import count
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource
 
 
-def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None, asked: int = 0) -> None:
+def tell_past(reporter: Reporter, checkpoint: Checkpoint, messages: int | None, asked: int = 0) -> None:
     """Report to the user what earlier runs have left in a checkpoint, and which settings differ in this run.
 
     Args:
         asked: Number of shuffle partitions that the user asks for; 0 if the user asks for none.
-        count: Number of messages that sources have taken so far; None if it is unknown, because Spark reads sources.
+        messages: Number of messages that sources have taken so far; None if it is unknown, because Spark reads sources.
     """
     if checkpoint.continues:
-        past = "at the positions of its sources" if count is None else f"after {count:,} messages"
+        past = "at the positions of its sources" if messages is None else f"after {count(messages, 'message')}"
         reporter.note(f"continuing from {checkpoint.directory}")
         reporter.note(f"it goes on {past}; --fresh starts over")
     kept = checkpoint.manifest.shuffle_partitions

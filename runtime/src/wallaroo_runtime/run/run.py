@@ -118,7 +118,10 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
         if options.checkpoint.fresh:
             start_over(held, topology.name, reporter, ending.stopped.check)
         held.check_links()
-        with noting_end(held.path, ending.stopped.ended_start) as note:
+        with (
+            registered(held.path, topology.name, application.path),
+            noting_end(held.path, ending.stopped.ended_start) as note,
+        ):
             ending.stopped.check()
             partitions, buckets = mode.layout(options.spark)
             checkpoint = Checkpoint.open(
@@ -243,7 +246,7 @@ def _run(
         reporter.doing(STARTING, "starting the application" if is_launched() else "starting Spark")
         settings = _spark_settings(options, topology)
         stopped.check()
-        java = launch(options.spark.master, logs, settings)
+        java = launch(options.spark.master, logs, settings, makes_archive=True)
         if java is not None:
             (ending.spark or stack).callback(end_java, java, reporter)
         local = java if cores(options.spark.master) else None
@@ -303,7 +306,6 @@ def _start(
 ) -> Started:
     """Start all parts while Java starts; `stack` ends them, `spark` ends Spark, `check` interrupts the start."""
     topology, mode, logs = application.topology, chosen_mode(options), checkpoint.path / "logs"
-    stack.enter_context(registered(checkpoint.path, topology.name, application.path))
     watch = None
     if options.monitor:
         reporter = watch = start_watch(options, reporter, topology, plan, checkpoint.path, stack)

@@ -7,7 +7,7 @@ from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import find_manifest, other_application
 from wallaroo_runtime.durable.directory import Directory, LocalDirectory
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import RunError, count
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.storage.progress import progress_in
@@ -51,13 +51,13 @@ def _found(directory: Directory, name: str) -> str:
         return ""
     if manifest.name != name:
         raise other_application(directory, manifest.name, name)
-    count = _processed(directory, manifest.spark)
-    return f'checkpoint {directory} of "{name}": {count}'
+    processed = _processed(directory, manifest.spark)
+    return f'checkpoint {directory} of "{name}": {processed}'
 
 
 def _processed(directory: Directory, spark: str) -> str:
     try:
-        count = progress_in(directory, f"{spark}/").messages_in
+        messages = progress_in(directory, f"{spark}/").messages_in
     except (OSError, RunError):  # a damaged checkpoint must not prevent its removal
         return "its positions cannot be read"
-    return f"{count:,} messages of its journal processed"
+    return f"{count(messages, 'message')} of its journal processed"

@@ -5,7 +5,7 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import RunError, count
 from wallaroo_runtime.kafka.client import Cluster, connection_settings
 from wallaroo_runtime.kafka.topic import check_written, ensure_topic
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, place_of
@@ -32,7 +32,7 @@ def create_topics(topology: Topology, note: Callable[[str], None]) -> None:
             groups.setdefault(part.brokers, {}).setdefault(part.topic, (part, part.create))
     for wanted in groups.values():
         for name, partitions in _create(wanted):
-            note(f'topic "{name}" created, {partitions} partitions')
+            note(f'topic "{name}" created, {count(partitions, "partition")}')
 
 
 def check_sinks(topology: Topology) -> None:

@@ -97,7 +97,7 @@ def run_maven(directory: Path, goal: str, *options: str, waiting: Waiting = PATI
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,  # Ctrl-C in a terminal must only reach this process, which then ends Maven
-        preexec_fn=dying_with_parent(signal.SIGTERM),
+        preexec_fn=dying_with_parent(signal.SIGKILL),
     )
     try:
         return _reason(process, waiting)

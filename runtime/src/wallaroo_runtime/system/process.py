@@ -13,7 +13,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def dying_with_parent(number: int) -> Callable[[], None]:
-    """Return the `preexec_fn` of a process that must get a signal when the calling process ends."""
+    """Return the `preexec_fn` of a process that must get a signal when the thread that starts it ends."""
     parent = os.getpid()
 
     def bind() -> None:

@@ -15,6 +15,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 SHOWN_CHARACTERS = 80
+ADDRESS = re.compile(" at 0x[0-9a-f]+")  # in the repr of an object whose class has no repr of its own
 _DEFERRED = {CoroutineType: "a coroutine", GeneratorType: "a generator", AsyncGeneratorType: "an async generator"}
 
 
@@ -66,7 +67,7 @@ def shown(value: object) -> str:
     """Return a value as text for a message: its repr without memory addresses, cut at 80 characters."""
     kind = _DEFERRED.get(type(value))
     text = f"{kind} of {getattr(value, '__qualname__', '')}" if kind else repr(value)
-    text = text if isinstance(value, (str, bytes)) else re.sub(" at 0x[0-9a-f]+", "", text)
+    text = text if isinstance(value, (str, bytes)) else ADDRESS.sub("", text)
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
 

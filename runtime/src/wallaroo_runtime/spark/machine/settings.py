@@ -10,7 +10,7 @@ from pathlib import Path
 from wallaroo_runtime.spark.machine.jar import operator_jar
 from wallaroo_runtime.spark.machine.master import SUBMITTED
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
-from wallaroo_runtime.system.class_archive import archive_option
+from wallaroo_runtime.system.class_archive import archive_option, is_being_made
 from wallaroo_runtime.system.java import QUICK_JAVA
 
 TASK_FAILURES = 4
@@ -110,13 +110,16 @@ def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
     return {"spark.executor.memoryOverhead": f"{cache_bytes * 5 // 4 // MIB + BESIDE_STATE_MIB}m"}
 
 
-def start_settings(master: str, directory: Path, settings: dict[str, str]) -> dict[str, str]:
+def start_settings(
+    master: str, directory: Path, settings: dict[str, str], *, makes_archive: bool = False
+) -> dict[str, str]:
     """Return all settings with which Spark starts. Write the files that they name, and set the variables for Python.
 
     Args:
         master: Address of the Spark master, as for spark-submit.
         directory: Directory of the logs; created if it is missing.
         settings: Further settings, which override those of the runtime. But the runtime's jar is added to `spark.jars`.
+        makes_archive: Whether Java makes an archive of its classes at its end, if there is none.
 
     Raises:
         RunError: R758 if the runtime's jar is missing.
@@ -132,7 +135,7 @@ def start_settings(master: str, directory: Path, settings: dict[str, str]) -> di
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     own = {
         "spark.sql.warehouse.dir": str(temporary / "warehouse"),
-        "spark.driver.extraJavaOptions": _java_options(log4j, temporary, class_path),
+        "spark.driver.extraJavaOptions": _java_options(log4j, temporary, class_path, makes_archive),
     }
     jars = {} if is_local(master) else {JARS: with_jar(settings.get(JARS), operator_jar())}
     return SETTINGS | _settings_of(master) | own | settings | {CLASS_PATH: class_path} | jars
@@ -166,10 +169,11 @@ def spark_home() -> str:
     return os.environ.get("SPARK_HOME") or (downloaded if os.path.isdir(downloaded) else package)
 
 
-def _java_options(log4j: Path, temporary: Path, class_path: str) -> str:
+def _java_options(log4j: Path, temporary: Path, class_path: str, makes_archive: bool) -> str:
     kept = archive_option(
         "spark", version("pyspark"), Path(spark_home(), "jars"), *map(Path, class_path.split(os.pathsep))
     )
+    kept = kept if makes_archive or not is_being_made(kept) else ""
     options = (kept, f"-Dlog4j2.configurationFile=file:{log4j}", f"-Djava.io.tmpdir={temporary}")
     return " ".join((QUICK_JAVA, FIRST_HEAP, *(f'"{option}"' for option in options if option)))
 

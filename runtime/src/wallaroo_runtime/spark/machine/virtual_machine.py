@@ -18,6 +18,7 @@ from wallaroo_runtime.spark.machine.settings import spark_home, start_settings
 from wallaroo_runtime.spark.machine.temporary import temporary_directory, temporary_lock
 from wallaroo_runtime.system.class_archive import ArchiveWriter
 from wallaroo_runtime.system.java import QUICK_JAVA
+from wallaroo_runtime.system.process import dying_with_parent
 from wallaroo_runtime.system.stop import SIGNALS
 
 PRIVATE = 0o077  # umask of Java
@@ -25,7 +26,9 @@ POLL_S = 0.02
 
 
 class VirtualMachine:
-    """A Java virtual machine that this process starts. It ends when its standard input ends, thus with this process.
+    """A Java virtual machine that this process starts. It is killed when the thread that starts it ends.
+
+    But a Java that may write an archive of its classes ends when its standard input ends, and so after this process.
 
     Java also holds the lock of the temporary directory. If that directory were gone, Java would neither read its
     standard input nor end. A signal that asks a run to end must not end Spark before the query is stopped. So Java is
@@ -46,6 +49,7 @@ class VirtualMachine:
     def __init__(self, settings: dict[str, str], output: Path) -> None:
         self.settings, self._is_used = settings, False
         self._classes = ArchiveWriter(" ".join(settings.values()))
+        bind = dying_with_parent(signal.SIGKILL) if self._classes.directory is None else None
         self._told = Path(tempfile.mkdtemp(prefix="gateway-", dir=temporary_directory()), "address")
         options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
         more = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
@@ -61,7 +65,7 @@ class VirtualMachine:
                 stderr=log,
                 start_new_session=True,
                 umask=PRIVATE,
-                preexec_fn=_ignore_signals,
+                preexec_fn=lambda: _prepare(bind),
                 pass_fds=(temporary_lock(), *self._classes.descriptors),
             )
         _at_end(self.end)  # end Java before this process removes the directory to which Java writes
@@ -110,12 +114,15 @@ def is_launched() -> bool:
     return SUBMITTED in os.environ or (pyspark is not None and pyspark.SparkContext._gateway is not None)
 
 
-def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMachine | None:
+def launch(
+    master: str, directory: Path, settings: dict[str, str], *, makes_archive: bool = False
+) -> VirtualMachine | None:
     """Begin to start Java, and return it; None if PySpark already has a Java virtual machine.
 
     Args:
         master: Address of the Spark master, as for spark-submit.
         directory: Directory of the logs; created if it is missing.
+        makes_archive: Whether Java may outlive this process by a minute, to write an archive of its classes.
 
     Raises:
         RunError: R611 if Spark's start script is missing.
@@ -124,7 +131,7 @@ def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMac
         return None
     output = directory / "spark.out"
     try:
-        machine = VirtualMachine(start_settings(master, directory, settings), output)
+        machine = VirtualMachine(start_settings(master, directory, settings, makes_archive=makes_archive), output)
     except OSError as error:
         raise RunError.of("R611", reason=f"Spark did not start: {error}", fix="install PySpark again") from error
     return machine
@@ -141,6 +148,8 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     process.communicate()
 
 
-def _ignore_signals() -> None:
+def _prepare(bind: Callable[[], None] | None) -> None:
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+    if bind is not None:
+        bind()

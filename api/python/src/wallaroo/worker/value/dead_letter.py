@@ -4,12 +4,13 @@ from types import CoroutineType
 from typing import Any, NamedTuple, Protocol
 
 from wallaroo.check.in_place import NotInPlaceError
-from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic.diagnostic import ADDRESS, Diagnostic, shown
 from wallaroo.diagnostic.location import one_line, raised_at, user_traceback
 from wallaroo.message.frame import DEAD_LETTER_PORT, PLAIN
 from wallaroo.message.output import UndeclaredOutputError
 from wallaroo.message.timer import WrongTimerError
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.value.show import shown_json
 from wallaroo.worker.value.unpicklable import REMEDY, is_refused, reason_of
 from wallaroo.worker.value.value import ValueCodec
 
@@ -180,9 +181,12 @@ def too_large(step: str, size: int, key_size: int = 0) -> Diagnostic:
 
 
 def preview(message: Any) -> str:
-    """Return a message in readable form, at most 200 characters."""
+    """Return a message in readable form, at most 200 characters, without addresses."""
+    is_flat = isinstance(message, (str, bytes))
     try:
-        text = repr(message[:PREVIEW_CHARACTERS] if isinstance(message, (str, bytes)) else message)
+        text = repr(message[:PREVIEW_CHARACTERS] if is_flat else message)
+        if not is_flat and ADDRESS.search(text):
+            text = f"{type(message).__name__} {shown_json(message).decode()}"
     except Exception as err:
         text = f"<{type(message).__name__} whose repr fails: {type(err).__name__}>"
     text = _clean(text)

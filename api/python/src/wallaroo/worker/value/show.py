@@ -8,6 +8,8 @@ from datetime import date, time, timedelta
 from enum import Enum
 from typing import Any
 
+from wallaroo.diagnostic.diagnostic import ADDRESS
+
 DEEPEST = 32
 MOST_VALUES = 100_000
 MOST_BITS = 4096  # largest integer that is shown as a number: not all JSON readers accept more digits
@@ -67,7 +69,7 @@ class _Walk:
             return str(value)
         names = _attributes(value)
         if names is None:
-            return self.plain(repr(value), depth)
+            return self.plain(ADDRESS.sub("", repr(value)), depth)
         return {name: self.plain(getattr(value, name), depth) for name in names if hasattr(value, name)}
 
     def _mapping(self, value: Mapping[Any, Any], depth: int) -> Any:
