@@ -102,6 +102,7 @@ class Stage:
         try:
             yield
         finally:
+            flight.end_forked()
             refuse_outputs(is_refused=False)
             words[MESSAGE] = 0
             self.flight, self.skips = InFlight("").words, {}
