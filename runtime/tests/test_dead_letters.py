@@ -26,12 +26,12 @@ WORD_COUNT = json.loads((VECTORS / "topologies" / "valid" / "word_count.json").r
 QUERY = "0b9a1f60-1111-2222-3333-444455556666"
 DECODER = pb.DeadLetter(
     code="C505", path="0/sources/0", step="Split and Count", sequence=7, port=0, input=b"\xff\x00payload",
-    preview="b'\\xff\\x00payload'", error="UnicodeDecodeError: invalid start byte", timestamp_ms=1_700_000_000_123,
+    preview="b'\\xff\\x00payload'", error="UnicodeDecodeError: invalid start byte", timestamp_ms=1_600_000_000_123,
     traceback='File "app.py", line 70, in decode\n    return payload.decode()',
 )  # fmt: skip
 STATE = pb.DeadLetter(
     code="C501", path="0/steps/1", step="Count Word", key=b"bee", has_key=True, sequence=8, port=0, input=b"bee",
-    encoding=16, preview="'bee'", error="ValueError: \x1b[2J no", timestamp_ms=1_700_000_000_456,
+    encoding=16, preview="'bee'", error="ValueError: \x1b[2J no", timestamp_ms=1_600_000_000_456,
 )  # fmt: skip
 
 
@@ -47,6 +47,8 @@ def checkpoint(tmp_path: Path) -> Path:
     path = tmp_path / "checkpoint"
     write(path, "10-0", DECODER)
     write(path, "2-1", STATE, DECODER)
+    for file in (path / "dead-letters").iterdir():
+        os.utime(file, (1_700_000_000.125, 1_700_000_000.125))
     put_manifest(path, WORD_COUNT)
     return path
 
@@ -94,11 +96,11 @@ def test_ls_in_order_of_batches_with_stable_ids(checkpoint: Path, capsys: pytest
     assert out.splitlines() == [
         "id            time                      code   step                  key               position  error"
         "                                     preview",
-        "2-1-0         2023-11-14T22:13:20.456Z  C501   Count Word            bee                      8  "
+        "2-1-0         2023-11-14T22:13:20.125Z  C501   Count Word            bee                      8  "
         "ValueError: \\x1b[2J no                    'bee'",
-        "2-1-1         2023-11-14T22:13:20.123Z  C505   Split and Count                                7  "
+        "2-1-1         2023-11-14T22:13:20.125Z  C505   Split and Count                                7  "
         "UnicodeDecodeError: invalid start byte    b'\\xff\\x00payload'",
-        "10-0-0        2023-11-14T22:13:20.123Z  C505   Split and Count                                7  "
+        "10-0-0        2023-11-14T22:13:20.125Z  C505   Split and Count                                7  "
         "UnicodeDecodeError: invalid start byte    b'\\xff\\x00payload'",
     ]
 
@@ -146,7 +148,7 @@ def test_show_everything(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -
     assert code == 0
     assert out == (
         "id        10-0-0\n"
-        "time      2023-11-14T22:13:20.123Z\n"
+        "time      2023-11-14T22:13:20.125Z\n"
         "code      C505\n"
         "step      Split and Count (0/sources/0)\n"
         "key       \n"

@@ -119,6 +119,7 @@ def test_who_leaves_the_debugger_ends_the_run(name: str, app: str) -> None:
     assert person.shown.count(PROMPT) == len(TYPED[name]), person.shown
     assert person.shown.count(b"broken off at a breakpoint\r\nstopped: in ") == 1
     assert b"R740" not in person.shown and b"R741" not in person.shown
+    assert b"dead letters 0" in person.shown, person.shown  # the message at the prompt has not failed
 
 
 def test_a_signal_ends_the_prompt(app: str) -> None:

@@ -141,6 +141,12 @@ def test_worker_that_never_listens(plain_spec: WorkerSpec, executor: ProcessId) 
     assert "it did not listen within 0.3 s before it served" in text
 
 
+def test_the_end_of_spark_is_named_if_a_worker_does_not_start(plain_spec: WorkerSpec, executor: ProcessId) -> None:
+    os.kill(executor.pid, signal.SIGKILL)
+    text = failure_of(replace(plain_spec, args=("never-listen",)), executor)
+    assert text.startswith(f'W401 worker "main" did not start; Spark\'s Java, process {executor.pid}, has ended\n')
+
+
 def test_binaries_that_cannot_run(plain_spec: WorkerSpec, executor: ProcessId, tmp_path: Path) -> None:
     missing = failure_of(replace(plain_spec, command=(str(tmp_path / "none"),)), executor)
     assert missing.startswith(f"W404 {tmp_path / 'none'} cannot run a worker; No such file")

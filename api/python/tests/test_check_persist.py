@@ -2,7 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 import wallaroo
+from wallaroo import testing
+from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketRun
@@ -53,3 +57,30 @@ def test_the_message_is_a_dead_letter_and_the_state_as_before(kit: Any) -> None:
     (letter,) = kit.letters(call("forget").outputs)
     assert letter.code == "C510"
     assert kit.sunk(call("look").outputs) == [(0, b"a,b")]
+
+
+@wallaroo.state_computation("collect", state=Seen)
+def collect(data: str, state: Seen) -> list[str]:
+    state.words.append(data)
+    return state.words if data != "copy" else list(state.words)
+
+
+@wallaroo.computation("mark")
+def mark(words: list[str]) -> str:
+    words.append("mark")
+    return ",".join(words)
+
+
+def test_a_state_that_a_later_step_changes_is_found() -> None:
+    decode, encode = wallaroo.line_decoder(bytes.decode), wallaroo.line_encoder(str)
+    source = wallaroo.source("in", wallaroo.TCPSourceConfig("127.0.0.1", 7010, decode))
+    line = source.key_by(wallaroo.KeyExtractor(lambda data: "k")).to(collect).to(mark)
+    sink = wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode)
+    with testing.run(lambda args: wallaroo.build_application("a", line.to_sink(sink)), check_persist=True) as app:
+        app.send([b"copy"])
+        with pytest.raises(DiagnosticError) as caught:
+            app.send([b"a"])
+        assert str(caught.value).splitlines()[0] == (
+            "C530 collect: a later step changed the state of key 'k' through the message that this step returned"
+        )
+        assert app.output() == [b"copy,mark"] and app.state("collect", "k").words == ["copy"]

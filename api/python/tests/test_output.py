@@ -12,6 +12,7 @@ from wallaroo import Pipeline, TCPSinkConfig, TCPSourceConfig, WallarooParameter
 from wallaroo.emit.topology import topology
 from wallaroo.message.output import UndeclaredOutputError
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.stage.flight import InFlight
 from wallaroo.worker.stage.stage import Stage
 
 
@@ -178,20 +179,13 @@ def run(computation: Any, *payloads: str, kit: Any) -> tuple[dict[int, list[tupl
     ends = [checked, checked.output("late"), checked.output("alerts")]
     application = wallaroo.build_application("outputs", *(end.to_sink(sink()) for end in ends))
     stage = Stage(application, kit.stage_of(application, "0/sources/0"))
-    with stage.call(0, _Unseen(), ()):
+    with stage.call(0, InFlight(""), ()):
         outputs = stage.run(0, kit.wire([payload.encode() for payload in payloads]))
     found = {port: [] for port in (1, 2, 3)}
     for output in outputs:
         if output.port in found:
             found[output.port] += [(number, text.decode()) for number, text in kit.sunk([output])]
     return found, kit.letters(outputs), {count.path: count for count in stage.counts()}
-
-
-class _Unseen:
-    """A call that nobody looks at."""
-
-    def __init__(self) -> None:
-        self.words, self.note = [0, 0, 0, 0], lambda text: None
 
 
 def test_messages_go_where_they_are_emitted_to(kit: Any) -> None:
@@ -214,7 +208,7 @@ def test_nothing_goes_on_of_what_a_failing_call_emitted(kit: Any) -> None:
 def test_a_stage_without_outputs_refuses_them_where_they_are_made(kit: Any) -> None:
     application = kit.build(lambda builder: builder.to_parallel(stray))
     stage = Stage(application, kit.stage_of(application, "0/sources/0"))
-    with stage.call(0, _Unseen(), ()):
+    with stage.call(0, InFlight(""), ()):
         (letter,) = kit.letters(stage.run(0, kit.wire([b"a"])))
     assert (letter.code, letter.step) == ("C527", "stray")
     assert letter.error == 'emitted to the output "alerts"; it declares none'

@@ -223,3 +223,24 @@ def test_what_is_only_begun_is_no_result(role: str, form: str) -> None:
         assert not app.output() and len(app.dead_letters) == 2
         for letter in app.dead_letters:
             assert letter.code in ("C503", "C517") and " at 0x" not in letter.error
+
+
+@pytest.mark.parametrize("role", ["computation", "computation_multi", "state_computation", "state_computation_multi"])
+@pytest.mark.parametrize("is_in_list", [False, True])
+def test_only_visitors_and_timers_delete_a_state(role: str, is_in_list: bool) -> None:
+    if is_in_list and role not in MULTI:
+        return
+
+    def deleted(*arguments: Any) -> Any:
+        return [arguments[0], wallaroo.Deleted("y")] if is_in_list else wallaroo.Deleted("y")
+
+    with testing.run(lambda args: application(role, deleted)) as app:
+        app.send([b"x"])
+        (letter,) = app.dead_letters
+        assert not app.output()
+        kind = "a list" if role in MULTI and not is_in_list else "a message"
+        assert (letter.code, letter.error) == (
+            "C503",
+            f"returned Deleted(result='y'); expected {kind} or None; only visitors and timers return Deleted, "
+            "e.g. a timer set with after=timedelta(0)",
+        )

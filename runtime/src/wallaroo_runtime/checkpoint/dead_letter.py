@@ -47,7 +47,7 @@ class StoredLetter:
     def summary(self) -> dict[str, Any]:
         """Return the fields of the letter that a list of dead letters shows, as a JSON object."""
         record = self.record
-        time = datetime.fromtimestamp(record.timestamp_ms / 1000, timezone.utc)
+        time = datetime.fromtimestamp(self.written, timezone.utc)
         return {
             "id": self.id,
             "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),

@@ -21,7 +21,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 def declare_prune(parser: argparse.ArgumentParser) -> None:
     """Declare the options that only `prune` has."""
     parser.add_argument(
-        "--older-than", type=_age, metavar="AGE", help="only those written longer ago than e.g. 90s, 12h or 7d"
+        "--older-than", type=_age, metavar="AGE", help="only those whose time is longer ago than e.g. 90s, 12h or 7d"
     )
     parser.add_argument("--replayed", action="store_true", help="only those that were replayed")
     parser.add_argument("--all", action="store_true", help="all; needed when nothing else says which")

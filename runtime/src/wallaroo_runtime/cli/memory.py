@@ -139,6 +139,7 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
     def bury(batch: Sequence[pb.DeadLetter]) -> None:
         if console.debugging.is_over:
             server.refuse()  # user code did not fail on these messages: the debugger interrupted it
+            run.letter_count -= len(batch)
         else:
             letters.tell(batch)
 

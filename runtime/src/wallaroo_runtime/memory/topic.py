@@ -35,6 +35,7 @@ class TopicFeed:
         self.topics, self._directory, self._find_lookups = MemoryTopics(), directory, find_lookups
         kafka = [end for end in (*topology.sources(), *topology.sinks()) if isinstance(end, KafkaSource | KafkaSink)]
         self._known = sorted({end.topic for end in kafka})
+        self._written = {end.topic for end in kafka if isinstance(end, KafkaSink)}
         self._readers: dict[str, list[KafkaSource]] = {}
         for source in topology.sources():
             if isinstance(source, KafkaSource):
@@ -74,8 +75,8 @@ class TopicFeed:
         )
 
     def unfed(self) -> list[str]:
-        """Return the topics that sources read and that have no records yet."""
-        return [topic for topic in self._readers if not self.topics.records(topic)]
+        """Return the topics that have no records yet, and that only others write, e.g. no loop of a group."""
+        return [topic for topic in self._readers if topic not in self._written and not self.topics.records(topic)]
 
     def _is_looked_up(self, topic: str) -> bool:
         """Say whether a program looks up a topic as a table. The topology has no lookups, so the program is asked."""

@@ -100,6 +100,16 @@ def stop_worker(spec: WorkerSpec, owner: ProcessId | None = None) -> bool:
 
 
 def _ask(spec: WorkerSpec, directory: Path, owner: ProcessId | None, request: dict[str, Any]) -> ServingWorker:
+    try:
+        return _answer(spec, directory, owner, request)
+    except (RunError, OSError) as error:
+        if owner is None or owner.is_alive:
+            raise
+        cause = _did_not_start(spec, f"Spark's Java, process {owner.pid}, has ended")
+        raise RunError([*cause.diagnostics, *getattr(error, "diagnostics", ())], WORKER) from error
+
+
+def _answer(spec: WorkerSpec, directory: Path, owner: ProcessId | None, request: dict[str, Any]) -> ServingWorker:
     timeout = spec.start_timeout_ms / 1000 + spec.restart_window_ms / 1000 + MARGIN_SECONDS
     for attempt in range(ATTEMPTS):
         check_existing(directory)

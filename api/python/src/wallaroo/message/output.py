@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from types import AsyncGeneratorType, BuiltinFunctionType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
+from wallaroo.message.visit import Deleted
+
 _running = threading.local()
 FIT: set[type] = {str, bytes, int, float, bool, tuple, list, dict}  # types of results that are known to be no promises
 MAX_FIT = 4096
 _PROMISES = (
-    GeneratorType, AsyncGeneratorType, FunctionType, BuiltinFunctionType, MethodType, functools.partial,
+    Deleted, GeneratorType, AsyncGeneratorType, FunctionType, BuiltinFunctionType, MethodType, functools.partial,
     contextlib._GeneratorContextManager, contextlib._AsyncGeneratorContextManager,
 )  # fmt: skip
 
@@ -74,7 +76,10 @@ def refuse_outputs(*, is_refused: bool) -> None:
 
 
 def is_promise(result: Any) -> bool:
-    """Return whether a result is only a promise: an awaitable, future, iterator, context manager or function."""
+    """Return whether a result is only a promise: an awaitable, future, iterator, context manager or function.
+
+    `Deleted` counts, too: a visitor or timer takes its result out of it before this check.
+    """
     kind = type(result)
     if kind is Output:
         return is_promise(result.value)

@@ -8,6 +8,8 @@ from typing import Any
 class Deleted:
     """The result of a visitor, or of a timer's callback, that deletes the state of its key.
 
+    A computation cannot return it (C503): let it set a timer with `after=timedelta(0)`, whose callback returns it.
+
     Attributes:
         result: The output message, or None; for a computation with any number of outputs a list of them.
 

@@ -6,8 +6,10 @@ import sys
 import threading
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.emit.emit import application_args, emit_to_file, write_result
@@ -26,8 +28,9 @@ from wallaroo.worker.host.process import (
     tell_end,
     tell_ready,
 )
-from wallaroo.worker.host.server import WorkerServer
-from wallaroo.worker.host.service import WorkerService
+
+if TYPE_CHECKING:
+    from wallaroo.worker.host.server import WorkerServer
 
 USAGE_STATUS = 2
 SETUP_STATUS = 3
@@ -80,7 +83,10 @@ def serve(app: str, directory: Path) -> int:
             children.kill()
             os._exit(DIED_STATUS)
 
-    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    # A process that user code forks ends by a signal as usual, because a pool of `multiprocessing` waits for its end.
+    os.register_at_fork(after_in_child=lambda: [signal.signal(*each) for each in before.items()])
+    for each in before:
         is_left = each != signal.SIGTERM and has_terminal()  # the terminal also signals the parent
         is_left |= each == signal.SIGHUP and signal.getsignal(each) is signal.SIG_IGN  # as `nohup` sets it
         signal.signal(each, signal.SIG_IGN if is_left else stop)
@@ -108,7 +114,12 @@ def serve(app: str, directory: Path) -> int:
     return 0
 
 
-def _start(app: str, directory: Path, number: int, count: int) -> WorkerServer:
+def _start(app: str, directory: Path, number: int, count: int) -> "WorkerServer":
+    # gRPC reads this when it is imported. Its own work at a fork hangs or ends some of the processes of user code.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+    from wallaroo.worker.host.server import WorkerServer
+    from wallaroo.worker.host.service import WorkerService
+
     warnings.simplefilter("default")
     pipes = open_descriptors()
     program = load(app, application_args(()))
@@ -129,6 +140,7 @@ def _start(app: str, directory: Path, number: int, count: int) -> WorkerServer:
 if __name__ == "__main__":
     status = main(sys.argv[1:])
     for out in (sys.stdout, sys.stderr):
-        out.flush()
+        with suppress(ValueError):  # user code has closed it
+            out.flush()
     # Python's usual exit waits for all threads, and one of them may run user code that never returns.
     os._exit(status)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import Any
 
-from wallaroo.diagnostic.diagnostic import DiagnosticError, shown
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.message.frame import HEADER_BYTES, TICK_PORT, VISIT_PORT, Frame, FrameError, read_body, split_frames
 from wallaroo.message.key import readable
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -304,9 +304,23 @@ class BucketRun:
                     continue
                 if after:  # empty if the state cannot be serialized
                     before[cell] = after[-1]
+                if after and self._checks_persist:
+                    self._check_unchanged(part, key, state, after[-1])
                 if dirty[0]:
                     self._changed.setdefault(part.entry.node.state_port, {})[key] = cell
         return failures
+
+    @staticmethod
+    def _check_unchanged(part: Messages, key: bytes, state: BucketState, written: bytes) -> None:
+        """Compare a state with what the step left, because later steps may have got a part of the state.
+
+        Raises:
+            DiagnosticError: C530 if they have changed it. Without this check the change would be saved.
+        """
+        with suppress(NotSerializableError):
+            if state.write(part.table[key]) == written:
+                return
+        raise DiagnosticError([Diagnostic.of("C530", step=part.entry.step.name, key=shown(readable(key)))])
 
     @staticmethod
     def _note(cell: Cell, state: BucketState, before: dict[Cell, bytes]) -> None:

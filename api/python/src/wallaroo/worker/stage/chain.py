@@ -1,10 +1,13 @@
 """Writes the loops of a stage: Python source that runs all steps of a message, without calls of the SDK in between.
 
 A message passes depth first through the nodes that read it. Each node's code is nested in its producer's code. A node
-with several producers, or one that is too deep for Python's limit of nested blocks, becomes a separate function. Names
-in the code end with the node's number: `f` is the user's function, `fail` handles its exception, `v` is its result. If
-a stage needs them, `k` is the key of a message and `t` its time. After a key_by, `v` of the key_by is the key. Each
-iteration stores the message's ordinal plus 1 in `flight`, where the runtime finds it if user code ends the process.
+with several producers, or one that is too deep for Python's limit of nested blocks, becomes a separate function. If
+several nodes read a message, all but the last get a copy `c` of it, so that none sees what another one changes.
+
+Names in the code end with the node's number: `f` is the user's function, `fail` handles its exception, `v` is its
+result. If a stage needs them, `k` is the key of a message and `t` its time. After a key_by, `v` of the key_by is the
+key. Each iteration stores the message's ordinal plus 1 in `flight`, where the runtime finds it if user code ends the
+process.
 """
 
 from collections.abc import Sequence
@@ -155,12 +158,17 @@ class ChainWriter:
         if not readers:
             self._put(indent, "pass")
         for reader in readers:
-            if self._links[reader].input_count > 1 or indent > MAX_INDENT or loops > MAX_LOOPS:
+            link = self._links[reader]
+            given, is_exit = value, link.kind == pb.NODE_KIND_SEND or (link.kind == pb.NODE_KIND_KEY and link.takes_key)
+            if reader != readers[-1] and not is_exit:  # an exit serializes the message and runs no user code
+                given = f"c{reader}"
+                self._put(indent, f"{given} = {value} if {value}.__class__ is str else copied({value})")
+            if link.input_count > 1 or indent > MAX_INDENT or loops > MAX_LOOPS:
                 if reader not in self._functions:
                     self._functions.append(reader)
-                self._put(indent, f"node{reader}({value}, seq{self._carried(key)})")
+                self._put(indent, f"node{reader}({given}, seq{self._carried(key)})")
             else:
-                self._node(reader, value, indent, loops, key)
+                self._node(reader, given, indent, loops, key)
 
     def _node(self, number: int, value: str, indent: int, loops: int, key: str = "k") -> None:
         link = self._links[number]

@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import sys
 from types import TracebackType
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
@@ -9,6 +10,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 BYTES = 32
 NOTE_BYTES = 224  # size of the note after the words, if the file has room for a note
 INDEX, MESSAGE, PROCESS, PROGRESS = range(4)
+FORKED = "a process that user code forked has returned to the worker, and ends: let it end with os._exit"
 OUTSIDE = 1 << 62  # in place of a message: the worker reads or writes states, or deserializes messages
 
 Words = list[int] | memoryview
@@ -27,7 +29,7 @@ class InFlight:
     def __init__(self, path: str) -> None:
         self._map: mmap.mmap | None = None
         self._view: memoryview[int] | None = None
-        self.words: Words = [0] * (BYTES // 8)
+        self.words: Words = [0, 0, os.getpid(), 0]
         if not path:
             return
         try:
@@ -43,6 +45,15 @@ class InFlight:
         # A cast view uses the machine's byte order, which is little-endian on all machines that run workers.
         self.words = self._view = memoryview(self._map)[:BYTES].cast("q")
         self.words[PROCESS] = os.getpid()
+
+    def end_forked(self) -> None:
+        """End this process if user code has forked it in the call. Only the process that got the call may answer."""
+        if os.getpid() == self.words[PROCESS]:
+            return
+        try:
+            print(FORKED, file=sys.stderr, flush=True)
+        finally:
+            os._exit(1)
 
     def note(self, text: str) -> None:
         """Record a text about the work that is done while no message is in flight. Slower than a word."""

@@ -102,6 +102,7 @@ class Stage:
         try:
             yield
         finally:
+            flight.end_forked()
             refuse_outputs(is_refused=False)
             words[MESSAGE] = 0
             self.flight, self.skips = InFlight("").words, {}
@@ -298,7 +299,7 @@ class Stage:
         """Return the functions and objects that the loops use, by name."""
         names: dict[str, Any] = {"dropped": self._dropped, "made": self._made, "paired": paired, "Output": Output}
         names |= {"is_new_state": is_new_state, "is_state": is_state, "state_returned": state_returned}
-        names |= {"FIT": FIT, "is_promise": is_promise, "promised": promised}
+        names |= {"FIT": FIT, "is_promise": is_promise, "promised": promised, "copied": self.codec.copy}
         for number, node in enumerate(self.nodes):
             hosted = self._hosted.get(node.path)
             name = hosted.name if hosted is not None else node.path

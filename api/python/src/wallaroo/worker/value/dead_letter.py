@@ -9,6 +9,7 @@ from wallaroo.diagnostic.location import one_line, raised_at, user_traceback
 from wallaroo.message.frame import DEAD_LETTER_PORT, PLAIN
 from wallaroo.message.output import UndeclaredOutputError
 from wallaroo.message.timer import WrongTimerError
+from wallaroo.message.visit import Deleted
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.value.show import shown_json
 from wallaroo.worker.value.unpicklable import REMEDY, is_refused, reason_of
@@ -25,6 +26,8 @@ class WrongResultError(Exception):
         if isinstance(result, CoroutineType):
             result.close()  # else Python would warn that nobody awaits it
             expected += ", e.g. what `asyncio.run(...)` makes of the coroutine"
+        if isinstance(result, Deleted):
+            expected += "; only visitors and timers return Deleted, e.g. a timer set with after=timedelta(0)"
         super().__init__(f"returned {shown(result)}; expected {expected}")
         self.actual, self.expected = shown(result), expected
 

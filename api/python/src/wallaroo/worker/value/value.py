@@ -7,9 +7,12 @@ reading.
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
+from wallaroo.check.in_place import is_fixed
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.location import one_line
 from wallaroo.message.frame import PLAIN, FrameError, cut
@@ -20,6 +23,7 @@ from wallaroo.worker.value.unpicklable import REMEDY, reason_of
 PICKLED, TEXT, BYTES, INTEGERS, FLOATS, CUSTOM = 16, 17, 18, 19, 20, 32
 
 _IMMUTABLE = frozenset((str, bytes, int, float, bool))
+_MUTABLE = frozenset((dict, list, set, bytearray))
 _NUMBERS = {INTEGERS: "q", FLOATS: "d"}
 _SIMPLE = frozenset((TEXT, BYTES, INTEGERS, FLOATS))
 
@@ -124,6 +128,16 @@ class ValueCodec:
         if not self.is_custom and type(message) in _IMMUTABLE:
             return message
         return Serialized(self.dump(message))
+
+    def copy(self, message: Any) -> Any:
+        """Return a message as another process would get it. Return the same object if it is fixed, or has no copy."""
+        try:
+            is_shared = type(message) not in _MUTABLE and is_fixed(message)
+            return message if is_shared else self.load(self.dump(message))
+        except BaseException:  # user code, or a message that pickle refuses
+            with suppress(BaseException):
+                return deepcopy(message)
+        return message
 
     def encode(self, messages: Sequence[Any]) -> tuple[int, Sequence[int], bytes]:
         """Return encoding, lengths and bytes of frozen messages."""

@@ -1,0 +1,110 @@
+"""Processes that user code forks: they return, or a pool ends them; neither may answer or hang the worker."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+
+from wallaroo.emit.program import load
+from wallaroo.message.frame import encode_frame, read_frame
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker._proto import worker_pb2_grpc
+from wallaroo.worker.stage.flight import FORKED
+from wallaroo.worker.value.value import TEXT
+
+PROGRAM = """
+import multiprocessing
+import os
+import sys
+
+import wallaroo
+
+@wallaroo.line_decoder
+def decode(line):
+    return line.decode()
+
+@wallaroo.computation("fork")
+def fork(text):
+    if text == "pool":
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            return str(pool.map(abs, [-1, -2]))
+    if text == "returns":
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+    if text == "closes":
+        sys.stdout.close()
+    return text
+
+@wallaroo.line_encoder
+def encode(text):
+    return text
+
+def application_setup(args):
+    source = wallaroo.source("in", wallaroo.TCPSourceConfig("127.0.0.1", 7010, decode))
+    sink = wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode)
+    return wallaroo.build_application("Forks", source.to(fork).to_sink(sink))
+"""
+TEST = """
+from wallaroo.testing import run
+
+with run("app.py") as app:
+    app.send([b"a", b"returns", b"b"])
+    print(app.output(), len(app.dead_letters), flush=True)
+"""
+SECONDS = 90
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "app.py").write_text(PROGRAM)
+    return tmp_path
+
+
+def test_in_a_test_only_the_first_process_goes_on(folder: Path) -> None:
+    command = [sys.executable, "-c", TEST]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.stdout == "[b'a\\n', b'returns\\n', b'b\\n'] 0\n" and done.returncode == 0
+    assert done.stderr.splitlines() == [FORKED]
+
+
+def test_a_worker_answers_once_and_does_not_hang(folder: Path) -> None:
+    stage = pb.Stage(id="s0", bucket_count=1, frame_bytes=1 << 20)
+    source, step, sink = (node.path for node in load(str(folder / "app.py"), []).application.nodes())
+    stage.nodes.add(path=source, kind=pb.NODE_KIND_SOURCE, port=0)
+    stage.nodes.add(path=step, kind=pb.NODE_KIND_COMPUTATION, inputs=[source])
+    stage.nodes.add(path=sink, kind=pb.NODE_KIND_SINK, inputs=[step], port=1)
+    socket = folder / "worker.sock"
+    settings = {"WALLAROO_MODE": "worker", "WALLAROO_WORKER_DIR": str(folder), "WALLAROO_ARGS": json.dumps([])}
+    command = [sys.executable, "-m", "wallaroo.worker", "app.py"]
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(command, cwd=folder, env=os.environ | settings, stderr=log) as worker,
+    ):
+        try:
+            end = time.monotonic() + SECONDS
+            while not socket.exists():
+                assert worker.poll() is None and time.monotonic() < end, (folder / "log").read_text()
+                time.sleep(0.01)
+            with grpc.insecure_channel(f"unix:{socket}") as channel:
+                frames = (
+                    encode_frame([text], port=0, sequence=at, encoding=TEXT)
+                    for at, text in enumerate((b"pool", b"returns", b"closes", b"a"))
+                )
+                requests = [pb.ProcessRequest(opening=pb.Opening(application="a", query="q", stage=stage))]
+                requests += [pb.ProcessRequest(data=pb.Data(index=at, frames=each)) for at, each in enumerate(frames)]
+                replies = list(worker_pb2_grpc.WorkerStub(channel).Process(iter(requests), timeout=SECONDS))
+            outputs = [read_frame(reply.output.frame).values() for reply in replies if reply.HasField("output")]
+            assert outputs == [[b"[1, 2]\n"], [b"returns\n"], [b"closes\n"], [b"a\n"]]
+            worker.terminate()
+            assert worker.wait(SECONDS) == 0, "it has stopped in order, although user code has closed its stdout"
+        finally:
+            worker.kill()
+    assert FORKED in (folder / "log").read_text()
