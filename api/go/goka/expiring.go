@@ -26,7 +26,7 @@ func expiring(app *stream.Application, groups []*group) {
 				continue
 			}
 			step.State.Expiring = &declaration.Expiring{Prolongs: isOfInput, IsIn: hasValue, IsEmpty: isEmpty}
-			step.Compute.(endable).Add("", ends[step.Name].ended)
+			step.Stateful.(endable).Add("", ends[step.Name].ended)
 		}
 	}
 }

@@ -138,7 +138,7 @@ type recordReader struct{ results results[KafkaRecord] }
 func (*recordReader) GoSymbol() string { return "stream.KafkaRecord" }
 
 func (r *recordReader) Decode(payload []byte) any {
-	return r.results.settle(readRecord(payload))
+	return r.results.settle(readRecord(payload)).One
 }
 
 // recordWriter is the encoder of whole records.

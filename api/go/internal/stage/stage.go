@@ -93,8 +93,7 @@ type node struct {
 	step        *declaration.Step // step that runs user code; nil for other nodes
 	source      *entry
 	received    *received
-	computation wa.Computation
-	multi       wa.ComputationMulti
+	computation declaration.Stateless
 	stateful    *stateful
 	keyOf       func(any) []byte // for a key_by; nil for a collect
 	exit        exit
@@ -258,12 +257,8 @@ func kindName(kind pb.NodeKind) string {
 
 // build builds the computation of a stateless step for this stream.
 func (x *Executor) build(n *node, step *declaration.Step) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = userFailure(n, r)
-		}
-	}()
-	n.computation, n.multi = step.Build()
+	defer caughtIn(n.name, &err)
+	n.computation = step.Build()
 	return nil
 }
 
@@ -342,13 +337,17 @@ func (n *node) receive(value any) {
 	case n.exit != nil:
 		n.exit.write(value)
 	case n.computation != nil:
-		n.forward(n.compute(value))
-	case n.multi != nil:
-		for _, item := range n.computeMulti(value) {
-			n.forward(item)
-		}
+		n.give(n.compute(value))
 	default:
 		n.rekey(value)
+	}
+}
+
+// give passes on the results of a function.
+func (n *node) give(results emission.Results) {
+	n.forward(results.One)
+	for _, item := range results.Many {
+		n.forward(item)
 	}
 }
 
@@ -360,11 +359,6 @@ func (n *node) forward(value any) {
 	case wa.Output:
 		n.emitTo(result)
 		return
-	case emission.List:
-		for _, item := range result {
-			n.forward(item)
-		}
-		return
 	}
 	n.out++
 	for _, next := range n.next {
@@ -372,12 +366,7 @@ func (n *node) forward(value any) {
 	}
 }
 
-func (n *node) compute(value any) any {
+func (n *node) compute(value any) emission.Results {
 	defer n.rescue(value)
 	return n.admit(n.computation.Compute(value))
-}
-
-func (n *node) computeMulti(value any) []any {
-	defer n.rescue(value)
-	return n.admitAll(n.multi.Compute(value))
 }

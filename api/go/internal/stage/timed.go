@@ -8,8 +8,8 @@ import (
 	wa "wallarooapi"
 	"wallarooapi/internal/calendar"
 	"wallarooapi/internal/codec"
-	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/emission"
 	"wallarooapi/internal/state"
 	"wallarooapi/internal/timing"
 	"wallarooapi/internal/topology"
@@ -98,21 +98,6 @@ func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool
 		entry.Time.Sleep()
 	}
 	return true, err
-}
-
-// computeTimed calls the function of a step for a message if the state has times.
-func (n *node) computeTimed(message, value any) (single any, many []any) {
-	n.x.keyed.asked = timing.NewChanges(n.x.timestamp, n.stateful.timers)
-	if step, is := n.step.Compute.(declaration.Timed); is {
-		single, _ = step.ComputeAt(n.x.keyed.asked, message, value)
-	} else if step, is := n.step.Multi.(declaration.TimedMulti); is {
-		many, _ = step.ComputeAt(n.x.keyed.asked, message, value)
-	} else if n.stateful.single != nil {
-		single, _ = n.stateful.single.Compute(message, value)
-	} else {
-		many, _ = n.stateful.multi.Compute(message, value)
-	}
-	return single, many
 }
 
 // arrive records the time of a message, and the timers that the function has set, after the function has succeeded.
@@ -220,14 +205,7 @@ func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer 
 	given := &wa.Timer{Name: timer.Name(), Key: x.keyed.key, At: time.UnixMilli(timer.Due)}
 	_, err := n.runOn(table, entry, &function{
 		input: []byte(timer.Name()), deletes: given.DeletesState, done: func() { entry.Time.Apply(n.path, call) },
-		run: func(value any) (single any, many []any, persist bool) {
-			if n.stateful.single != nil {
-				single, _ = n.stateful.single.(declaration.Timed).Fire(call, given, value)
-			} else {
-				many, _ = n.stateful.multi.(declaration.TimedMulti).Fire(call, given, value)
-			}
-			return single, many, true
-		},
+		run: func(value any) emission.Results { return n.stateful.functions.Fire(call, given, value) },
 	})
 	return err
 }

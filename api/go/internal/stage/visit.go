@@ -8,10 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	wa "wallarooapi"
-	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/emission"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/state"
-	"wallarooapi/internal/trace"
 	pb "wallarooapi/internal/workerpb"
 )
 
@@ -142,19 +141,14 @@ func (x *Executor) turnTo(t *turn, entry *state.Entry) {
 // visitKey runs the visitor with the state of a key.
 func (n *node) visitKey(table *state.Table, entry *state.Entry, v *pb.Visit) (failed bool, err error) {
 	given := &wa.Visit{Name: v.GetName(), Metadata: v.GetMetadata(), Key: n.x.keyed.key}
-	return n.runOn(table, entry, &function{input: v.GetMetadata(), deletes: given.DeletesState, run: func(value any) (any, []any, bool) {
-		if n.step.Kind == declaration.StateComputation {
-			single, persist := n.step.Compute.(wa.StateVisitor).Visit(given, value)
-			return single, nil, persist
-		}
-		many, persist := n.step.Multi.(wa.StateVisitorMulti).Visit(given, value)
-		return nil, many, persist
+	return n.runOn(table, entry, &function{input: v.GetMetadata(), deletes: given.DeletesState, run: func(value any) emission.Results {
+		return n.stateful.functions.Visit(given, value)
 	}})
 }
 
 // function describes one call of a visitor or of a timer's function with the state of a key.
 type function struct {
-	run     func(value any) (single any, many []any, persist bool)
+	run     func(value any) emission.Results
 	deletes func() bool // whether to delete the state after the call
 	done    func()      // called after success; may be nil
 	input   []byte      // input of a dead letter if the call fails
@@ -166,9 +160,9 @@ func (n *node) runOn(table *state.Table, entry *state.Entry, f *function) (faile
 	if x.keyed.careful {
 		x.save(entry)
 	}
-	single, many, persist, fault := n.runFunction(f, entry.Value)
+	results, fault := n.runFunction(f, entry.Value)
 	if fault == nil && x.keyed.careful && !f.deletes() {
-		if fault, err = x.inspect(n, entry, persist); err != nil {
+		if fault, err = x.inspect(n, entry, results.Persist); err != nil {
 			return false, err
 		}
 	}
@@ -182,26 +176,17 @@ func (n *node) runOn(table *state.Table, entry *state.Entry, f *function) (faile
 	switch {
 	case f.deletes():
 		table.Drop(entry.Key)
-	case persist:
+	case results.Persist:
 		table.Touch(entry)
 	}
 	if f.done != nil {
 		f.done()
 	}
-	n.forward(single)
-	for _, item := range many {
-		n.forward(item)
-	}
+	n.give(results)
 	return false, nil
 }
 
-func (n *node) runFunction(f *function, value any) (single any, many []any, persist bool, fault *Failure) {
-	defer func() {
-		if r := recover(); r != nil {
-			reason, stack := trace.Panic(r)
-			single, many, fault = nil, nil, newFailure(codeOf(r), reason, stack)
-		}
-	}()
-	single, many, persist = f.run(value)
-	return n.admit(single), n.admitAll(many), persist, nil
+func (n *node) runFunction(f *function, value any) (results emission.Results, fault *Failure) {
+	defer caught(&fault)
+	return n.admit(f.run(value)), nil
 }

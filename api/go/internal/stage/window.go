@@ -14,7 +14,6 @@ import (
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/state"
 	"wallarooapi/internal/topology"
-	"wallarooapi/internal/trace"
 	"wallarooapi/internal/window"
 	pb "wallarooapi/internal/workerpb"
 )
@@ -213,12 +212,7 @@ func (r *windowRun) message(a *arrival) error {
 }
 
 func (r *windowRun) enter(s *window.KeyState, isNew bool, a *arrival) (given []window.Result, fault *Failure) {
-	defer func() {
-		if recovered := recover(); recovered != nil {
-			reason, stack := trace.Panic(recovered)
-			fault = newFailure("C501", reason, stack)
-		}
-	}()
+	defer caught(&fault)
 	return r.n.stateful.windows.Enter(s, isNew, a.message, a.timestamp), nil
 }
 
@@ -254,7 +248,7 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 			continue
 		}
 		if result.Failed == "" {
-			n.forward(result.Value)
+			n.give(result.Results)
 			continue
 		}
 		n.bury("C517", result.Accumulator, diagnostic.Of("C517", "step", n.name, "key", topology.ShowKey(key),
