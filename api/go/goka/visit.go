@@ -197,7 +197,7 @@ func (g *group) visited(ctx context.Context, e *edge, visit *stream.Visit, state
 	} else if err := g.run(&call{group: g, emission: ctx, record: record, topic: Stream(e.Topic()), state: state, isVisit: true}, e.callback, meta); !errors.Is(err, errNone) {
 		return err
 	}
-	if state.Value == nil && len(state.Joined) == 0 {
+	if isEmpty(state) {
 		visit.DeleteState()
 	}
 	return errNone
