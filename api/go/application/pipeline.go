@@ -138,7 +138,7 @@ func (p *PipelineBuilder) addSinks(method string, sinkConfigs ...SinkConfig) *Pi
 		for _, found := range sink.Found {
 			p.application.Report(found, declaration.Pointer(path), place)
 		}
-		if sink.Encoder == nil && sink.Keyed == nil && len(sink.Found) == 0 {
+		if sink.Encode == nil && len(sink.Found) == 0 {
 			p.wrongParameter(method, path, place)
 		}
 		sink.Path, sink.Name, sink.Inputs, sink.Place = path, cmp.Or(sink.Name, p.pipeline.Name), []string{p.node.Path}, place

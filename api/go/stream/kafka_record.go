@@ -127,7 +127,7 @@ func KafkaRecordSink[T any](topic Kafka, encode func(message T) (KafkaRecord, er
 	if encode == nil {
 		declared.Found = append(declared.Found, wrongSource("KafkaRecordSink", "encode", "nil", "a function")...)
 	} else {
-		declared.Encoder = &recordWriter[T]{encode}
+		declared.Encode = declaration.Values(&recordWriter[T]{encode})
 	}
 	return Sink[T]{declared}
 }

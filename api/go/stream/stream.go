@@ -101,7 +101,7 @@ func (s Stream[T]) To(sinks ...Sink[T]) Stream[T] {
 		for _, found := range declared.Found {
 			a.declared.Report(found, declaration.Pointer(declared.Path), place)
 		}
-		if declared.Encoder == nil && declared.Keyed == nil && len(declared.Found) == 0 {
+		if declared.Encode == nil && len(declared.Found) == 0 {
 			a.wrong("To", "sinks", "without an encoder", "what e.g. TCPSink returns for a function", declared.Path, place)
 		}
 		a.pipeline.Sinks = append(a.pipeline.Sinks, &declared)

@@ -89,14 +89,22 @@ type Sink struct {
 	OnError string
 	Inputs  []string
 	Edge    topology.Edge
-	Given   any           // encoder, as the program passed it
-	Encoder wa.Encoder    // returns only bytes; nil if Keyed is set
-	Keyed   RecordEncoder // returns a Kafka record
+	Given   any // encoder, as the program passed it
+	Encode  RecordEncoder
+	HasKeys bool // Encode returns Kafka records, and otherwise only values
 	Found   []diagnostic.Diagnostic
 }
 
 // RecordEncoder makes the records of a sink. If the value is nil, nothing is written. With partition -1, Kafka chooses.
 type RecordEncoder func(data any) (value, key []byte, partition int32)
+
+// Values returns a record encoder that returns only the values of an encoder, which may be nil.
+func Values(encoder wa.Encoder) RecordEncoder {
+	if encoder == nil {
+		return nil
+	}
+	return func(data any) (value, key []byte, partition int32) { return encoder.Encode(data), nil, -1 }
+}
 
 // These are the kinds of steps, as they are in the document.
 const (

@@ -25,7 +25,7 @@ func Host(application *declaration.Application, directory string) (*Hosted, erro
 	if len(result.Found) > 0 {
 		return nil, diagnostic.Error(result.Found)
 	}
-	own, err := worker(application)
+	document, err := described(application)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func Host(application *declaration.Application, directory string) (*Hosted, erro
 		return nil, err
 	}
 	hosted := &Hosted{Topology: result.Text, Endpoint: "unix://" + path}
-	hosted.server = server.New(application, own, "unix:"+path, defaultCacheBytes, stage.MaxStateBytes)
+	hosted.server = server.New(application, *document.Own(), "unix:"+path, defaultCacheBytes, stage.MaxStateBytes)
 	listener, err := listen(path)
 	if err == nil {
 		err = appear(path)

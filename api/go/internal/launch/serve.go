@@ -40,7 +40,7 @@ func serve(application *declaration.Application, directory string) error {
 	if err != nil {
 		return err
 	}
-	own, err := worker(application)
+	document, err := described(application)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func serve(application *declaration.Application, directory string) error {
 	if err != nil {
 		return err
 	}
-	workerServer := server.New(application, own, "unix:"+path, cacheBytes, int(stateBytes))
+	workerServer := server.New(application, *document.Own(), "unix:"+path, cacheBytes, int(stateBytes))
 	ended := make(chan error, 1)
 	go func() { ended <- workerServer.Serve(listener) }()
 	if err := appear(path); err != nil {

@@ -122,7 +122,7 @@ func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry, message 
 
 // tickKeys runs a tick for the keys on which it has an effect. Only the first step with ticks does so, for all steps of
 // the state.
-func (n *node) tickKeys(tick *turn) error {
+func (n *node) tickKeys(tick *arrival) error {
 	t, x := n.stateful.timed, n.x
 	if n != t.steps[slices.IndexFunc(t.steps, func(each *node) bool { return each.stateful.ticks })] {
 		return nil

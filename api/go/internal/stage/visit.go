@@ -14,31 +14,6 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// turn is a visit or a tick. Unlike a message, it concerns many keys.
-type turn struct {
-	sequence  uint64
-	timestamp int64
-	ordinal   uint64
-	skip      *pb.Skip
-	visit     *pb.Visit // nil for a tick
-}
-
-// turnsInOrder compares turns by sequence number. At the same number, ticks precede visits, and ticks are sorted by
-// time.
-func turnsInOrder(a, b *turn) int {
-	switch order := cmp.Compare(a.sequence, b.sequence); {
-	case order != 0:
-		return order
-	case a.visit == nil && b.visit == nil:
-		return cmp.Compare(a.timestamp, b.timestamp)
-	case a.visit == nil:
-		return -1
-	case b.visit == nil:
-		return 1
-	}
-	return cmp.Compare(a.visit.GetId(), b.visit.GetId())
-}
-
 // takeVisits sets the names of the visits that a state step accepts, after a check that the step declares them.
 func (n *node) takeVisits(names []string) error {
 	n.stateful.visits = map[string]bool{}
@@ -52,15 +27,15 @@ func (n *node) takeVisits(names []string) error {
 }
 
 // takeVisit reads the visit in the current frame.
-func (x *Executor) takeVisit() (*turn, error) {
+func (x *Executor) takeVisit() (taken arrival, err error) {
 	f := &x.frame
 	if f.Count != 1 || f.Encoding != frame.Plain || f.HasAbsent() || x.keyed.bucket == nil {
-		return nil, damaged(fmt.Errorf("a frame of visits has %d values of encoding %d", f.Count, f.Encoding))
+		return taken, damaged(fmt.Errorf("a frame of visits has %d values of encoding %d", f.Count, f.Encoding))
 	}
 	ordinal := x.count(1)
-	taken := &turn{sequence: f.Sequence, timestamp: f.TimestampMs, ordinal: ordinal, skip: x.skips[ordinal], visit: &pb.Visit{}}
+	taken = arrival{sequence: f.Sequence, timestamp: f.TimestampMs, ordinal: ordinal, skip: x.skips[ordinal], visit: &pb.Visit{}}
 	if err := proto.Unmarshal(f.Values, taken.visit); err != nil {
-		return nil, damaged(fmt.Errorf("the value of a frame of visits is no Visit: %w", err))
+		return taken, damaged(fmt.Errorf("the value of a frame of visits is no Visit: %w", err))
 	}
 	return taken, nil
 }
@@ -73,7 +48,7 @@ func (x *Executor) Visited() []*pb.Visited {
 }
 
 // runTurn runs a visit for all keys of the steps that accept it, or a tick for the keys that it concerns.
-func (x *Executor) runTurn(t *turn) error {
+func (x *Executor) runTurn(t *arrival) error {
 	x.sequence, x.timestamp, x.fromPort = t.sequence, t.timestamp, frame.DeadLetterPort
 	x.keyed.entries = x.keyed.entries[:0]
 	for _, n := range x.nodes {
@@ -81,9 +56,7 @@ func (x *Executor) runTurn(t *turn) error {
 			continue
 		}
 		if t.skip != nil {
-			x.keyed.hasNoKey = true
-			n.buryBytes(t.skip.GetCode(), t.visit.GetMetadata(), frame.Plain, t.skip.GetReason(), "")
-			x.keyed.hasNoKey = false
+			n.buryTurn(t)
 			continue
 		}
 		run := n.visitKeys
@@ -98,7 +71,7 @@ func (x *Executor) runTurn(t *turn) error {
 }
 
 // takes reports whether a step accepts a visit or a tick.
-func (s *stateful) takes(t *turn) bool {
+func (s *stateful) takes(t *arrival) bool {
 	if t.visit == nil {
 		return s.ticks
 	}
@@ -106,7 +79,7 @@ func (s *stateful) takes(t *turn) bool {
 }
 
 // visitKeys runs a visit for each key whose state is or will be in the log. The keys are in the order of their bytes.
-func (n *node) visitKeys(t *turn) error {
+func (n *node) visitKeys(t *arrival) error {
 	table := n.x.keyed.bucket.Table(n.stateful.port)
 	var entries []*state.Entry
 	table.Entries(func(entry *state.Entry) {
@@ -131,7 +104,7 @@ func (n *node) visitKeys(t *turn) error {
 }
 
 // turnTo makes a key the current key of a visit or tick.
-func (x *Executor) turnTo(t *turn, entry *state.Entry) {
+func (x *Executor) turnTo(t *arrival, entry *state.Entry) {
 	x.flight.At(t.ordinal)
 	x.flight.Advance()
 	x.keyed.key = []byte(entry.Key)

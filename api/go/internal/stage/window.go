@@ -31,10 +31,10 @@ func newWindow(step *declaration.Step, d *pb.Node, form reading) (*stateful, err
 }
 
 // tick reads the tick in the current frame.
-func (x *Executor) tick() *turn {
-	t := &turn{sequence: x.frame.Sequence, timestamp: x.frame.TimestampMs, ordinal: x.ordinal, skip: x.enter()}
+func (x *Executor) tick() arrival {
+	t := arrival{sequence: x.frame.Sequence, timestamp: x.frame.TimestampMs, ordinal: x.ordinal, skip: x.enter()}
 	if x.hasWindows {
-		x.arrivals = append(x.arrivals, arrival{sequence: t.sequence, timestamp: t.timestamp, ordinal: t.ordinal, skip: t.skip})
+		x.arrivals = append(x.arrivals, t)
 	}
 	return t
 }
@@ -137,9 +137,7 @@ func (r *windowRun) next(a *arrival) error {
 	x := r.n.x
 	x.sequence, x.timestamp = a.sequence, a.timestamp
 	if a.skip != nil {
-		x.keyed.hasNoKey = true
-		r.n.buryBytes(a.skip.GetCode(), nil, frame.Plain, a.skip.GetReason(), "")
-		x.keyed.hasNoKey = false
+		r.n.buryTurn(a)
 		return nil
 	}
 	x.flight.At(a.ordinal)
