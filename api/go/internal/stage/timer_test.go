@@ -271,13 +271,13 @@ func (r *timerResult) count(x *stage.Executor) {
 
 func (r *timerResult) takeKeys(bucket *state.Bucket) {
 	r.keys = nil
-	bucket.Table(1).Entries(func(entry *state.Entry) {
+	for entry := range bucket.Table(1).Entries() {
 		timers := "[]"
 		if entry.Time != nil {
 			timers = entry.Time.String()
 		}
 		r.keys = append(r.keys, fmt.Sprint(entry.Key, " ", entry.Value.(*timedValues).Values, " ", timers))
-	})
+	}
 	slices.Sort(r.keys)
 }
 

@@ -82,11 +82,11 @@ func (s *stateful) takes(t *arrival) bool {
 func (n *node) visitKeys(t *arrival) error {
 	table := n.x.keyed.bucket.Table(n.stateful.port)
 	var entries []*state.Entry
-	table.Entries(func(entry *state.Entry) {
+	for entry := range table.Entries() {
 		if entry.IsKept() {
 			entries = append(entries, entry)
 		}
-	})
+	}
 	slices.SortFunc(entries, func(a, b *state.Entry) int { return cmp.Compare(a.Key, b.Key) })
 	count := &pb.Visited{Id: t.visit.GetId(), Path: n.path, Keys: uint64(len(entries))}
 	n.x.visited = append(n.x.visited, count)

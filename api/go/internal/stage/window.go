@@ -119,7 +119,11 @@ func (n *node) calendarOf(table *state.Table) *calendar.Calendar[*window.KeyStat
 // statesOf returns the states of a window's table.
 func statesOf(table *state.Table) iter.Seq[*window.KeyState] {
 	return func(yield func(*window.KeyState) bool) {
-		table.Entries(func(entry *state.Entry) { yield(entry.Value.(*window.KeyState)) })
+		for entry := range table.Entries() {
+			if !yield(entry.Value.(*window.KeyState)) {
+				return
+			}
+		}
 	}
 }
 

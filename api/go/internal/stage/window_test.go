@@ -195,7 +195,9 @@ func droppedBy(x *stage.Executor) (late uint64) {
 }
 
 func keysOf(bucket *state.Bucket) (keys []string) {
-	bucket.Table(1).Entries(func(entry *state.Entry) { keys = append(keys, entry.Key) })
+	for entry := range bucket.Table(1).Entries() {
+		keys = append(keys, entry.Key)
+	}
 	slices.Sort(keys)
 	return keys
 }
