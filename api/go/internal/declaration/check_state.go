@@ -59,17 +59,17 @@ func sameKeys(first, second []topology.DeclaredKey) bool {
 
 // checkMessageKeys reports steps that need messages with keys but get messages without keys.
 func (a *Application) checkMessageKeys() {
-	sources, steps := a.parts()
+	parts := a.Parts()
 	known := map[string]string{}
 	var keyless func(path string) string // returns the name of a source whose messages arrive without a key
 	keyless = func(path string) string {
-		if source := sources[path]; source != nil {
+		if source := parts.Sources[path]; source != nil {
 			if source.GivesKeys() {
 				return ""
 			}
 			return source.Name
 		}
-		step := steps[path]
+		step := parts.Steps[path]
 		if step == nil || step.State != nil || step.Kind == KeyBy || step.Kind == Collect {
 			return ""
 		}

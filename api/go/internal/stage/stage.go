@@ -114,11 +114,11 @@ func NewWithin(ctx context.Context, application *declaration.Application, descri
 	x := &Executor{entries: map[uint16]*node{}, decoder: codec.NewDecoder(), flight: unseen}
 	x.keyed.maxBytes, x.keyed.pieceBytes = MaxStateBytes, piece.Bytes
 	x.dead = newWriter(x, frame.DeadLetterPort, -1, frameBytes(description), frame.Plain)
-	parts := partsOf(application)
+	parts := application.Parts()
 	byPath := map[string]*node{}
 	for _, d := range description.GetNodes() {
 		n := &node{path: d.GetPath(), kind: d.GetKind(), x: x}
-		n.step = parts.hosted(ctx, d, application)
+		n.step = hosted(ctx, d, application, parts)
 		if err := x.compile(n, d, description, parts); err != nil {
 			return nil, err
 		}
@@ -165,15 +165,15 @@ func (x *Executor) connect(n *node, d *pb.Node, byPath map[string]*node) error {
 	return nil
 }
 
-func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts parts) (err error) {
+func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts declaration.Parts) (err error) {
 	port, step := uint16(d.GetPort()), n.step
-	n.name = parts.nameOf(n.path)
+	n.name = parts.NameOf(n.path)
 	if step != nil {
 		n.name = step.Name
 	}
 	switch n.kind {
 	case pb.NodeKind_NODE_KIND_SOURCE:
-		if source := parts.sources[n.path]; source != nil {
+		if source := parts.Sources[n.path]; source != nil {
 			n.source = newEntry(source)
 			n.source.x, x.entries[port] = x, n
 			return nil
@@ -208,7 +208,7 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts par
 		n.exit, err = newSend(n, d, description)
 		return x.leave(n, err)
 	case pb.NodeKind_NODE_KIND_SINK:
-		if sink := parts.sinks[n.path]; sink != nil {
+		if sink := parts.Sinks[n.path]; sink != nil {
 			n.name = sink.Name
 			n.exit = newSink(n, sink, newWriter(x, port, -1, frameBytes(description), frame.Plain))
 			return x.leave(n, nil)
