@@ -132,9 +132,6 @@ func encoded(meta any) []byte {
 func (v *visits) begin(meta any) (token string, open *visited, metadata []byte) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
-	if v.open == nil {
-		v.open = map[string]*visited{}
-	}
 	token = rand.Text()
 	open = &visited{meta: meta, without: map[string]bool{}}
 	v.open[token] = open
