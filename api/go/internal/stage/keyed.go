@@ -172,7 +172,7 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 	if results.Persist {
 		table.Touch(entry)
 	}
-	n.give(results)
+	n.give(&results)
 	return nil
 }
 
@@ -230,7 +230,8 @@ func (n *node) computeState(message, value any) (results emission.Results, fault
 		call = timing.NewChanges(n.x.timestamp, n.stateful.timers)
 		n.x.keyed.asked = call
 	}
-	results = n.admit(n.stateful.functions.Compute(call, message, value))
+	results = n.stateful.functions.Compute(call, message, value)
+	n.admit(&results)
 	results.Persist = results.Persist || call != nil
 	return results, nil
 }

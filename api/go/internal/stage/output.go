@@ -33,14 +33,12 @@ func (n *node) undeclared(name string) *emission.Undeclared {
 	return &emission.Undeclared{Name: name, Declared: slices.Collect(maps.Keys(n.outputs))}
 }
 
-// admit returns results of user code unchanged. It panics if one of the messages is for an undeclared output, before
-// any message is passed on.
-func (n *node) admit(results emission.Results) emission.Results {
+// admit panics if one of the messages of user code is for an undeclared output, before any message is passed on.
+func (n *node) admit(results *emission.Results) {
 	n.admitOne(results.One)
 	for _, message := range results.Many {
 		n.admitOne(message)
 	}
-	return results
 }
 
 func (n *node) admitOne(message any) {
@@ -67,5 +65,7 @@ type watched struct {
 }
 
 func (w watched) Output(key []byte, accumulator any, bounds declaration.Bounds) emission.Results {
-	return w.n.admit(w.Aggregation.Output(key, accumulator, bounds))
+	results := w.Aggregation.Output(key, accumulator, bounds)
+	w.n.admit(&results)
+	return results
 }

@@ -337,14 +337,15 @@ func (n *node) receive(value any) {
 	case n.exit != nil:
 		n.exit.write(value)
 	case n.computation != nil:
-		n.give(n.compute(value))
+		results := n.compute(value)
+		n.give(&results)
 	default:
 		n.rekey(value)
 	}
 }
 
 // give passes on the results of a function.
-func (n *node) give(results emission.Results) {
+func (n *node) give(results *emission.Results) {
 	n.forward(results.One)
 	for _, item := range results.Many {
 		n.forward(item)
@@ -368,5 +369,7 @@ func (n *node) forward(value any) {
 
 func (n *node) compute(value any) emission.Results {
 	defer n.rescue(value)
-	return n.admit(n.computation.Compute(value))
+	results := n.computation.Compute(value)
+	n.admit(&results)
+	return results
 }

@@ -155,11 +155,13 @@ func (n *node) runOn(table *state.Table, entry *state.Entry, f *function) (faile
 	if f.done != nil {
 		f.done()
 	}
-	n.give(results)
+	n.give(&results)
 	return false, nil
 }
 
 func (n *node) runFunction(f *function, value any) (results emission.Results, fault *Failure) {
 	defer caught(&fault)
-	return n.admit(f.run(value)), nil
+	results = f.run(value)
+	n.admit(&results)
+	return results, nil
 }

@@ -250,7 +250,7 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 			continue
 		}
 		if result.Failed == "" {
-			n.give(result.Results)
+			n.give(&result.Results)
 			continue
 		}
 		n.bury("C517", result.Accumulator, diagnostic.Of("C517", "step", n.name, "key", topology.ShowKey(key),
