@@ -15,10 +15,9 @@ const maxCredits, refillCredits = 100_000, 50_000
 // SourceConnectorConfig is a source that listens for a connector, i.e. a program that sends messages to the
 // application.
 type SourceConnectorConfig struct {
-	name, host, port string
-	decoder          wa.Decoder
-	cookie           *string
-	onError          string
+	declaredSource
+	host, port string
+	decoder    wa.Decoder
 }
 
 // MakeSourceConnectorConfig describes a source that listens at host and port for the connector called name. The
@@ -26,78 +25,60 @@ type SourceConnectorConfig struct {
 // start a connector that uses Wallaroo's Python API, write a Python module that declares a connector with the same name
 // and port. Wrong addresses are reported as for MakeTCPSourceConfig.
 func MakeSourceConnectorConfig(name string, host string, port string, decoder wa.Decoder) *SourceConnectorConfig {
-	return &SourceConnectorConfig{name: name, host: host, port: port, decoder: decoder}
+	declared := declaration.Source{Name: name, Edge: &topology.TCP{Host: host, Port: port}}
+	if decoder != nil {
+		declared.Given = &streamDecoder{decoder}
+	}
+	return &SourceConnectorConfig{declaredSource{declared}, host, port, decoder}
 }
 
 // Cookie enables the connector protocol with this cookie. Each message is acknowledged after it has been processed. A
 // connector may send 100,000 messages before it gets new credits. Cookie returns the config.
 func (c *SourceConnectorConfig) Cookie(word string) *SourceConnectorConfig {
-	c.cookie = &word
+	c.declared.Given = c.decoder
+	c.declared.Edge = &topology.Connector{
+		Host: c.host, Port: c.port, Cookie: word, MaxCredits: maxCredits, RefillCredits: refillCredits,
+	}
 	return c
 }
 
 // OnError sets the policy for a failing decoder, as TCPSourceConfig.OnError does. It returns the config.
 func (c *SourceConnectorConfig) OnError(policy string) *SourceConnectorConfig {
-	c.onError = policy
+	c.declared.OnError = policy
 	return c
-}
-
-func (c *SourceConnectorConfig) source() *declaration.Source {
-	source := &declaration.Source{Name: c.name, OnError: c.onError}
-	switch {
-	case c.cookie != nil:
-		source.Given = c.decoder
-		source.Edge = &topology.Connector{
-			Host: c.host, Port: c.port, Cookie: *c.cookie, MaxCredits: maxCredits, RefillCredits: refillCredits,
-		}
-	case c.decoder == nil:
-		source.Edge = &topology.TCP{Host: c.host, Port: c.port}
-	default:
-		source.Edge, source.Given = &topology.TCP{Host: c.host, Port: c.port}, &streamDecoder{c.decoder}
-	}
-	return source
 }
 
 // SinkConnectorConfig is a sink that connects to a connector, i.e. a program that receives output of the application.
 type SinkConnectorConfig struct {
-	name, host, port string
-	encoder          wa.Encoder
-	cookie           *string
-	onError          string
+	declaredSink
+	host, port string
+	encoder    wa.Encoder
 }
 
 // MakeSinkConnectorConfig describes a sink that connects to the connector called name at host and port. The encoder
 // returns the payload of a message, and the sink adds length and time. Wrong addresses are reported as for
 // MakeTCPSinkConfig.
 func MakeSinkConnectorConfig(name string, host string, port string, encoder wa.Encoder) *SinkConnectorConfig {
-	return &SinkConnectorConfig{name: name, host: host, port: port, encoder: encoder}
+	declared := declaration.Sink{Name: name, Edge: &topology.TCP{Host: host, Port: port}}
+	c := &SinkConnectorConfig{declaredSink{declared}, host, port, encoder}
+	if encoder != nil {
+		c.encodeBy(&streamEncoder{encoder})
+	}
+	return c
 }
 
 // Cookie enables the connector protocol with this cookie. The connector receives messages in transactions, each
 // message exactly once. Cookie returns the config.
 func (c *SinkConnectorConfig) Cookie(word string) *SinkConnectorConfig {
-	c.cookie = &word
+	c.declared.Edge = &topology.ConnectorSink{Host: c.host, Port: c.port, Cookie: word}
+	c.encodeBy(c.encoder)
 	return c
 }
 
 // OnError sets the policy for a failing encoder, as TCPSinkConfig.OnError does. It returns the config.
 func (c *SinkConnectorConfig) OnError(policy string) *SinkConnectorConfig {
-	c.onError = policy
+	c.declared.OnError = policy
 	return c
-}
-
-func (c *SinkConnectorConfig) sink() *declaration.Sink {
-	sink := &declaration.Sink{Name: c.name, OnError: c.onError, Given: c.encoder, Encoder: c.encoder}
-	switch {
-	case c.cookie != nil:
-		sink.Edge = &topology.ConnectorSink{Host: c.host, Port: c.port, Cookie: *c.cookie}
-	case c.encoder == nil:
-		sink.Edge = &topology.TCP{Host: c.host, Port: c.port}
-	default:
-		made := &streamEncoder{c.encoder}
-		sink.Edge, sink.Given, sink.Encoder = &topology.TCP{Host: c.host, Port: c.port}, made, made
-	}
-	return sink
 }
 
 // streamDecoder decodes the frames of a stream. A frame is a length and a time, both little-endian, and the payload.

@@ -39,11 +39,11 @@ func TestConnectorsAreTCPWithALengthAndATime(t *testing.T) {
 			t.Errorf("%s\ndoes not have\n%s", document, want)
 		}
 	}
-	frame := pipeline.Sinks[0].Encoder.Encode("abc")
+	frame, _, _ := pipeline.Sinks[0].Encode("abc")
 	if want := "\x0b\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00abc"; string(frame) != want {
 		t.Errorf("the frame is %q, not %q", frame, want)
 	}
-	if pipeline.Sinks[0].Encoder.Encode("nothing") != nil {
+	if value, _, _ := pipeline.Sinks[0].Encode("nothing"); value != nil {
 		t.Error("nothing became a frame")
 	}
 	framed := pipeline.Sources[0].Framed
@@ -71,7 +71,7 @@ func TestConnectorsWithACookieSpeakTheProtocol(t *testing.T) {
 			t.Errorf("%s\ndoes not have\n%s", document, want)
 		}
 	}
-	if got := string(pipeline.Sinks[0].Encoder.Encode("abc")); got != "abc" {
+	if got, _, _ := pipeline.Sinks[0].Encode("abc"); string(got) != "abc" {
 		t.Errorf("the payload is %q", got)
 	}
 }

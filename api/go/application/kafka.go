@@ -24,12 +24,12 @@ type KafkaHostPort struct {
 func MakeKafkaHostPort(host string, port uint64) *KafkaHostPort { return &KafkaHostPort{host, port} }
 
 // KafkaSourceConfig is a source that reads a Kafka topic. Its messages carry the keys of the records.
-type KafkaSourceConfig struct{ declared declaration.Source }
+type KafkaSourceConfig struct{ declaredSource }
 
 // KafkaSinkConfig is a sink that writes to a Kafka topic.
 type KafkaSinkConfig struct {
-	declared declaration.Sink
-	edge     *topology.Kafka
+	declaredSink
+	edge *topology.Kafka
 }
 
 // MakeKafkaSourceConfig describes a source that reads a topic. It has two forms:
@@ -99,12 +99,12 @@ func MakeKafkaSinkConfig(nameOrTopic string, rest ...interface{}) *KafkaSinkConf
 }
 
 func (c *KafkaSinkConfig) setEncoder(given any) {
-	c.declared.Given = given
+	c.declared.Given, c.declared.HasKeys = given, true
 	switch encoder := given.(type) {
 	case wa.KafkaEncoder:
-		c.declared.Keyed = encoder.Encode
+		c.declared.Encode = encoder.Encode
 	case wa.KafkaPairEncoder:
-		c.declared.Keyed = func(data any) (value, key []byte, partition int32) {
+		c.declared.Encode = func(data any) (value, key []byte, partition int32) {
 			value, key = encoder.Encode(data)
 			return value, key, -1
 		}
@@ -134,16 +134,6 @@ func (c *KafkaSinkConfig) OnError(policy string) *KafkaSinkConfig {
 func (c *KafkaSinkConfig) ExactlyOnce() *KafkaSinkConfig {
 	c.edge.ExactlyOnce = true
 	return c
-}
-
-func (c *KafkaSourceConfig) source() *declaration.Source {
-	source := c.declared
-	return &source
-}
-
-func (c *KafkaSinkConfig) sink() *declaration.Sink {
-	sink := c.declared
-	return &sink
 }
 
 // kafkaEdge checks topic, brokers and log level, given as in Wallaroo 0.4. It returns the topology's description of the

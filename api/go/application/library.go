@@ -42,22 +42,20 @@ func (l *Library) Offer(builder interface{ Build() interface{} }, input, output 
 // OfferState offers a state computation under its name. sb builds the state of a new key. The state computation uses
 // the key that a message carries.
 func (l *Library) OfferState(sc wa.StateComputation, sb wa.StateBuilder, input, output string) *Library {
-	step := &declaration.Step{Kind: declaration.StateComputation, Compute: sc, Place: declaration.Caller()}
-	return l.offerState("OfferState", step, sc, sb, input, output)
+	return l.offerState("OfferState", declaration.StateComputation, sc, sb, input, output)
 }
 
 // OfferStateMulti is OfferState for a computation with any number of results.
 func (l *Library) OfferStateMulti(sc wa.StateComputationMulti, sb wa.StateBuilder, input, output string) *Library {
-	step := &declaration.Step{Kind: declaration.StateComputationMulti, Multi: sc, Place: declaration.Caller()}
-	return l.offerState("OfferStateMulti", step, sc, sb, input, output)
+	return l.offerState("OfferStateMulti", declaration.StateComputationMulti, sc, sb, input, output)
 }
 
 // ToJson ends the declaration and returns the library's offers. If the declaration has findings, it returns an object
 // with the key "diagnostics" instead.
 func (l *Library) ToJson() string { return launch.Text(l.declared) }
 
-func (l *Library) offerState(method string, step *declaration.Step, sc interface{ Name() string }, sb wa.StateBuilder, input, output string) *Library {
-	step.State = &declaration.State{Builder: sb, ByKey: true}
+func (l *Library) offerState(method, kind string, sc interface{ Name() string }, sb wa.StateBuilder, input, output string) *Library {
+	step := &declaration.Step{Kind: kind, Place: declaration.Caller(), State: &declaration.State{Builder: sb, ByKey: true}}
 	l.declared.NewStateComputation(step, method, sc)
 	return l.offer(method, step, input, output)
 }

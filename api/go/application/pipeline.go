@@ -50,22 +50,22 @@ func (p *PipelineBuilder) ToMulti(builder wa.ComputationMultiBuilder) *PipelineB
 // is listed twice (T203), a partition function that returns another type (T208, T223), and a state that is not
 // serializable (C504).
 func (p *PipelineBuilder) ToStatePartition(sc wa.StateComputation, sb wa.StateBuilder, name string, pf interface{}, keys ...[]uint64) *PipelineBuilder {
-	return p.addState("ToStatePartition", sc, nil, integerKeys(name, sb, keys), pf)
+	return p.addState("ToStatePartition", declaration.StateComputation, sc, integerKeys(name, sb, keys), pf)
 }
 
 // ToStatePartitionWithKeys is ToStatePartition with keys that are known in advance. Other keys get new state, too.
 func (p *PipelineBuilder) ToStatePartitionWithKeys(sc wa.StateComputation, sb wa.StateBuilder, name string, pf wa.PartitionFunction, keys [][]byte) *PipelineBuilder {
-	return p.addState("ToStatePartitionWithKeys", sc, nil, byteKeys(name, sb, keys), pf)
+	return p.addState("ToStatePartitionWithKeys", declaration.StateComputation, sc, byteKeys(name, sb, keys), pf)
 }
 
 // ToStatePartitionMulti is ToStatePartition for a computation with any number of results.
 func (p *PipelineBuilder) ToStatePartitionMulti(sc wa.StateComputationMulti, sb wa.StateBuilder, name string, pf interface{}, keys ...[]uint64) *PipelineBuilder {
-	return p.addState("ToStatePartitionMulti", nil, sc, integerKeys(name, sb, keys), pf)
+	return p.addState("ToStatePartitionMulti", declaration.StateComputationMulti, sc, integerKeys(name, sb, keys), pf)
 }
 
 // ToStatePartitionMultiWithKeys is ToStatePartitionWithKeys for a computation with any number of results.
 func (p *PipelineBuilder) ToStatePartitionMultiWithKeys(sc wa.StateComputationMulti, sb wa.StateBuilder, name string, pf wa.PartitionFunction, keys [][]byte) *PipelineBuilder {
-	return p.addState("ToStatePartitionMultiWithKeys", nil, sc, byteKeys(name, sb, keys), pf)
+	return p.addState("ToStatePartitionMultiWithKeys", declaration.StateComputationMulti, sc, byteKeys(name, sb, keys), pf)
 }
 
 // Output returns a builder for the named output of the computation added last. The computation must declare this output
@@ -117,16 +117,9 @@ func (p *PipelineBuilder) addComputation(method, kind string, builder interface{
 	return next
 }
 
-func (p *PipelineBuilder) addState(method string, single wa.StateComputation, multi wa.StateComputationMulti, state *declaration.State, pf any) *PipelineBuilder {
-	kind, named := declaration.StateComputation, interface{ Name() string }(single)
-	if single == nil {
-		kind, named = declaration.StateComputationMulti, multi
-	}
-	if multi == nil && single == nil {
-		named = nil
-	}
+func (p *PipelineBuilder) addState(method, kind string, named interface{ Name() string }, state *declaration.State, pf any) *PipelineBuilder {
 	step, next := p.add(method, kind)
-	step.Compute, step.Multi, step.State, step.Given = single, multi, state, pf
+	step.State, step.Given = state, pf
 	p.application.NewStateComputation(step, method, named)
 	p.application.AddOutputs(p.pipeline, step)
 	return next
@@ -145,7 +138,7 @@ func (p *PipelineBuilder) addSinks(method string, sinkConfigs ...SinkConfig) *Pi
 		for _, found := range sink.Found {
 			p.application.Report(found, declaration.Pointer(path), place)
 		}
-		if sink.Encoder == nil && sink.Keyed == nil && len(sink.Found) == 0 {
+		if sink.Encode == nil && len(sink.Found) == 0 {
 			p.wrongParameter(method, path, place)
 		}
 		sink.Path, sink.Name, sink.Inputs, sink.Place = path, cmp.Or(sink.Name, p.pipeline.Name), []string{p.node.Path}, place

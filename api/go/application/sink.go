@@ -12,26 +12,32 @@ type SinkConfig interface {
 	sink() *declaration.Sink
 }
 
-// TCPSinkConfig is a sink that connects to a TCP server.
-type TCPSinkConfig struct {
-	host, port string
-	encoder    wa.Encoder
-	onError    string
+// declaredSink is the sink that a config describes.
+type declaredSink struct{ declared declaration.Sink }
+
+func (c *declaredSink) sink() *declaration.Sink {
+	sink := c.declared
+	return &sink
 }
+
+func (c *declaredSink) encodeBy(encoder wa.Encoder) {
+	c.declared.Given, c.declared.Encode = encoder, declaration.Values(encoder)
+}
+
+// TCPSinkConfig is a sink that connects to a TCP server.
+type TCPSinkConfig struct{ declaredSink }
 
 // MakeTCPSinkConfig describes a sink that connects to host and port, e.g. "127.0.0.1" and "7002". The encoder returns
 // all bytes, including framing. An unusable address (T211) and a nil encoder (T207) are reported.
 func MakeTCPSinkConfig(host string, port string, encoder wa.Encoder) *TCPSinkConfig {
-	return &TCPSinkConfig{host: host, port: port, encoder: encoder}
+	c := &TCPSinkConfig{declaredSink{declaration.Sink{Edge: &topology.TCP{Host: host, Port: port}}}}
+	c.encodeBy(encoder)
+	return c
 }
 
 // OnError sets the policy for a failing encoder: "dead_letter" or "fail". The default is the application's policy.
 // OnError returns the config.
 func (c *TCPSinkConfig) OnError(policy string) *TCPSinkConfig {
-	c.onError = policy
+	c.declared.OnError = policy
 	return c
-}
-
-func (c *TCPSinkConfig) sink() *declaration.Sink {
-	return &declaration.Sink{Edge: &topology.TCP{Host: c.host, Port: c.port}, Given: c.encoder, Encoder: c.encoder, OnError: c.onError}
 }

@@ -12,27 +12,27 @@ type SourceConfig interface {
 	source() *declaration.Source
 }
 
-// TCPSourceConfig is a source that listens for TCP connections.
-type TCPSourceConfig struct {
-	host, port string
-	decoder    wa.Decoder
-	onError    string
+// declaredSource is the source that a config describes.
+type declaredSource struct{ declared declaration.Source }
+
+func (c *declaredSource) source() *declaration.Source {
+	source := c.declared
+	return &source
 }
+
+// TCPSourceConfig is a source that listens for TCP connections.
+type TCPSourceConfig struct{ declaredSource }
 
 // MakeTCPSourceConfig describes a source that listens at host and port, e.g. "127.0.0.1" and "7010". With port "0" it
 // listens at any free port. The decoder must be a wallarooapi.FramedDecoder or a wallarooapi.LineDecoder (T223). An
 // unusable address (T211) and two sources with the same address (T203) are reported.
 func MakeTCPSourceConfig(host string, port string, decoder wa.Decoder) *TCPSourceConfig {
-	return &TCPSourceConfig{host: host, port: port, decoder: decoder}
+	return &TCPSourceConfig{declaredSource{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: decoder}}}
 }
 
 // OnError sets the policy for a failing decoder: "dead_letter" or "fail". The default is the application's policy.
 // OnError returns the config.
 func (c *TCPSourceConfig) OnError(policy string) *TCPSourceConfig {
-	c.onError = policy
+	c.declared.OnError = policy
 	return c
-}
-
-func (c *TCPSourceConfig) source() *declaration.Source {
-	return &declaration.Source{Edge: &topology.TCP{Host: c.host, Port: c.port}, Given: c.decoder, OnError: c.onError}
 }

@@ -18,9 +18,6 @@ type calls struct {
 func (c *calls) begin(one *call) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.open == nil {
-		c.open = map[*call]time.Time{}
-	}
 	c.open[one] = time.Now()
 }
 

@@ -14,19 +14,22 @@ type endable interface {
 	Add(name string, visitor func(context.Context, *stream.Visit, *recordpb.GroupState) (*stream.KafkaRecord, error))
 }
 
-// expiring makes the TTL of a group end the values of its table. Joined values stay, because their table has them.
-func expiring(app *stream.Application, groups []*group) {
-	ends := map[string]*group{}
+// finishStates completes the states of groups: how they are shown, and that a TTL ends the values of the group's table.
+// Joined values stay, because their table has them.
+func finishStates(app *stream.Application, groups []*group) {
+	byName := map[string]*group{}
 	for _, g := range groups {
-		ends[string(g.graph.Group())] = g
+		byName[string(g.graph.Group())] = g
 	}
-	for _, pipeline := range declaration.Revealed(app).Pipelines {
-		for _, step := range pipeline.Steps {
-			if step.State == nil || step.State.TTLMs == 0 {
-				continue
-			}
+	for step := range declaration.Revealed(app).Steps() {
+		if step.State == nil {
+			continue
+		}
+		g := byName[step.Name]
+		step.State.Show = g.shown
+		if step.State.TTLMs > 0 {
 			step.State.Expiring = &declaration.Expiring{Prolongs: isOfInput, IsIn: hasValue, IsEmpty: isEmpty}
-			step.Compute.(endable).Add("", ends[step.Name].ended)
+			step.Stateful.(endable).Add("", g.ended)
 		}
 	}
 }

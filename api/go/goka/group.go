@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash"
 	"strings"
+	"time"
 
 	"github.com/IBM/sarama"
 
@@ -46,7 +47,8 @@ func newGroup(graph *GroupGraph, options *poptions, running func() context.Conte
 	g := &group{
 		graph: graph, options: options, outputs: map[string]stream.Output[stream.KafkaRecord]{},
 		lookups: map[string]*View{}, memory: map[string]*memoryTable{}, partitions: map[string]int32{}, context: running,
-		reach: settings,
+		reach: settings, calls: calls{open: map[*call]time.Time{}}, visits: visits{open: map[string]*visited{}},
+		counts: counts{partitions: map[int32]*PartitionProcStats{}},
 	}
 	for _, topic := range graph.written() {
 		g.outputs[topic] = stream.NewOutput[stream.KafkaRecord](topic)

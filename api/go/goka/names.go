@@ -4,116 +4,61 @@ import theirs "github.com/lovoo/goka"
 
 // These types are aliases of Goka's types.
 type (
-	// Assignment is an alias of Goka's type.
-	Assignment = theirs.Assignment
-	// Backoff is an alias of Goka's type.
-	Backoff = theirs.Backoff
-	// BackoffBuilder is an alias of Goka's type.
-	BackoffBuilder = theirs.BackoffBuilder
-	// Broker is an alias of Goka's type.
-	Broker = theirs.Broker
-	// Codec is an alias of Goka's type.
-	Codec = theirs.Codec
-	// ConsumerGroupBuilder is an alias of Goka's type.
-	ConsumerGroupBuilder = theirs.ConsumerGroupBuilder
-	// Context is an alias of Goka's type.
-	Context = theirs.Context
-	// ContextOption is an alias of Goka's type.
-	ContextOption = theirs.ContextOption
-	// ContextWrapper is an alias of Goka's type.
-	ContextWrapper = theirs.ContextWrapper
-	// DefaultUpdateContext is an alias of Goka's type.
-	DefaultUpdateContext = theirs.DefaultUpdateContext
-	// Edge is an alias of Goka's type.
-	Edge = theirs.Edge
-	// Edges is an alias of Goka's type.
-	Edges = theirs.Edges
-	// Emitter is an alias of Goka's type.
-	Emitter = theirs.Emitter
-	// EmitterOption is an alias of Goka's type.
-	EmitterOption = theirs.EmitterOption
-	// Getter is an alias of Goka's type.
-	Getter = theirs.Getter
-	// Group is an alias of Goka's type.
-	Group = theirs.Group
-	// Headers is an alias of Goka's type.
-	Headers = theirs.Headers
-	// InputStats is an alias of Goka's type.
-	InputStats = theirs.InputStats
-	// Iterator is an alias of Goka's type.
-	Iterator = theirs.Iterator
-	// Logger is an alias of Goka's type.
-	Logger = theirs.Logger
-	// NilHandling is an alias of Goka's type.
-	NilHandling = theirs.NilHandling
-	// OutputStats is an alias of Goka's type.
-	OutputStats = theirs.OutputStats
-	// PPRunMode is an alias of Goka's type.
-	PPRunMode = theirs.PPRunMode
-	// PartitionProcStats is an alias of Goka's type.
-	PartitionProcStats = theirs.PartitionProcStats
-	// PartitionProcessor is an alias of Goka's type.
-	PartitionProcessor = theirs.PartitionProcessor
-	// PartitionStatus is an alias of Goka's type.
-	PartitionStatus = theirs.PartitionStatus
-	// PartitionTable is an alias of Goka's type.
-	PartitionTable = theirs.PartitionTable
-	// ProcessCallback is an alias of Goka's type.
-	ProcessCallback = theirs.ProcessCallback
-	// ProcessorStats is an alias of Goka's type.
-	ProcessorStats = theirs.ProcessorStats
-	// Producer is an alias of Goka's type.
-	Producer = theirs.Producer
-	// ProducerBuilder is an alias of Goka's type.
-	ProducerBuilder = theirs.ProducerBuilder
-	// Promise is an alias of Goka's type.
-	Promise = theirs.Promise
-	// PromiseFinisher is an alias of Goka's type.
-	PromiseFinisher = theirs.PromiseFinisher
-	// RebalanceCallback is an alias of Goka's type.
-	RebalanceCallback = theirs.RebalanceCallback
-	// RecoveryStats is an alias of Goka's type.
-	RecoveryStats = theirs.RecoveryStats
-	// SaramaConsumerBuilder is an alias of Goka's type.
-	SaramaConsumerBuilder = theirs.SaramaConsumerBuilder
-	// Signal is an alias of Goka's type.
-	Signal = theirs.Signal
-	// State is an alias of Goka's type.
-	State = theirs.State
-	// StateChangeObserver is an alias of Goka's type.
-	StateChangeObserver = theirs.StateChangeObserver
-	// StateReader is an alias of Goka's type.
-	StateReader = theirs.StateReader
-	// Stream is an alias of Goka's type.
-	Stream = theirs.Stream
-	// Streams is an alias of Goka's type.
-	Streams = theirs.Streams
-	// TMConfigMismatchBehavior is an alias of Goka's type.
+	Assignment               = theirs.Assignment
+	Backoff                  = theirs.Backoff
+	BackoffBuilder           = theirs.BackoffBuilder
+	Broker                   = theirs.Broker
+	Codec                    = theirs.Codec
+	ConsumerGroupBuilder     = theirs.ConsumerGroupBuilder
+	Context                  = theirs.Context
+	ContextOption            = theirs.ContextOption
+	ContextWrapper           = theirs.ContextWrapper
+	DefaultUpdateContext     = theirs.DefaultUpdateContext
+	Edge                     = theirs.Edge
+	Edges                    = theirs.Edges
+	Emitter                  = theirs.Emitter
+	EmitterOption            = theirs.EmitterOption
+	Getter                   = theirs.Getter
+	Group                    = theirs.Group
+	Headers                  = theirs.Headers
+	InputStats               = theirs.InputStats
+	Iterator                 = theirs.Iterator
+	Logger                   = theirs.Logger
+	NilHandling              = theirs.NilHandling
+	OutputStats              = theirs.OutputStats
+	PPRunMode                = theirs.PPRunMode
+	PartitionProcStats       = theirs.PartitionProcStats
+	PartitionProcessor       = theirs.PartitionProcessor
+	PartitionStatus          = theirs.PartitionStatus
+	PartitionTable           = theirs.PartitionTable
+	ProcessCallback          = theirs.ProcessCallback
+	ProcessorStats           = theirs.ProcessorStats
+	Producer                 = theirs.Producer
+	ProducerBuilder          = theirs.ProducerBuilder
+	Promise                  = theirs.Promise
+	PromiseFinisher          = theirs.PromiseFinisher
+	RebalanceCallback        = theirs.RebalanceCallback
+	RecoveryStats            = theirs.RecoveryStats
+	SaramaConsumerBuilder    = theirs.SaramaConsumerBuilder
+	Signal                   = theirs.Signal
+	State                    = theirs.State
+	StateChangeObserver      = theirs.StateChangeObserver
+	StateReader              = theirs.StateReader
+	Stream                   = theirs.Stream
+	Streams                  = theirs.Streams
 	TMConfigMismatchBehavior = theirs.TMConfigMismatchBehavior
-	// Table is an alias of Goka's type.
-	Table = theirs.Table
-	// TableStats is an alias of Goka's type.
-	TableStats = theirs.TableStats
-	// Tester is an alias of Goka's type.
-	Tester = theirs.Tester
-	// TopicManager is an alias of Goka's type.
-	TopicManager = theirs.TopicManager
-	// TopicManagerBuilder is an alias of Goka's type.
-	TopicManagerBuilder = theirs.TopicManagerBuilder
-	// TopicManagerConfig is an alias of Goka's type.
-	TopicManagerConfig = theirs.TopicManagerConfig
-	// UpdateCallback is an alias of Goka's type.
-	UpdateCallback = theirs.UpdateCallback
-	// UpdateContext is an alias of Goka's type.
-	UpdateContext = theirs.UpdateContext
-	// View is an alias of Goka's type.
-	View = theirs.View
-	// ViewOption is an alias of Goka's type.
-	ViewOption = theirs.ViewOption
-	// ViewState is an alias of Goka's type.
-	ViewState = theirs.ViewState
-	// ViewStats is an alias of Goka's type.
-	ViewStats = theirs.ViewStats
+	Table                    = theirs.Table
+	TableStats               = theirs.TableStats
+	Tester                   = theirs.Tester
+	TopicManager             = theirs.TopicManager
+	TopicManagerBuilder      = theirs.TopicManagerBuilder
+	TopicManagerConfig       = theirs.TopicManagerConfig
+	UpdateCallback           = theirs.UpdateCallback
+	UpdateContext            = theirs.UpdateContext
+	View                     = theirs.View
+	ViewOption               = theirs.ViewOption
+	ViewState                = theirs.ViewState
+	ViewStats                = theirs.ViewStats
 )
 
 // These are Goka's constants.

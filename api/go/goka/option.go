@@ -2,6 +2,7 @@ package goka
 
 import (
 	"hash"
+	"slices"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -43,7 +44,7 @@ func newOptions(graph *GroupGraph, options []ProcessorOption) *poptions {
 		contextWrapper: func(ctx Context) Context { return ctx },
 		consumer:       DefaultSaramaConsumerBuilder, kafka: map[string]string{},
 	}
-	for _, option := range append(append([]ProcessorOption(nil), graph.options...), options...) {
+	for _, option := range slices.Concat(graph.options, options) {
 		option(o, graph)
 	}
 	if o.topicManager == nil {

@@ -1,28 +1,9 @@
 package goka
 
-import (
-	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/recordpb"
-	"wallarooapi/stream"
-)
+import "wallarooapi/internal/recordpb"
 
-// showing makes commands such as `wallaroo state get` show the states of groups as decoded by the codecs of their
-// edges.
-func showing(app *stream.Application, groups []*group) {
-	shows := map[string]func(any) any{}
-	for _, g := range groups {
-		shows[string(g.graph.Group())] = g.shown
-	}
-	for _, pipeline := range declaration.Revealed(app).Pipelines {
-		for _, step := range pipeline.Steps {
-			if step.State != nil {
-				step.State.Show = shows[step.Name]
-			}
-		}
-	}
-}
-
-// shown returns a decoded value in the form in which it is displayed, which is the same as in Python.
+// shown returns a state as decoded by the codecs of the group's edges, for commands such as `wallaroo state get`. The
+// form is the same as in Python.
 func (g *group) shown(value any) any {
 	state, is := value.(*recordpb.GroupState)
 	if !is {
@@ -30,13 +11,10 @@ func (g *group) shown(value any) any {
 	}
 	joined := map[string]any{}
 	for topic, data := range state.Joined {
-		var codec Codec
-		for _, e := range g.graph.JointTables() {
-			if e.Topic() == topic {
-				codec = e.Codec()
-			}
+		joined[topic] = data
+		if g.graph.has(joint, topic) {
+			joined[topic] = decoded(g.graph.codecs[topic], data)
 		}
-		joined[topic] = decoded(codec, data)
 	}
 	var own any
 	if table := g.graph.GroupTable(); table != nil && state.Value != nil {
@@ -47,9 +25,6 @@ func (g *group) shown(value any) any {
 
 // decoded returns the value in data. If the codec fails, e.g. for data of another program version, it returns data.
 func decoded(codec Codec, data []byte) (value any) {
-	if codec == nil {
-		return data
-	}
 	defer func() {
 		if recover() != nil {
 			value = data

@@ -16,9 +16,6 @@ type counts struct {
 
 // of returns the counts of a partition and creates them if necessary. The caller must hold the mutex.
 func (c *counts) of(partition int32) *PartitionProcStats {
-	if c.partitions == nil {
-		c.partitions = map[int32]*PartitionProcStats{}
-	}
 	if c.partitions[partition] == nil {
 		c.partitions[partition] = &PartitionProcStats{
 			TableStats: newTableStats(), Joined: map[string]*TableStats{}, Input: map[string]*InputStats{},

@@ -20,8 +20,7 @@ func application(brokers []string, groups []*group) *stream.Application {
 	for _, g := range groups {
 		g.declare(app, brokers, sources)
 	}
-	showing(app, groups)
-	expiring(app, groups)
+	finishStates(app, groups)
 	return app
 }
 

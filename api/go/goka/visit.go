@@ -132,9 +132,6 @@ func encoded(meta any) []byte {
 func (v *visits) begin(meta any) (token string, open *visited, metadata []byte) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
-	if v.open == nil {
-		v.open = map[string]*visited{}
-	}
 	token = rand.Text()
 	open = &visited{meta: meta, without: map[string]bool{}}
 	v.open[token] = open
@@ -197,7 +194,7 @@ func (g *group) visited(ctx context.Context, e *edge, visit *stream.Visit, state
 	} else if err := g.run(&call{group: g, emission: ctx, record: record, topic: Stream(e.Topic()), state: state, isVisit: true}, e.callback, meta); !errors.Is(err, errNone) {
 		return err
 	}
-	if state.Value == nil && len(state.Joined) == 0 {
+	if isEmpty(state) {
 		visit.DeleteState()
 	}
 	return errNone

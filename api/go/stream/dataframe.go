@@ -95,7 +95,7 @@ func rowSink[T any](method string, format Spark) Sink[T] {
 	found = append(found, checkFormat(method, format)...)
 	found = append(found, checkSinkFormat(method, format)...)
 	made := &rowWriter[T]{rowForm[T]{rows}}
-	return Sink[T]{declaration.Sink{Edge: edge, Given: made, Encoder: made, Found: found}}
+	return Sink[T]{declaration.Sink{Edge: edge, Given: made, Encode: declaration.Values(made), Found: found}}
 }
 
 // follows returns a finding if value is not empty, because the row type determines this option.

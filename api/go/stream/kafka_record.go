@@ -127,7 +127,7 @@ func KafkaRecordSink[T any](topic Kafka, encode func(message T) (KafkaRecord, er
 	if encode == nil {
 		declared.Found = append(declared.Found, wrongSource("KafkaRecordSink", "encode", "nil", "a function")...)
 	} else {
-		declared.Encoder = &recordWriter[T]{encode}
+		declared.Encode = declaration.Values(&recordWriter[T]{encode})
 	}
 	return Sink[T]{declared}
 }
@@ -138,7 +138,7 @@ type recordReader struct{ results results[KafkaRecord] }
 func (*recordReader) GoSymbol() string { return "stream.KafkaRecord" }
 
 func (r *recordReader) Decode(payload []byte) any {
-	return r.results.settle(readRecord(payload))
+	return r.results.settle(readRecord(payload)).One
 }
 
 // recordWriter is the encoder of whole records.

@@ -40,31 +40,32 @@ func (l *Library) ToJson() string { return launch.Text(l.declared) }
 // OfferMap offers to other programs, under a name, a function of the kind that Map takes. input and output are the
 // codecs of its input and output messages.
 func OfferMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) (Out, error), input, output string, outputs ...Outputs) {
-	made := &computation[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
-	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.Computation, Build: func() (wa.Computation, wa.ComputationMulti) { return made, nil }}
+	step := stateless(name, declaration.Computation, function, resultsOf[Out]().settle, outputs)
 	offer[In, Out](l, "OfferMap", name, step, function, input, output)
 }
 
 // OfferFlatMap is OfferMap for a function of the kind that FlatMap takes, with any number of results.
 func OfferFlatMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) ([]Out, error), input, output string, outputs ...Outputs) {
-	made := &multi[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
-	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.ComputationMulti, Build: func() (wa.Computation, wa.ComputationMulti) { return nil, made }}
+	step := stateless(name, declaration.ComputationMulti, function, resultsOf[Out]().all, outputs)
 	offer[In, Out](l, "OfferFlatMap", name, step, function, input, output)
 }
 
 // OfferMapState offers to other programs, under a name, a function of the kind that MapState takes. The function gets
 // the state of the key that the message carries.
 func OfferMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) (Out, error), input, output string, outputs ...Outputs) {
-	made := &stateful[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), nil, nil}
-	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.StateComputation, Compute: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
-	offer[In, Out](l, "OfferMapState", name, step, function, input, output)
+	made := &stateful[In, S, Out]{emitter: emitter{emits: len(outputs) > 0}, function: function, settle: resultsOf[Out]().settle}
+	offer[In, Out](l, "OfferMapState", name, offeredState[S](name, declaration.StateComputation, made, outputs), function, input, output)
 }
 
 // OfferFlatMapState is OfferMapState for a function of the kind that FlatMapState takes, with any number of results.
 func OfferFlatMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) ([]Out, error), input, output string, outputs ...Outputs) {
-	made := &statefulMulti[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), nil, nil}
-	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.StateComputationMulti, Multi: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
-	offer[In, Out](l, "OfferFlatMapState", name, step, function, input, output)
+	made := &stateful[In, S, []Out]{emitter: emitter{emits: len(outputs) > 0}, function: function, settle: resultsOf[Out]().all}
+	offer[In, Out](l, "OfferFlatMapState", name, offeredState[S](name, declaration.StateComputationMulti, made, outputs), function, input, output)
+}
+
+func offeredState[S any](name, kind string, made declaration.Stateful, outputs []Outputs) *declaration.Step {
+	state := &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}
+	return &declaration.Step{Kind: kind, Stateful: made, State: state, Outputs: namesOf(outputs)}
 }
 
 func offer[In, Out any](l *Library, method, name string, step *declaration.Step, function any, input, output string) {

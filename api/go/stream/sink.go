@@ -18,7 +18,7 @@ func TCPSink[T any](address string, encode func(message T) ([]byte, error)) Sink
 	host, port, found := split("sink", address)
 	declared := declaration.Sink{Edge: &topology.TCP{Host: host, Port: port}, Given: &encoder[T]{encode}, Found: found}
 	if encode != nil {
-		declared.Encoder = &encoder[T]{encode}
+		declared.Encode = declaration.Values(&encoder[T]{encode})
 	}
 	return Sink[T]{declared}
 }
@@ -29,7 +29,7 @@ func LineSink[T any](address string, encode func(message T) ([]byte, error)) Sin
 	sink := TCPSink(address, encode)
 	if encode != nil {
 		made := &lineEncoder[T]{encoder[T]{encode}}
-		sink.declared.Given, sink.declared.Encoder = made, made
+		sink.declared.Given, sink.declared.Encode = made, declaration.Values(made)
 	}
 	return sink
 }
@@ -40,7 +40,7 @@ func PlainConnectorSink[T any](address string, encode func(message T) ([]byte, e
 	sink := TCPSink(address, encode)
 	if encode != nil {
 		made := &streamEncoder[T]{encoder[T]{encode}}
-		sink.declared.Given, sink.declared.Encoder = made, made
+		sink.declared.Given, sink.declared.Encode = made, declaration.Values(made)
 	}
 	return sink
 }
@@ -102,9 +102,10 @@ func (s Sink[T]) Named(name string) Sink[T] {
 }
 
 func recordSink[T any](declared declaration.Sink, encode func(T) (Record, error)) Sink[T] {
-	declared.Given = &recordEncoder[T]{encode}
+	made := &recordEncoder[T]{encode}
+	declared.Given, declared.HasKeys = made, true
 	if encode != nil {
-		declared.Keyed = (&recordEncoder[T]{encode}).encode
+		declared.Encode = made.encode
 	}
 	return Sink[T]{declared}
 }

@@ -12,6 +12,7 @@ import (
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/kafka"
+	"wallarooapi/internal/life"
 	"wallarooapi/internal/topology"
 )
 
@@ -290,13 +291,13 @@ type decoder[T any] struct {
 func (d *decoder[T]) GoSymbol() string { return d.symbol }
 
 func (d *decoder[T]) Decode(payload []byte) any {
-	return d.results.settle(d.function(Record{Value: payload}))
+	return d.results.settle(d.function(Record{Value: payload})).One
 }
 
 func (d *decoder[T]) DecodeRecord(value []byte, record declaration.Record) any {
 	return d.results.settle(d.function(Record{
 		Value: value, Key: record.Key, Time: time.UnixMilli(record.TimestampMs), Headers: headers(record.Headers),
-	}))
+	})).One
 }
 
 // headers decodes the headers of a message in a frame. A header is a length, the name, a length and the value.
@@ -339,7 +340,7 @@ func (g *generator[T]) GoSymbol() string { return symbolOf(g.next) }
 func (g *generator[T]) InitialValue() any { return g.first }
 
 func (g *generator[T]) Apply(previous any) any {
-	message, err := g.next(running(), previous.(T))
+	message, err := g.next(life.Context(), previous.(T))
 	if errors.Is(err, ErrEnd) {
 		return nil
 	}

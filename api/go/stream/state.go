@@ -10,6 +10,7 @@ import (
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/emission"
 	"wallarooapi/internal/timing"
 )
 
@@ -28,15 +29,15 @@ type Initial interface {
 // Messages need a key: put KeyBy or Collect before this step, unless the source gives keys (T229). Types of messages
 // and states must be serializable (C504): see Codec.
 func MapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) (Out, error), options ...StateOption) Stream[Out] {
-	made := &stateful[In, S, Out]{named{name: name}, function, resultsOf[Out](), visitors[S, Out]{}, timers[S, Out]{}}
-	step := &declaration.Step{Name: name, Kind: declaration.StateComputation, Compute: made, State: keyedState[S](s.application, name)}
+	made := &stateful[In, S, Out]{function: function, settle: resultsOf[Out]().settle, visitors: visitors[S, Out]{}, timers: timers[S, Out]{}}
+	step := &declaration.Step{Name: name, Kind: declaration.StateComputation, Stateful: made, State: keyedState[S](s.application, name)}
 	return withOptions[In, Out](s, step, function, &made.emits, options)
 }
 
 // FlatMapState is MapState with any number of results.
 func FlatMapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) ([]Out, error), options ...StateOption) Stream[Out] {
-	made := &statefulMulti[In, S, Out]{named{name: name}, function, resultsOf[Out](), visitors[S, []Out]{}, timers[S, []Out]{}}
-	step := &declaration.Step{Name: name, Kind: declaration.StateComputationMulti, Multi: made, State: keyedState[S](s.application, name)}
+	made := &stateful[In, S, []Out]{function: function, settle: resultsOf[Out]().all, visitors: visitors[S, []Out]{}, timers: timers[S, []Out]{}}
+	step := &declaration.Step{Name: name, Kind: declaration.StateComputationMulti, Stateful: made, State: keyedState[S](s.application, name)}
 	return withOptions[In, Out](s, step, function, &made.emits, options)
 }
 
@@ -102,52 +103,44 @@ func (builder[S]) Build() any {
 	return state
 }
 
-type stateful[In, S, Out any] struct {
-	named
-	function func(context.Context, In, *S) (Out, error)
-	results  results[Out]
-	visitors[S, Out]
-	timers timers[S, Out]
+// stateful is a step with state. R is the type of the results of its functions: Out or []Out.
+type stateful[In, S, R any] struct {
+	emitter
+	function func(context.Context, In, *S) (R, error)
+	settle   func(R, error) emission.Results
+	visitors[S, R]
+	timers timers[S, R]
 }
 
-func (c *stateful[In, S, Out]) Within(ctx context.Context) any {
+func (c *stateful[In, S, R]) Within(ctx context.Context) any {
 	bound := *c
 	bound.around = ctx
 	return &bound
 }
 
-func (c *stateful[In, S, Out]) Compute(data, state any) (any, bool) {
-	return c.ComputeAt(nil, data, state)
-}
-
-// ComputeAt does the work of Compute. at has the time and the timer changes of the call (nil without timers and TTL).
-func (c *stateful[In, S, Out]) ComputeAt(at *timing.Changes, data, state any) (any, bool) {
+func (c *stateful[In, S, R]) Compute(at *timing.Changes, data, state any) emission.Results {
 	ctx, call := c.begin()
-	return call.With(c.results.settle(c.function(at.Within(ctx), data.(In), state.(*S)))), true
+	return c.persisted(call, c.settle(c.function(at.Within(ctx), data.(In), state.(*S))))
 }
 
-type statefulMulti[In, S, Out any] struct {
-	named
-	function func(context.Context, In, *S) ([]Out, error)
-	results  results[Out]
-	visitors[S, []Out]
-	timers timers[S, []Out]
-}
-
-func (c *statefulMulti[In, S, Out]) Within(ctx context.Context) any {
-	bound := *c
-	bound.around = ctx
-	return &bound
-}
-
-func (c *statefulMulti[In, S, Out]) Compute(data, state any) ([]any, bool) {
-	return c.ComputeAt(nil, data, state)
-}
-
-// ComputeAt does the work of Compute. at has the time and the timer changes of the call (nil without timers and TTL).
-func (c *statefulMulti[In, S, Out]) ComputeAt(at *timing.Changes, data, state any) ([]any, bool) {
+func (c *stateful[In, S, R]) Visit(visit *Visit, state any) emission.Results {
 	ctx, call := c.begin()
-	return call.All(c.results.all(c.function(at.Within(ctx), data.(In), state.(*S)))), true
+	return c.persisted(call, c.settle(c.visitors[visit.Name](ctx, visit, state.(*S))))
+}
+
+// Fire runs the function of a timer that is due.
+func (c *stateful[In, S, R]) Fire(at *timing.Changes, timer *Timer, state any) emission.Results {
+	ctx, call := c.begin()
+	return c.persisted(call, c.settle(c.timers[timer.Name](at.Within(ctx), timer, state.(*S))))
+}
+
+// Handlers returns the functions of the step's timers.
+func (c *stateful[In, S, R]) Handlers() timers[S, R] { return c.timers }
+
+// persisted ends a call, after which the state is persisted.
+func (c *stateful[In, S, R]) persisted(call *emission.Context, results emission.Results) emission.Results {
+	results.Persist = true
+	return call.With(results)
 }
 
 func bytesOf(number uint64) []byte { return binary.BigEndian.AppendUint64(make([]byte, 0, 8), number) }

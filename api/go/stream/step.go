@@ -4,42 +4,33 @@ import (
 	"context"
 	"reflect"
 
-	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/emission"
+	"wallarooapi/internal/life"
 )
 
 // Map sends each message through a function with one result. With a nil pointer or the error ErrSkip, there is no
 // result, but messages that the function emitted to named outputs continue (see Output).
 func Map[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) (Out, error), outputs ...Outputs) Stream[Out] {
-	made := &computation[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
-	return add[In, Out](s, &declaration.Step{Name: name, Kind: declaration.Computation, Build: func() (wa.Computation, wa.ComputationMulti) {
-		return made, nil
-	}, Outputs: namesOf(outputs)}, function)
+	return add[In, Out](s, stateless(name, declaration.Computation, function, resultsOf[Out]().settle, outputs), function)
 }
 
 // FlatMap sends each message through a function with any number of results. The results continue in order, without nil
 // pointers. With the error ErrSkip, there are no results, but messages that the function emitted to named outputs
 // continue (see Output).
 func FlatMap[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) ([]Out, error), outputs ...Outputs) Stream[Out] {
-	made := &multi[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
-	return add[In, Out](s, &declaration.Step{Name: name, Kind: declaration.ComputationMulti, Build: func() (wa.Computation, wa.ComputationMulti) {
-		return nil, made
-	}, Outputs: namesOf(outputs)}, function)
+	return add[In, Out](s, stateless(name, declaration.ComputationMulti, function, resultsOf[Out]().all, outputs), function)
 }
 
 // Filter passes on the messages for which keep returns true.
 func Filter[T any](s Stream[T], name string, keep func(ctx context.Context, in T) (bool, error)) Stream[T] {
-	made := &computation[T, T]{nameOf(name, nil), func(ctx context.Context, in T) (T, error) {
+	return add[T, T](s, stateless(name, declaration.Computation, func(ctx context.Context, in T) (T, error) {
 		kept, err := keep(ctx, in)
 		if err == nil && !kept {
 			err = ErrSkip
 		}
 		return in, err
-	}, resultsOf[T]()}
-	return add[T, T](s, &declaration.Step{Name: name, Kind: declaration.Computation, Build: func() (wa.Computation, wa.ComputationMulti) {
-		return made, nil
-	}}, keep)
+	}, resultsOf[T]().settle, nil), keep)
 }
 
 // Key is a type of message keys. A number becomes 8 bytes, big-endian.
@@ -81,72 +72,44 @@ func Collect[T any](s Stream[T]) Stream[T] {
 	return add[T, T](s, &declaration.Step{Name: "collect", Kind: declaration.Collect}, Collect[T])
 }
 
-// named is the common part of the steps of this package: the step's name and the context of its functions.
-type named struct {
-	name   string
+// emitter is the common part of the steps of this package: the context of their functions.
+type emitter struct {
 	emits  bool            // whether the step has named outputs
 	around context.Context // context of the call; if nil, the worker's context is used
 }
 
-func nameOf(name string, outputs []Outputs) named { return named{name: name, emits: len(outputs) > 0} }
-
-func (n named) Name() string { return n.name }
-
 // begin returns the context for a call of the function, and the collector of emissions (nil without named outputs).
-func (n named) begin() (context.Context, *emission.Context) {
-	around := n.around
+func (e emitter) begin() (context.Context, *emission.Context) {
+	around := e.around
 	if around == nil {
-		around = running()
+		around = life.Context()
 	}
-	if !n.emits {
+	if !e.emits {
 		return around, nil
 	}
 	call := emission.Begin(around)
 	return call, call
 }
 
-type computation[In, Out any] struct {
-	named
-	function func(context.Context, In) (Out, error)
-	results  results[Out]
+// computation is a step without state. R is the type of the function's results: Out or []Out.
+type computation[In, R any] struct {
+	emitter
+	function func(context.Context, In) (R, error)
+	settle   func(R, error) emission.Results
 }
 
-func (c *computation[In, Out]) Within(ctx context.Context) any {
+func stateless[In, R any](name, kind string, function func(context.Context, In) (R, error), settle func(R, error) emission.Results, outputs []Outputs) *declaration.Step {
+	made := &computation[In, R]{emitter{emits: len(outputs) > 0}, function, settle}
+	return &declaration.Step{Name: name, Kind: kind, Outputs: namesOf(outputs), Build: func() declaration.Stateless { return made }}
+}
+
+func (c *computation[In, R]) Within(ctx context.Context) any {
 	bound := *c
 	bound.around = ctx
 	return &bound
 }
 
-func (c *computation[In, Out]) Compute(data any) any {
+func (c *computation[In, R]) Compute(data any) emission.Results {
 	ctx, call := c.begin()
-	return call.With(c.results.settle(c.function(ctx, data.(In))))
-}
-
-type multi[In, Out any] struct {
-	named
-	function func(context.Context, In) ([]Out, error)
-	results  results[Out]
-}
-
-func (m *multi[In, Out]) Within(ctx context.Context) any {
-	bound := *m
-	bound.around = ctx
-	return &bound
-}
-
-func (m *multi[In, Out]) Compute(data any) []any {
-	ctx, call := m.begin()
-	return call.All(m.results.all(m.function(ctx, data.(In))))
-}
-
-func (r results[Out]) all(out []Out, err error) []any {
-	if err != nil {
-		refuse(err)
-		return nil
-	}
-	messages := make([]any, len(out))
-	for i, item := range out {
-		messages[i] = r.message(item)
-	}
-	return messages
+	return call.With(c.settle(c.function(ctx, data.(In))))
 }

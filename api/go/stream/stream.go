@@ -2,7 +2,6 @@ package stream
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"reflect"
 	"runtime"
@@ -12,8 +11,8 @@ import (
 
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/emission"
 	"wallarooapi/internal/known"
-	"wallarooapi/internal/life"
 )
 
 // ErrSkip is the error that a function returns if it has no result for a message. It is not a failure.
@@ -102,7 +101,7 @@ func (s Stream[T]) To(sinks ...Sink[T]) Stream[T] {
 		for _, found := range declared.Found {
 			a.declared.Report(found, declaration.Pointer(declared.Path), place)
 		}
-		if declared.Encoder == nil && declared.Keyed == nil && len(declared.Found) == 0 {
+		if declared.Encode == nil && len(declared.Found) == 0 {
 			a.wrong("To", "sinks", "without an encoder", "what e.g. TCPSink returns for a function", declared.Path, place)
 		}
 		a.pipeline.Sinks = append(a.pipeline.Sinks, &declared)
@@ -183,11 +182,24 @@ func resultsOf[Out any]() results[Out] {
 	return results[Out]{reflect.TypeFor[Out]().Kind() == reflect.Pointer}
 }
 
-func (r results[Out]) settle(out Out, err error) any {
+func (r results[Out]) settle(out Out, err error) emission.Results {
 	if err != nil {
-		return refuse(err)
+		refuse(err)
+		return emission.Results{}
 	}
-	return r.message(out)
+	return emission.Results{One: r.message(out)}
+}
+
+func (r results[Out]) all(out []Out, err error) emission.Results {
+	if err != nil {
+		refuse(err)
+		return emission.Results{}
+	}
+	messages := make([]any, len(out))
+	for i, item := range out {
+		messages[i] = r.message(item)
+	}
+	return emission.Results{Many: messages}
 }
 
 // message returns a function's result as the worker's message: out, or nil if out is a nil pointer.
@@ -199,11 +211,8 @@ func (r results[Out]) message(out Out) any {
 	return out
 }
 
-func refuse(err error) any {
-	if errors.Is(err, ErrSkip) {
-		return nil
+func refuse(err error) {
+	if !errors.Is(err, ErrSkip) {
+		panic(err)
 	}
-	panic(err)
 }
-
-func running() context.Context { return life.Context() }

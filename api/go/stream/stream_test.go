@@ -323,7 +323,7 @@ func TestPlainConnectorsHaveALengthAndATime(t *testing.T) {
 	}
 	result, _ := declaration.Lookup(app.ToJson())
 	pipeline := result.Application.Pipelines[0]
-	frame := pipeline.Sinks[0].Encoder.Encode("abc")
+	frame, _, _ := pipeline.Sinks[0].Encode("abc")
 	if want := "\x0b\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00abc"; string(frame) != want {
 		t.Errorf("the frame is %q, not %q", frame, want)
 	}

@@ -66,8 +66,8 @@ func DeleteTimer(ctx context.Context, name string) { timing.Of(ctx, "DeleteTimer
 func Now(ctx context.Context) time.Time { return time.UnixMilli(timing.Of(ctx, "Now").Now) }
 
 func addTimer[S, Out, R any](s Stream[Out], method, name string, handler func(context.Context, *Timer, *S) (R, error)) {
-	addFunction(s, method, name, handler == nil, "timer", func(step *declaration.Step, of any) (names *[]string, fits bool) {
-		timed, fits := of.(interface{ Handlers() timers[S, R] })
+	addFunction(s, method, name, handler == nil, "timer", func(step *declaration.Step) (names *[]string, fits bool) {
+		timed, fits := step.Stateful.(interface{ Handlers() timers[S, R] })
 		if fits && handler != nil {
 			timed.Handlers()[name] = handler
 		}
@@ -77,21 +77,3 @@ func addTimer[S, Out, R any](s Stream[Out], method, name string, handler func(co
 
 // timers maps names of timers to their functions.
 type timers[S, R any] map[string]func(context.Context, *Timer, *S) (R, error)
-
-// Handlers returns the functions of the step's timers.
-func (c *stateful[In, S, Out]) Handlers() timers[S, Out] { return c.timers }
-
-// Handlers returns the functions of the step's timers.
-func (c *statefulMulti[In, S, Out]) Handlers() timers[S, []Out] { return c.timers }
-
-// Fire runs the function of a timer that is due.
-func (c *stateful[In, S, Out]) Fire(at *timing.Changes, timer *Timer, state any) (any, bool) {
-	ctx, call := c.begin()
-	return call.With(c.results.settle(c.timers[timer.Name](at.Within(ctx), timer, state.(*S)))), true
-}
-
-// Fire runs the function of a timer that is due.
-func (c *statefulMulti[In, S, Out]) Fire(at *timing.Changes, timer *Timer, state any) ([]any, bool) {
-	ctx, call := c.begin()
-	return call.All(c.results.all(c.timers[timer.Name](at.Within(ctx), timer, state.(*S)))), true
-}

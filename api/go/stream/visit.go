@@ -32,8 +32,8 @@ func OnVisitFlat[S, Out any](s Stream[Out], name string, visitor func(ctx contex
 
 // addVisitor adds a visitor to the step that a stream comes from. R is the type of the visitor's results.
 func addVisitor[S, Out, R any](s Stream[Out], method, name string, visitor func(context.Context, *Visit, *S) (R, error)) {
-	addFunction(s, method, name, visitor == nil, "visitor", func(step *declaration.Step, of any) (names *[]string, fits bool) {
-		visited, fits := of.(visitable[S, R])
+	addFunction(s, method, name, visitor == nil, "visitor", func(step *declaration.Step) (names *[]string, fits bool) {
+		visited, fits := step.Stateful.(visitable[S, R])
 		if fits && visitor != nil {
 			visited.Add(name, visitor)
 		}
@@ -43,17 +43,13 @@ func addVisitor[S, Out, R any](s Stream[Out], method, name string, visitor func(
 
 // addFunction adds a visitor or a timer's function to the step that a stream comes from. The argument add stores the
 // function in the step. It returns the step's names of this kind, and whether the function fits the step's types.
-func addFunction[Out any](s Stream[Out], method, name string, isNil bool, what string, add func(*declaration.Step, any) (*[]string, bool)) {
+func addFunction[Out any](s Stream[Out], method, name string, isNil bool, what string, add func(*declaration.Step) (*[]string, bool)) {
 	place := declaration.Caller()
 	for _, step := range s.application.pipeline.Steps {
 		if len(s.nodes) != 1 || step.Path != s.nodes[0].Path {
 			continue
 		}
-		of := any(step.Compute)
-		if step.Compute == nil {
-			of = step.Multi
-		}
-		names, fits := add(step, of)
+		names, fits := add(step)
 		switch {
 		case !fits:
 		case isNil:
@@ -81,17 +77,4 @@ type visitors[S, R any] map[string]func(context.Context, *Visit, *S) (R, error)
 // Add adds a visitor.
 func (v visitors[S, R]) Add(name string, visitor func(context.Context, *Visit, *S) (R, error)) {
 	v[name] = visitor
-}
-
-// Visits returns nil, because declaration.Step has the names of the visits.
-func (v visitors[S, R]) Visits() []string { return nil }
-
-func (c *stateful[In, S, Out]) Visit(visit *Visit, state any) (any, bool) {
-	ctx, call := c.begin()
-	return call.With(c.results.settle(c.visitors[visit.Name](ctx, visit, state.(*S)))), true
-}
-
-func (c *statefulMulti[In, S, Out]) Visit(visit *Visit, state any) ([]any, bool) {
-	ctx, call := c.begin()
-	return call.All(c.results.all(c.visitors[visit.Name](ctx, visit, state.(*S)))), true
 }

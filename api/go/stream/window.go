@@ -7,6 +7,7 @@ import (
 
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/emission"
 	"wallarooapi/internal/topology"
 )
 
@@ -174,7 +175,7 @@ func CountWindow[In, Acc, Out any](s Stream[In], window Count, aggregation Aggre
 func addWindow[In, Acc, Out any](s Stream[In], window topology.Window, a Aggregation[In, Acc, Out]) (Stream[Out], *declaration.Step) {
 	state := &declaration.State{Name: s.application.stateName(a.Name), Builder: accumulators[Acc]{a.Initial}, ByKey: true}
 	step := &declaration.Step{Name: a.Name, Kind: declaration.Window, State: state, Window: window,
-		Aggregation: &aggregation[In, Acc, Out]{nameOf(a.Name, a.Outputs), a, resultsOf[Out]()}, Outputs: namesOf(a.Outputs)}
+		Aggregation: &aggregation[In, Acc, Out]{emitter{emits: len(a.Outputs) > 0}, a, resultsOf[Out]()}, Outputs: namesOf(a.Outputs)}
 	if a.Initial == nil || a.Update == nil || a.Combine == nil || (a.Output == nil) == (a.OutputTo == nil) {
 		next := add[In, Out](s, step, a)
 		s.application.wrong("Aggregation", "aggregation", "without one of its functions", "Initial, Update, Combine, and Output or OutputTo",
@@ -193,7 +194,7 @@ type accumulators[Acc any] struct{ initial func() Acc }
 func (a accumulators[Acc]) Build() any { return a.initial() }
 
 type aggregation[In, Acc, Out any] struct {
-	named
+	emitter
 	functions Aggregation[In, Acc, Out]
 	results   results[Out]
 }
@@ -214,7 +215,7 @@ func (a *aggregation[In, Acc, Out]) Combine(first, second any) any {
 	return a.functions.Combine(first.(Acc), second.(Acc))
 }
 
-func (a *aggregation[In, Acc, Out]) Output(key []byte, accumulator any, bounds declaration.Bounds) any {
+func (a *aggregation[In, Acc, Out]) Output(key []byte, accumulator any, bounds declaration.Bounds) emission.Results {
 	if a.functions.OutputTo == nil {
 		return a.results.settle(a.functions.Output(string(key), accumulator.(Acc)))
 	}

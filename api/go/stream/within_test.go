@@ -67,17 +67,10 @@ func everyKind(note func(ctx context.Context, function string)) *stream.Applicat
 func callAll(step *declaration.Step) {
 	switch {
 	case step.Build != nil:
-		if single, multi := step.Build(); single != nil {
-			single.Compute("text")
-		} else {
-			multi.Compute("text")
-		}
-	case step.Compute != nil:
-		step.Compute.Compute("text", &total{})
-		step.Compute.(wa.StateVisitor).Visit(&wa.Visit{Name: "look"}, &total{})
-	case step.Multi != nil:
-		step.Multi.Compute("text", &total{})
-		step.Multi.(wa.StateVisitorMulti).Visit(&wa.Visit{Name: "look"}, &total{})
+		step.Build().Compute("text")
+	case step.Stateful != nil:
+		step.Stateful.Compute(nil, "text", &total{})
+		step.Stateful.Visit(&wa.Visit{Name: "look"}, &total{})
 	case step.Aggregation != nil:
 		step.Aggregation.Output(nil, 1, declaration.Bounds{})
 	}

@@ -3,7 +3,6 @@ package wallarootest
 import (
 	"encoding/binary"
 
-	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
 )
 
@@ -25,11 +24,8 @@ func (c *captured) capturing(declared *declaration.Application) *declaration.App
 		pipeline.Sinks = nil
 		for _, sink := range sinks {
 			sink := *sink
-			if sink.Encoder != nil {
-				sink.Encoder = &capturingEncoder{sink.Encoder, c}
-			}
-			if sink.Keyed != nil {
-				sink.Keyed = c.capturingRecords(sink.Keyed)
+			if sink.Encode != nil {
+				sink.Encode = c.capturingRecords(sink.Encode)
 			}
 			pipeline.Sinks = append(pipeline.Sinks, &sink)
 		}
@@ -55,15 +51,6 @@ func (c *captured) take(numbered []byte) (encoded []byte, message any) {
 	message = c.values[number]
 	delete(c.values, number)
 	return numbered[:size:size], message
-}
-
-type capturingEncoder struct {
-	encoder  wa.Encoder
-	captured *captured
-}
-
-func (e *capturingEncoder) Encode(data any) []byte {
-	return e.captured.number(e.encoder.Encode(data), data)
 }
 
 func (c *captured) capturingRecords(encode declaration.RecordEncoder) declaration.RecordEncoder {

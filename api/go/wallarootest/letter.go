@@ -1,6 +1,7 @@
 package wallarootest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -95,20 +96,15 @@ func (a *App) bury(messages []memory.Message) bool {
 
 // policyOf returns the error policy of a part, or the application's policy if the part has none.
 func (a *App) policyOf(path string) string {
-	policies := map[string]string{}
-	for source := range a.declared.Sources() {
-		policies[source.Path] = source.OnError
+	policy, parts := "", a.declared.Parts()
+	if source := parts.Sources[path]; source != nil {
+		policy = source.OnError
+	} else if step := parts.Steps[path]; step != nil {
+		policy = step.OnError
+	} else if sink := parts.Sinks[path]; sink != nil {
+		policy = sink.OnError
 	}
-	for step := range a.declared.Steps() {
-		policies[step.Path] = step.OnError
-	}
-	for sink := range a.declared.Sinks() {
-		policies[sink.Path] = sink.OnError
-	}
-	if policy := policies[path]; policy != "" {
-		return policy
-	}
-	return a.declared.OnError
+	return cmp.Or(policy, a.declared.OnError)
 }
 
 // goesOn makes the test fail if the application has stopped, so that the method cannot be called.

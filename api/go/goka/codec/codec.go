@@ -7,10 +7,7 @@ import (
 
 // These types are aliases of Goka's types.
 type (
-	// Bytes is an alias of Goka's type.
-	Bytes = theirs.Bytes
-	// Int64 is an alias of Goka's type.
-	Int64 = theirs.Int64
-	// String is an alias of Goka's type.
+	Bytes  = theirs.Bytes
+	Int64  = theirs.Int64
 	String = theirs.String
 )

@@ -5,11 +5,8 @@ import theirs "github.com/lovoo/goka/multierr"
 
 // These types are aliases of Goka's types.
 type (
-	// ErrGroup is an alias of Goka's type.
-	ErrGroup = theirs.ErrGroup
-	// Errors is an alias of Goka's type.
-	Errors = theirs.Errors
-	// MultiWait is an alias of Goka's type.
+	ErrGroup  = theirs.ErrGroup
+	Errors    = theirs.Errors
 	MultiWait = theirs.MultiWait
 )
 

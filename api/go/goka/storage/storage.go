@@ -5,16 +5,11 @@ import theirs "github.com/lovoo/goka/storage"
 
 // These types are aliases of Goka's types.
 type (
-	// Builder is an alias of Goka's type.
-	Builder = theirs.Builder
-	// Iterator is an alias of Goka's type.
+	Builder  = theirs.Builder
 	Iterator = theirs.Iterator
-	// Null is an alias of Goka's type.
-	Null = theirs.Null
-	// NullIter is an alias of Goka's type.
+	Null     = theirs.Null
 	NullIter = theirs.NullIter
-	// Storage is an alias of Goka's type.
-	Storage = theirs.Storage
+	Storage  = theirs.Storage
 )
 
 // These are Goka's functions. See [github.com/lovoo/goka/storage].

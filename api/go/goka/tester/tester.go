@@ -5,16 +5,11 @@ import theirs "github.com/lovoo/goka/tester"
 
 // These types are aliases of Goka's types.
 type (
-	// EmitOption is an alias of Goka's type.
-	EmitOption = theirs.EmitOption
-	// MockTopicManager is an alias of Goka's type.
+	EmitOption       = theirs.EmitOption
 	MockTopicManager = theirs.MockTopicManager
-	// QueueTracker is an alias of Goka's type.
-	QueueTracker = theirs.QueueTracker
-	// T is an alias of Goka's type.
-	T = theirs.T
-	// Tester is an alias of Goka's type.
-	Tester = theirs.Tester
+	QueueTracker     = theirs.QueueTracker
+	T                = theirs.T
+	Tester           = theirs.Tester
 )
 
 // These are Goka's functions. See [github.com/lovoo/goka/tester].

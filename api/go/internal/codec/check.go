@@ -157,43 +157,51 @@ func checkFields(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 
 // NeedsNoCode reports whether values of a type can be serialized and shown without a call of the program's methods.
 func NeedsNoCode(t reflect.Type) bool {
-	return ReadsWithoutCode(t) && (t == nil || t.Implements(messageType) || needsNoCode(t, showingTypes, map[reflect.Type]bool{}))
+	return ReadsWithoutCode(t) && (t == nil || t.Implements(messageType) || needsNoCode(t, showingTypes))
 }
 
 // ReadsWithoutCode reports whether values of a type can be serialized without a call of the program's methods.
 func ReadsWithoutCode(t reflect.Type) bool {
-	return t == nil || t.Implements(messageType) || needsNoCode(t, codingTypes, map[reflect.Type]bool{})
+	return t == nil || t.Implements(messageType) || needsNoCode(t, codingTypes)
 }
 
-func needsNoCode(t reflect.Type, asked []reflect.Type, seen map[reflect.Type]bool) bool {
+func needsNoCode(t reflect.Type, asked []reflect.Type) bool {
+	return !leadsTo(t, map[reflect.Type]bool{}, func(t reflect.Type) (is, isKnown bool) {
+		if _, ok := known.FormOf(t); ok {
+			return true, true
+		}
+		if t.PkgPath() == "time" {
+			return false, true
+		}
+		kind := t.Kind()
+		is = methodOf(t, asked) < len(asked) || kind == reflect.Interface || kind == reflect.Chan || kind == reflect.Func
+		return is, is
+	})
+}
+
+// leadsTo reports whether a type or a type within its values is a wanted one. isWanted decides about a type, or returns
+// isKnown = false to look at the types within.
+func leadsTo(t reflect.Type, seen map[reflect.Type]bool, isWanted func(reflect.Type) (is, isKnown bool)) bool {
 	if seen[t] {
-		return true
+		return false
 	}
 	seen[t] = true
-	if _, ok := known.FormOf(t); ok {
-		return false
-	}
-	if t.PkgPath() == "time" {
-		return true
-	}
-	if methodOf(t, asked) < len(asked) {
-		return false
+	if is, isKnown := isWanted(t); isKnown {
+		return is
 	}
 	switch t.Kind() {
-	case reflect.Interface, reflect.Chan, reflect.Func:
-		return false
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return needsNoCode(t.Elem(), asked, seen)
+		return leadsTo(t.Elem(), seen, isWanted)
 	case reflect.Map:
-		return needsNoCode(t.Key(), asked, seen) && needsNoCode(t.Elem(), asked, seen)
+		return leadsTo(t.Key(), seen, isWanted) || leadsTo(t.Elem(), seen, isWanted)
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if !needsNoCode(t.Field(i).Type, asked, seen) {
-				return false
+			if leadsTo(t.Field(i).Type, seen, isWanted) {
+				return true
 			}
 		}
 	}
-	return true
+	return false
 }
 
 // isClosed reports whether gob's description of a type covers all types within its values. This is so if the type
@@ -202,31 +210,11 @@ func isClosed(t reflect.Type) bool {
 	if before, ok := closed.Load(t); ok {
 		return before.(bool)
 	}
-	is := !leadsToInterface(t, map[reflect.Type]bool{})
+	is := !leadsTo(t, map[reflect.Type]bool{}, func(t reflect.Type) (is, isKnown bool) {
+		return true, t.Kind() == reflect.Interface
+	})
 	closed.Store(t, is)
 	return is
-}
-
-func leadsToInterface(t reflect.Type, seen map[reflect.Type]bool) bool {
-	if seen[t] {
-		return false
-	}
-	seen[t] = true
-	switch t.Kind() {
-	case reflect.Interface:
-		return true
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return leadsToInterface(t.Elem(), seen)
-	case reflect.Map:
-		return leadsToInterface(t.Key(), seen) || leadsToInterface(t.Elem(), seen)
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if leadsToInterface(t.Field(i).Type, seen) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // FillMaps replaces a nil map in a decoded state by an empty map if the prototype, a new state, has a map there. Gob

@@ -20,12 +20,12 @@ func leadsToPointer(t reflect.Type) bool {
 	if before, ok := pointing.Load(t); ok {
 		return before.(bool)
 	}
-	leads := leadsTo(t, map[reflect.Type]bool{})
+	leads := pointsWithin(t, map[reflect.Type]bool{})
 	pointing.Store(t, leads)
 	return leads
 }
 
-func leadsTo(t reflect.Type, outer map[reflect.Type]bool) bool {
+func pointsWithin(t reflect.Type, outer map[reflect.Type]bool) bool {
 	if isOpaque(t) {
 		return false
 	}
@@ -38,10 +38,10 @@ func leadsTo(t reflect.Type, outer map[reflect.Type]bool) bool {
 	case reflect.Pointer, reflect.Interface:
 		return true
 	case reflect.Slice, reflect.Array, reflect.Map:
-		return leadsTo(t.Elem(), outer)
+		return pointsWithin(t.Elem(), outer)
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if leadsTo(t.Field(i).Type, outer) {
+			if pointsWithin(t.Field(i).Type, outer) {
 				return true
 			}
 		}

@@ -117,34 +117,23 @@ func (a *Application) checkName(what, name, pointer string, place Place) {
 }
 
 func (a *Application) checkEnds() {
-	sinks := 0
+	sinks, parts := 0, a.Parts()
 	for _, pipeline := range a.Pipelines {
 		sinks += len(pipeline.Sinks)
 		for _, node := range pipeline.Nodes {
 			if node.Consumers == 0 && !node.Ended {
+				name := parts.NameOf(node.Path)
+				if name == node.Path {
+					name = node.What // the source is missing
+				}
 				a.Report(diagnostic.Of("T204", "what", "pipeline", "name", pipeline.Name,
-					"end", fmt.Sprintf("end after %q", pipeline.nameAt(node))), Pointer(node.Path), node.Place)
+					"end", fmt.Sprintf("end after %q", name)), Pointer(node.Path), node.Place)
 			}
 		}
 	}
 	if sinks == 0 {
 		a.Report(diagnostic.Of("T204", "what", "application", "name", a.Name, "end", "sink"), "/pipelines", a.Place)
 	}
-}
-
-// nameAt returns the name of the source or step at a node.
-func (p *Pipeline) nameAt(node *Node) string {
-	for _, source := range p.Sources {
-		if source.Path == node.Path {
-			return source.Name
-		}
-	}
-	for _, step := range p.Steps {
-		if step.Path == node.Path {
-			return step.Name
-		}
-	}
-	return node.What
 }
 
 func (a *Application) checkAddresses() {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/topology"
@@ -51,30 +52,24 @@ func (a *Application) checkKeys(step *Step, lists map[string][]topology.Declared
 func shownKeys(keys []topology.DeclaredKey) string { return "the keys " + diagnostic.Shown(keys) }
 
 func sameKeys(first, second []topology.DeclaredKey) bool {
-	if len(first) != len(second) {
-		return false
-	}
-	for i := range first {
-		if first[i].Integer != second[i].Integer || !bytes.Equal(first[i].Bytes, second[i].Bytes) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(first, second, func(a, b topology.DeclaredKey) bool {
+		return a.Integer == b.Integer && bytes.Equal(a.Bytes, b.Bytes)
+	})
 }
 
 // checkMessageKeys reports steps that need messages with keys but get messages without keys.
 func (a *Application) checkMessageKeys() {
-	sources, steps := a.parts()
+	parts := a.Parts()
 	known := map[string]string{}
 	var keyless func(path string) string // returns the name of a source whose messages arrive without a key
 	keyless = func(path string) string {
-		if source := sources[path]; source != nil {
+		if source := parts.Sources[path]; source != nil {
 			if source.GivesKeys() {
 				return ""
 			}
 			return source.Name
 		}
-		step := steps[path]
+		step := parts.Steps[path]
 		if step == nil || step.State != nil || step.Kind == KeyBy || step.Kind == Collect {
 			return ""
 		}

@@ -81,6 +81,39 @@ func each[T any](a *Application, of func(*Pipeline) []T) iter.Seq[T] {
 	}
 }
 
+// Parts maps paths to the sources, steps and sinks of all pipelines.
+type Parts struct {
+	Sources map[string]*Source
+	Steps   map[string]*Step
+	Sinks   map[string]*Sink
+}
+
+// Parts returns the sources, steps and sinks by path.
+func (a *Application) Parts() Parts {
+	p := Parts{map[string]*Source{}, map[string]*Step{}, map[string]*Sink{}}
+	for source := range a.Sources() {
+		p.Sources[source.Path] = source
+	}
+	for step := range a.Steps() {
+		p.Steps[step.Path] = step
+	}
+	for sink := range a.Sinks() {
+		p.Sinks[sink.Path] = sink
+	}
+	return p
+}
+
+// NameOf returns the name of a source or step, or its path if the part belongs to another program.
+func (p Parts) NameOf(path string) string {
+	if step := p.Steps[path]; step != nil {
+		return step.Name
+	}
+	if source := p.Sources[path]; source != nil {
+		return source.Name
+	}
+	return path
+}
+
 // Node is a place in a pipeline from which messages continue.
 type Node struct {
 	Path      string

@@ -15,6 +15,21 @@ const (
 	Protocol   = 1
 )
 
+// Described is the document of an application or library.
+type Described interface {
+	Tree() topology.Object
+	// Own returns this program's entry for the workers.
+	Own() *topology.Worker
+}
+
+// Describe makes the document of a checked application or library, without the code hash.
+func (a *Application) Describe() (Described, error) {
+	if a.Offers != nil {
+		return a.Library()
+	}
+	return a.Document()
+}
+
 // Document makes the topology of a checked application, without the code hash, which takes some time to compute.
 func (a *Application) Document() (*topology.Document, error) {
 	worker, err := own()

@@ -6,7 +6,7 @@ import (
 
 	wa "wallarooapi"
 	"wallarooapi/internal/diagnostic"
-	"wallarooapi/internal/timing"
+	"wallarooapi/internal/emission"
 	"wallarooapi/internal/topology"
 )
 
@@ -89,14 +89,22 @@ type Sink struct {
 	OnError string
 	Inputs  []string
 	Edge    topology.Edge
-	Given   any           // encoder, as the program passed it
-	Encoder wa.Encoder    // returns only bytes; nil if Keyed is set
-	Keyed   RecordEncoder // returns a Kafka record
+	Given   any // encoder, as the program passed it
+	Encode  RecordEncoder
+	HasKeys bool // Encode returns Kafka records, and otherwise only values
 	Found   []diagnostic.Diagnostic
 }
 
 // RecordEncoder makes the records of a sink. If the value is nil, nothing is written. With partition -1, Kafka chooses.
 type RecordEncoder func(data any) (value, key []byte, partition int32)
+
+// Values returns a record encoder that returns only the values of an encoder, which may be nil.
+func Values(encoder wa.Encoder) RecordEncoder {
+	if encoder == nil {
+		return nil
+	}
+	return func(data any) (value, key []byte, partition int32) { return encoder.Encode(data), nil, -1 }
+}
 
 // These are the kinds of steps, as they are in the document.
 const (
@@ -110,8 +118,8 @@ const (
 	Output                = "output"
 )
 
-// Step is a declared step. Its kind determines which of Build, Compute, Multi, Partition and Aggregation are set. Build
-// makes the computation of a step without state.
+// Step is a declared step. Its kind determines which of Build, Stateful, Partition and Aggregation are set. Build makes
+// the computation of a step without state.
 type Step struct {
 	Path        string
 	Name        string
@@ -120,9 +128,8 @@ type Step struct {
 	OnError     string
 	Place       Place
 	Symbol      string
-	Build       func() (wa.Computation, wa.ComputationMulti)
-	Compute     wa.StateComputation
-	Multi       wa.StateComputationMulti
+	Build       func() Stateless
+	Stateful    Stateful
 	State       *State
 	Partition   func(data any) []byte // also of a key_by
 	Given       any                   // the partition function
@@ -169,26 +176,13 @@ func IsTTL(d time.Duration) bool {
 // IsTimed reports whether the step has timers or a TTL.
 func (s *Step) IsTimed() bool { return len(s.Timers) > 0 || s.State != nil && s.State.TTLMs > 0 }
 
-// Timed is a wallarooapi.StateComputation whose functions may set timers.
-type Timed interface {
-	ComputeAt(call *timing.Changes, data, state any) (any, bool)
-	// Fire runs the function of a timer.
-	Fire(call *timing.Changes, timer *wa.Timer, state any) (any, bool)
-}
-
-// TimedMulti is a wallarooapi.StateComputationMulti whose functions may set timers.
-type TimedMulti interface {
-	ComputeAt(call *timing.Changes, data, state any) ([]any, bool)
-	Fire(call *timing.Changes, timer *wa.Timer, state any) ([]any, bool)
-}
-
 // Aggregation computes the result of a window from its messages. Its functions must not change accumulators, except
 // that Update may change its argument.
 type Aggregation interface {
 	InitialAccumulator() any
 	Update(input, accumulator any) any
 	Combine(first, second any) any
-	Output(key []byte, accumulator any, bounds Bounds) any
+	Output(key []byte, accumulator any, bounds Bounds) emission.Results
 }
 
 // Bounds are the start and end of a window in milliseconds since 1970. A window of time includes StartMs and excludes

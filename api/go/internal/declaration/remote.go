@@ -53,15 +53,15 @@ func (a *Application) Programs() map[string]string {
 // declareCodecs sets the codec of each part that sends messages to a component of another program. This is the input
 // codec of the component.
 func (a *Application) declareCodecs() {
-	sources, steps := a.parts()
+	parts := a.Parts()
 	for step := range a.Steps() {
 		if step.Remote == nil || step.Kind == Output {
 			continue
 		}
 		for _, input := range step.Inputs {
-			if source := sources[input]; source != nil {
+			if source := parts.Sources[input]; source != nil {
 				a.declareCodec(step, &source.Codec, source.Name)
-			} else if producer := steps[input]; producer != nil {
+			} else if producer := parts.Steps[input]; producer != nil {
 				a.declareCodec(step, &producer.Codec, producer.Name)
 			}
 		}
@@ -76,16 +76,4 @@ func (a *Application) declareCodec(step *Step, codec *string, producer string) {
 		a.Report(diagnostic.Of("T261", "step", step.Name, "input", step.Remote.Input, "producer", producer, "codec", *codec),
 			Pointer(step.Path), step.Place)
 	}
-}
-
-// parts returns all sources and steps of the application by path.
-func (a *Application) parts() (sources map[string]*Source, steps map[string]*Step) {
-	sources, steps = map[string]*Source{}, map[string]*Step{}
-	for source := range a.Sources() {
-		sources[source.Path] = source
-	}
-	for step := range a.Steps() {
-		steps[step.Path] = step
-	}
-	return sources, steps
 }

@@ -67,36 +67,30 @@ func (a *Application) NewComputation(step *Step, method string, builder interfac
 		return
 	}
 	built := builder.Build()
-	switch made := built.(type) {
-	case wa.Computation:
-		if step.Kind == Computation {
-			step.Name, step.Symbol = made.Name(), typeName(built)
-			step.Outputs = OutputsOf(built)
-			step.Build = func() (wa.Computation, wa.ComputationMulti) { return builder.Build().(wa.Computation), nil }
-			return
-		}
-	case wa.ComputationMulti:
-		if step.Kind == ComputationMulti {
-			step.Name, step.Symbol = made.Name(), typeName(built)
-			step.Outputs = OutputsOf(built)
-			step.Build = func() (wa.Computation, wa.ComputationMulti) { return nil, builder.Build().(wa.ComputationMulti) }
-			return
-		}
-	}
-	signature := "Compute(data interface{}) interface{}"
+	signature, fits := "Compute(data interface{}) interface{}", false
 	if step.Kind == ComputationMulti {
 		signature = "Compute(data interface{}) []interface{}"
+		_, fits = built.(wa.ComputationMulti)
+		step.Build = func() Stateless { return multi{builder.Build().(wa.ComputationMulti)} }
+	} else {
+		_, fits = built.(wa.Computation)
+		step.Build = func() Stateless { return single{builder.Build().(wa.Computation)} }
+	}
+	if fits {
+		step.Name, step.Symbol, step.Outputs = built.(interface{ Name() string }).Name(), typeName(built), OutputsOf(built)
+		return
 	}
 	a.Report(diagnostic.Of("T223", "what", "the result of Build of", "type", typeName(builder)+", "+typeName(built)+",",
 		"method", signature, "signature", "Name() string and "+signature), Pointer(step.Path), step.Place)
 }
 
-// NewStateComputation sets the remaining fields of a state step, whose Compute or Multi is set.
+// NewStateComputation sets the fields of a state step that follow from its computation.
 func (a *Application) NewStateComputation(step *Step, method string, named interface{ Name() string }) {
 	if named == nil {
 		a.wrongParameter(step, method, "sc", "nil", "a state computation")
 	} else {
 		step.Name, step.Symbol, step.Outputs = named.Name(), typeName(named), OutputsOf(named)
+		step.Stateful = FunctionsOf(named)
 		step.Visits = a.visitsOf(step, named)
 	}
 	if step.State.Builder == nil {

@@ -1,10 +1,6 @@
 package declaration
 
-import (
-	"context"
-
-	wa "wallarooapi"
-)
+import "context"
 
 // Contextual is implemented by objects that pass a context to functions.
 type Contextual interface {
@@ -16,12 +12,9 @@ type Contextual interface {
 func (s *Step) Within(ctx context.Context) *Step {
 	bound := *s
 	if s.Build != nil {
-		bound.Build = func() (wa.Computation, wa.ComputationMulti) {
-			single, multi := s.Build()
-			return within(ctx, single), within(ctx, multi)
-		}
+		bound.Build = func() Stateless { return within(ctx, s.Build()) }
 	}
-	bound.Compute, bound.Multi, bound.Aggregation = within(ctx, s.Compute), within(ctx, s.Multi), within(ctx, s.Aggregation)
+	bound.Stateful, bound.Aggregation = within(ctx, s.Stateful), within(ctx, s.Aggregation)
 	return &bound
 }
 

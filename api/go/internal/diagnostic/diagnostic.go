@@ -3,12 +3,12 @@
 package diagnostic
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -120,11 +120,8 @@ func (d Diagnostic) String() string {
 
 // Sort sorts diagnostics by pointer, then by code.
 func Sort(found []Diagnostic) {
-	sort.SliceStable(found, func(i, j int) bool {
-		if found[i].Pointer != found[j].Pointer {
-			return found[i].Pointer < found[j].Pointer
-		}
-		return found[i].Code < found[j].Code
+	slices.SortStableFunc(found, func(a, b Diagnostic) int {
+		return cmp.Or(strings.Compare(a.Pointer, b.Pointer), strings.Compare(a.Code, b.Code))
 	})
 }
 

@@ -14,8 +14,13 @@ import (
 	wa "wallarooapi"
 )
 
-// List holds the emissions of one call in order: messages, and wallarooapi.Output for named outputs.
-type List []any
+// Results are what a function returns: one message or several, and whether to persist the state of the key. A message
+// may be a wallarooapi.Output, and nil is no message.
+type Results struct {
+	One     any
+	Many    []any
+	Persist bool
+}
 
 // Undeclared is the value with which a computation panics if it emits to an undeclared output. Its code is C527.
 type Undeclared struct {
@@ -40,8 +45,8 @@ func (u *Undeclared) Error() string {
 type Context struct {
 	context.Context
 	mutex  sync.Mutex
-	list   List
-	isOver bool // the function has returned, and list belongs to the caller
+	list   []any // messages in order
+	isOver bool  // the function has returned, and list belongs to the caller
 }
 
 var lost atomic.Int64 // number of messages that were emitted after the end of their call
@@ -85,34 +90,16 @@ func Emit(ctx context.Context, name string, value any) {
 	c.list = append(c.list, wa.Output{Name: name, Value: value})
 }
 
-// end ends the call and returns its emissions.
-func (c *Context) end() List {
+// With ends the call and returns its emissions followed by the results.
+func (c *Context) With(results Results) Results {
 	if c == nil {
-		return nil
+		return results
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.isOver = true
-	return c.list
-}
-
-// With ends the call. It returns the emissions followed by a result, or only the result if nothing was emitted.
-func (c *Context) With(result any) any {
-	list := c.end()
-	switch {
-	case len(list) == 0:
-		return result
-	case result == nil:
-		return list
+	if len(c.list) > 0 {
+		results.One, results.Many = nil, append(append(c.list, results.One), results.Many...)
 	}
-	return append(list, result)
-}
-
-// All ends the call. It returns the emissions followed by the results.
-func (c *Context) All(results []any) []any {
-	list := c.end()
-	if len(list) == 0 {
-		return results
-	}
-	return append(list, results...)
+	return results
 }

@@ -34,16 +34,10 @@ func point(name string) *Point {
 // counts returns at which visits of the point called name the process dies: 1 is the first visit. text lists entries
 // POINT:NUMBER for all points.
 func counts(text, name string) map[uint64]bool {
-	var found map[uint64]bool
-	for _, part := range strings.Split(text, ",") {
-		i := strings.LastIndexByte(part, ':')
-		if i < 0 || part[:i] != name {
-			continue
-		}
-		if n, err := strconv.ParseUint(part[i+1:], 10, 64); err == nil && n > 0 {
-			if found == nil {
-				found = map[uint64]bool{}
-			}
+	found := map[uint64]bool{}
+	for part := range strings.SplitSeq(text, ",") {
+		number, is := strings.CutPrefix(part, name+":")
+		if n, err := strconv.ParseUint(number, 10, 64); is && err == nil && n > 0 {
 			found[n] = true
 		}
 	}
@@ -52,7 +46,7 @@ func counts(text, name string) map[uint64]bool {
 
 // Reach kills the process if a test has requested this. Otherwise it costs one comparison.
 func (p *Point) Reach() {
-	if p.counts == nil {
+	if len(p.counts) == 0 {
 		return
 	}
 	if n := p.count.Add(1); p.counts[n] && isFirst(p.name+":"+strconv.FormatUint(n, 10)) {

@@ -25,7 +25,7 @@ func TestCounts(t *testing.T) {
 	if found := counts(text, "worker.after_reply"); !maps.Equal(found, map[uint64]bool{3: true, 9: true}) {
 		t.Errorf("counts are %v", found)
 	}
-	if found := counts("", "worker.after_reply"); found != nil {
+	if found := counts("", "worker.after_reply"); len(found) > 0 {
 		t.Errorf("without the variable: %v", found)
 	}
 }

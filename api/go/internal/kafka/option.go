@@ -2,6 +2,7 @@
 package kafka
 
 import (
+	"cmp"
 	"net"
 	"regexp"
 	"slices"
@@ -80,14 +81,8 @@ const (
 // Source reads the options --NAME_topic, --NAME_brokers and so on of a source.
 func Source(name string, args []string) (*topology.Kafka, []diagnostic.Diagnostic) {
 	values, found := read("source", name, args, sourceOptions)
-	start := values["consumer_offset_default"]
-	if start == "" {
-		start = values["offset_default"]
-	}
-	edge := &topology.Kafka{Start: "start"}
-	if start != "" {
-		edge.Start = strings.ToLower(start)
-	}
+	start := cmp.Or(values["consumer_offset_default"], values["offset_default"], "start")
+	edge := &topology.Kafka{Start: strings.ToLower(start)}
 	edge.Topic, edge.Brokers, edge.Options = values["topic"], brokers(values["brokers"]), settings(values, sourceOptions)
 	for _, item := range strings.Split(values["partitions"], ",") {
 		digits, start, _ := strings.Cut(item, ":")
@@ -95,10 +90,8 @@ func Source(name string, args []string) (*topology.Kafka, []diagnostic.Diagnosti
 			edge.Partitions = append(edge.Partitions, topology.Partition{Number: number, Start: strings.ToLower(start)})
 		}
 	}
-	for _, arg := range args {
-		if arg == "--"+name+"_"+checkCRC {
-			edge.Options["kafka.check.crcs"] = "true"
-		}
+	if slices.Contains(args, "--"+name+"_"+checkCRC) {
+		edge.Options["kafka.check.crcs"] = "true"
 	}
 	return edge, found
 }

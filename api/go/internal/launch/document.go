@@ -24,9 +24,9 @@ func Text(declared *declaration.Application) string {
 func resultOf(declared *declaration.Application) declaration.SetupResult {
 	found := declared.Check()
 	if len(found) == 0 {
-		tree, err := treeOf(declared)
+		document, err := described(declared)
 		if err == nil {
-			text := string(topology.Canonical(tree))
+			text := string(topology.Canonical(document.Tree()))
 			return declaration.SetupResult{Application: declared, Text: text, Programs: declared.Programs()}
 		}
 		found = append(found, diagnostic.Of("I901", "reason", err))
@@ -38,47 +38,14 @@ func resultOf(declared *declaration.Application) declaration.SetupResult {
 	return declaration.SetupResult{Text: string(text), Found: found}
 }
 
-func treeOf(declared *declaration.Application) (topology.Object, error) {
-	if declared.Offers == nil {
-		document, err := Document(declared)
-		if err != nil {
-			return nil, err
-		}
-		return document.Tree(), nil
-	}
-	library, err := declared.Library()
+// described makes the whole document of an application or library, including hashes.
+func described(declared *declaration.Application) (declaration.Described, error) {
+	document, err := declared.Describe()
 	if err != nil {
 		return nil, err
 	}
-	library.Worker.CodeHash, err = codeHash()
-	return library.Tree(), err
-}
-
-// Document makes the whole topology of an application, including hashes.
-func Document(application *declaration.Application) (*topology.Document, error) {
-	document, err := application.Document()
-	if err != nil {
-		return nil, err
-	}
-	document.Worker.CodeHash, err = codeHash()
+	document.Own().CodeHash, err = codeHash()
 	return document, err
-}
-
-// worker returns this program's entry for the workers in the topology, including hashes.
-func worker(declared *declaration.Application) (own topology.Worker, err error) {
-	if declared.Offers == nil {
-		document, err := Document(declared)
-		if err != nil {
-			return own, err
-		}
-		return document.Worker, nil
-	}
-	library, err := declared.Library()
-	if err != nil {
-		return own, err
-	}
-	library.Worker.CodeHash, err = codeHash()
-	return library.Worker, err
 }
 
 // codeHash returns the hash of this program's binary. It computes the hash only once, because a running binary does not

@@ -1,8 +1,6 @@
 package launch
 
 import (
-	"path/filepath"
-
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/server"
@@ -25,25 +23,12 @@ func Host(application *declaration.Application, directory string) (*Hosted, erro
 	if len(result.Found) > 0 {
 		return nil, diagnostic.Error(result.Found)
 	}
-	own, err := worker(application)
+	// Stop, or the next call of the runtime, reports an error of the server.
+	serving, path, _, err := begin(application, directory, defaultCacheBytes, stage.MaxStateBytes)
 	if err != nil {
 		return nil, err
 	}
-	path, err := filepath.Abs(filepath.Join(directory, socketName))
-	if err != nil {
-		return nil, err
-	}
-	hosted := &Hosted{Topology: result.Text, Endpoint: "unix://" + path}
-	hosted.server = server.New(application, own, "unix:"+path, defaultCacheBytes, stage.MaxStateBytes)
-	listener, err := listen(path)
-	if err == nil {
-		err = appear(path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	go hosted.server.Serve(listener) // Stop, or the next call of the runtime, reports its error
-	return hosted, nil
+	return &Hosted{Topology: result.Text, Endpoint: "unix://" + path, server: serving}, nil
 }
 
 // End waits a limited time for the calls in flight and ends the server.

@@ -40,41 +40,50 @@ func serve(application *declaration.Application, directory string) error {
 	if err != nil {
 		return err
 	}
-	own, err := worker(application)
-	if err != nil {
-		return err
-	}
 	tune(cacheBytes)
-	path, err := filepath.Abs(filepath.Join(directory, socketName))
-	if err != nil {
-		return err
-	}
 	ending := []os.Signal{syscall.SIGTERM, os.Interrupt}
 	if !signal.Ignored(syscall.SIGHUP) { // ignored e.g. under nohup
 		ending = append(ending, syscall.SIGHUP)
 	}
 	stop, forget := signal.NotifyContext(context.Background(), ending...)
 	defer forget()
-	listener, err := listen(path)
+	serving, _, ended, err := begin(application, directory, cacheBytes, int(stateBytes))
 	if err != nil {
-		return err
-	}
-	workerServer := server.New(application, own, "unix:"+path, cacheBytes, int(stateBytes))
-	ended := make(chan error, 1)
-	go func() { ended <- workerServer.Serve(listener) }()
-	if err := appear(path); err != nil {
-		workerServer.Stop()
 		return err
 	}
 	select {
 	case err := <-ended:
 		return err
 	case <-stop.Done():
-		workerServer.End(gracePeriod)
+		serving.End(gracePeriod)
 		life.End()
 		flush()
 		return nil
 	}
+}
+
+// begin starts to serve an application on a socket in a directory, at path. ended gets the error that ends the server.
+func begin(application *declaration.Application, directory string, cacheBytes int64, stateBytes int) (
+	serving *server.Server, path string, ended chan error, err error,
+) {
+	document, err := described(application)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	if path, err = filepath.Abs(filepath.Join(directory, socketName)); err != nil {
+		return nil, "", nil, err
+	}
+	listener, err := listen(path)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	serving, ended = server.New(application, *document.Own(), "unix:"+path, cacheBytes, stateBytes), make(chan error, 1)
+	go func() { ended <- serving.Serve(listener) }()
+	if err := appear(path); err != nil {
+		serving.Stop()
+		return nil, "", nil, err
+	}
+	return serving, path, ended, nil
 }
 
 // flush sends the spans that have ended, within a limited time.

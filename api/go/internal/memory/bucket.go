@@ -111,7 +111,9 @@ func (e *Engine) Keys(name string) (keys []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		table.Entries(func(entry *state.Entry) { keys = append(keys, entry.Key) })
+		for entry := range table.Entries() {
+			keys = append(keys, entry.Key)
+		}
 	}
 	return keys, nil
 }

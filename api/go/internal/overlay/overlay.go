@@ -88,7 +88,7 @@ func parse(directory string) (*program, error) {
 		p.found = []diagnostic.Diagnostic{diagnostic.Of("W407").At("", directory, 0).With(err.Error())}
 		return p, nil
 	}
-	for _, name := range append(append([]string{}, listed.GoFiles...), listed.CgoFiles...) {
+	for _, name := range slices.Concat(listed.GoFiles, listed.CgoFiles) {
 		if err := p.parseFile(filepath.Join(directory, name)); err != nil {
 			return nil, err
 		}

@@ -2,12 +2,14 @@ package overlay
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -62,12 +64,7 @@ func (p *program) foreignNames() []string {
 			}
 		}
 	}
-	sorted := make([]string, 0, len(names))
-	for name := range names {
-		sorted = append(sorted, name)
-	}
-	sort.Strings(sorted)
-	return sorted
+	return append([]string{}, slices.Sorted(maps.Keys(names))...) // not null in JSON
 }
 
 func importOfC(file *ast.File) *ast.ImportSpec {
@@ -104,7 +101,7 @@ func (p *program) replace(node ast.Node, text string) edit {
 }
 
 func apply(content []byte, edits []edit) []byte {
-	sort.Slice(edits, func(i, j int) bool { return edits[i].start < edits[j].start })
+	slices.SortFunc(edits, func(a, b edit) int { return cmp.Compare(a.start, b.start) })
 	var out bytes.Buffer
 	at := 0
 	for _, e := range edits {

@@ -61,11 +61,8 @@ type Server struct {
 func New(application *declaration.Application, own topology.Worker, endpoint string, cacheBytes int64, stateBytes int) *Server {
 	w := &Host{
 		application: application, own: own, endpoint: endpoint,
-		sources: map[string]*declaration.Source{}, cache: state.NewCache(cacheBytes),
+		sources: application.Parts().Sources, cache: state.NewCache(cacheBytes),
 		checksPersist: os.Getenv("WALLAROO_CHECK_PERSIST") == "1", maxStateBytes: stateBytes, work: newWork(),
-	}
-	for source := range application.Sources() {
-		w.sources[source.Path] = source
 	}
 	server := grpc.NewServer(
 		grpc.MaxRecvMsgSize(messageBytes), grpc.MaxSendMsgSize(messageBytes),

@@ -171,11 +171,14 @@ func (c *BucketCall) settle(whole bool) (changes [][]byte, err error) {
 	}
 	c.x.flight.Outside()
 	err = c.x.attended(func() error {
-		return c.bucket.Tables(func(table *state.Table) error {
+		for table := range c.bucket.Tables() {
 			frames, err := c.x.changes(table, whole)
+			if err != nil {
+				return err
+			}
 			changes = append(changes, frames...)
-			return err
-		})
+		}
+		return nil
 	})
 	return changes, err
 }
@@ -186,15 +189,15 @@ func (x *Executor) changes(table *state.Table, whole bool) ([][]byte, error) {
 	if err := table.Changes(whole, w.write); err != nil {
 		return nil, err
 	}
-	err := table.Dropped(func(key string) error {
+	for key := range table.Dropped() {
 		if whole {
-			return nil
+			continue
 		}
-		return w.drop(key)
-	})
-	if err == nil {
-		err = w.end(nil)
+		if err := w.drop(key); err != nil {
+			return nil, err
+		}
 	}
+	err := w.end(nil)
 	return w.entries, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"wallarooapi/internal/codec"
+	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/frame"
 	pb "wallarooapi/internal/workerpb"
 )
@@ -61,11 +62,11 @@ type group struct {
 }
 
 // newReceived makes the entry for messages of the part that d describes. The part may belong to another program.
-func newReceived(d *pb.Node, parts parts) *received {
+func newReceived(d *pb.Node, parts declaration.Parts) *received {
 	r := &received{description: d}
-	if source := parts.sources[d.GetPath()]; source != nil {
+	if source := parts.Sources[d.GetPath()]; source != nil {
 		r.output = source.Output
-	} else if step := parts.steps[d.GetPath()]; step != nil {
+	} else if step := parts.Steps[d.GetPath()]; step != nil {
 		r.output = step.Output
 	}
 	return r

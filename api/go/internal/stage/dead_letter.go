@@ -22,9 +22,20 @@ const (
 	previewBytes      = 4 * previewCharacters
 )
 
-func userFailure(n *node, recovered any) error {
-	reason, stack := trace.Panic(recovered)
-	return newFailure("C501", n.name+": "+reason, stack)
+// caughtIn is deferred around user code that processes no message. It sets err if the code of a part panics.
+func caughtIn(name string, err *error) {
+	if r := recover(); r != nil {
+		reason, stack := trace.Panic(r)
+		*err = newFailure("C501", name+": "+reason, stack)
+	}
+}
+
+// caught is deferred around user code that changes a state. It sets fault if user code panics.
+func caught(fault **Failure) {
+	if r := recover(); r != nil {
+		reason, stack := trace.Panic(r)
+		*fault = newFailure(codeOf(r), reason, stack)
+	}
 }
 
 // rescue is deferred around user code that processes a message. If user code panics, the message becomes a dead

@@ -1,39 +1,15 @@
 package stage
 
 import (
-	wa "wallarooapi"
+	"encoding/binary"
+
+	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/topology"
 	pb "wallarooapi/internal/workerpb"
 )
 
 // maxKnownKeys is the maximum number of keys that a key exit caches.
 const maxKnownKeys = 1 << 16
-
-// sinkExit encodes messages for a sink.
-type sinkExit struct {
-	node    *node
-	encoder wa.Encoder
-	writer  *writer
-}
-
-func (s *sinkExit) write(value any) {
-	bytes := s.encode(value)
-	if bytes == nil {
-		return
-	}
-	if s.node.buryIfTooLarge(value, len(bytes), 0) {
-		return
-	}
-	s.node.out++
-	s.writer.add(bytes)
-}
-
-func (s *sinkExit) encode(value any) []byte {
-	defer s.node.rescue(value)
-	return s.encoder.Encode(value)
-}
-
-func (s *sinkExit) flush() { s.writer.flush() }
 
 // keyExit serializes messages for a state step into frames per bucket.
 type keyExit struct {
@@ -122,3 +98,65 @@ func (k *keyExit) flush() {
 		w.flush()
 	}
 }
+
+// partitionHeader is the name of the header for the partition of a record.
+const partitionHeader = "partition"
+
+// sinkExit encodes messages for a sink.
+type sinkExit struct {
+	node    *node
+	encode  declaration.RecordEncoder
+	hasKeys bool
+	writer  *writer
+	keys    positions
+}
+
+// positions maps each key of a writer's current frame to the position of the key in this frame.
+type positions struct {
+	known  map[string]uint32
+	frames uint32 // number of frames of the writer when known was last cleared
+}
+
+// use sets the key of the next message in a writer.
+func (p *positions) use(w *writer, key []byte) {
+	if p.frames != w.frames {
+		clear(p.known)
+		p.frames = w.frames
+	}
+	position, ok := p.known[string(key)]
+	if !ok {
+		position = w.builder.AddKey(key)
+		p.known[string(key)] = position
+	}
+	w.builder.UseKey(position)
+}
+
+func newSink(n *node, sink *declaration.Sink, w *writer) exit {
+	return &sinkExit{n, sink.Encode, sink.HasKeys, w, positions{known: map[string]uint32{}}}
+}
+
+func (s *sinkExit) write(data any) {
+	value, key, partition := s.ask(data)
+	if value == nil {
+		return
+	}
+	if s.node.buryIfTooLarge(data, len(value), len(key)) {
+		return
+	}
+	s.node.out++
+	w := s.writer
+	if s.hasKeys {
+		s.keys.use(w, key)
+	}
+	if partition >= 0 {
+		w.builder.UseHeader(partitionHeader, binary.LittleEndian.AppendUint32(nil, uint32(partition)))
+	}
+	w.add(value)
+}
+
+func (s *sinkExit) ask(data any) (value, key []byte, partition int32) {
+	defer s.node.rescue(data)
+	return s.encode(data)
+}
+
+func (s *sinkExit) flush() { s.writer.flush() }

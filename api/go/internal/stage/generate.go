@@ -5,7 +5,6 @@ import (
 
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/trace"
 	pb "wallarooapi/internal/workerpb"
 )
 
@@ -66,11 +65,6 @@ func first(source *declaration.Source, request *pb.GenerateRequest) (func() any,
 }
 
 func generated(source *declaration.Source, next func() any) (message any, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			reason, stack := trace.Panic(r)
-			err = newFailure("C501", source.Name+": "+reason, stack)
-		}
-	}()
+	defer caughtIn(source.Name, &err)
 	return next(), nil
 }

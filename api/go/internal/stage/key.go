@@ -1,7 +1,5 @@
 package stage
 
-import "wallarooapi/internal/trace"
-
 // rekey gives a message a new key and passes it on: the key from the function of a key_by, or the empty key of a
 // collect.
 func (n *node) rekey(value any) {
@@ -21,13 +19,7 @@ func (n *node) rekey(value any) {
 // askKey calls a key function of the program. If the function fails, the message becomes a dead letter, and ok is
 // false.
 func (n *node) askKey(function func(any) []byte, value any) (key []byte, ok bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			reason, stack := trace.Panic(r)
-			n.bury("C501", value, reason, stack)
-			key, ok = nil, false
-		}
-	}()
+	defer n.rescue(value)
 	if key = function(value); key == nil {
 		n.bury("C503", value, "Partition returned nil; expected a key", "")
 		return nil, false

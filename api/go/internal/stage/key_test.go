@@ -57,10 +57,10 @@ func recordApp() *declaration.Application {
 	steps := []*declaration.Step{
 		{Path: "0/steps/0", Name: "first", Kind: declaration.KeyBy, Partition: byFirst},
 		{Path: "0/steps/1", Name: "all", Kind: declaration.Collect},
-		{Path: "0/steps/2", Name: "count", Kind: declaration.StateComputation, Compute: example.CountWords{}, State: byKey},
-		{Path: "0/steps/3", Name: "again", Kind: declaration.StateComputation, Compute: example.CountWords{}, State: byKey},
+		{Path: "0/steps/2", Name: "count", Kind: declaration.StateComputation, Stateful: declaration.FunctionsOf(example.CountWords{}), State: byKey},
+		{Path: "0/steps/3", Name: "again", Kind: declaration.StateComputation, Stateful: declaration.FunctionsOf(example.CountWords{}), State: byKey},
 	}
-	sinks := []*declaration.Sink{{Path: "0/sinks/0", Name: "out", Keyed: encode}}
+	sinks := []*declaration.Sink{{Path: "0/sinks/0", Name: "out", Encode: encode, HasKeys: true}}
 	return &declaration.Application{Pipelines: []*declaration.Pipeline{
 		{Sources: []*declaration.Source{decoded}, Steps: steps, Sinks: sinks}, {Sources: []*declaration.Source{made}},
 	}}

@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"reflect"
 
-	wa "wallarooapi"
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/emission"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/state"
 	"wallarooapi/internal/timing"
 	"wallarooapi/internal/topology"
-	"wallarooapi/internal/trace"
 	"wallarooapi/internal/window"
 	pb "wallarooapi/internal/workerpb"
 )
@@ -48,21 +47,20 @@ type keyed struct {
 
 // stateful is the state part of a state step.
 type stateful struct {
-	single  wa.StateComputation
-	multi   wa.StateComputationMulti
-	windows window.Windows // nil if the step is not a window
-	state   *declaration.State
-	port    uint16  // port of the state in state logs
-	form    reading // form of the messages
-	allowed map[string]bool
-	visits  map[string]bool // names of the visits that the step accepts
-	timed   *timed          // nil if the state has no times
-	ticks   bool            // the step has timers or a TTL
-	timers  []string        // names of the timers that the step sets
+	functions declaration.Stateful // nil if the step is a window
+	windows   window.Windows       // nil if the step is not a window
+	state     *declaration.State
+	port      uint16  // port of the state in state logs
+	form      reading // form of the messages
+	allowed   map[string]bool
+	visits    map[string]bool // names of the visits that the step accepts
+	timed     *timed          // nil if the state has no times
+	ticks     bool            // the step has timers or a TTL
+	timers    []string        // names of the timers that the step sets
 }
 
 func newStateful(step *declaration.Step, port uint16, form reading) *stateful {
-	s := &stateful{single: step.Compute, multi: step.Multi, state: step.State, port: port, form: form}
+	s := &stateful{functions: step.Stateful, state: step.State, port: port, form: form}
 	if step.State.Closed {
 		s.allowed = make(map[string]bool, len(step.State.Keys))
 		for _, key := range step.State.Keys {
@@ -150,7 +148,7 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 	if x.keyed.careful && (!fresh || x.keyed.checks) {
 		x.save(entry)
 	}
-	single, many, persist, fault := n.computeState(message, entry.Value)
+	results, fault := n.computeState(message, entry.Value)
 	if fault != nil {
 		if !x.keyed.careful {
 			return n.rollBack()
@@ -159,7 +157,7 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 		return x.restore(n, table, entry, fresh)
 	}
 	if x.keyed.careful {
-		fault, err := x.inspect(n, entry, persist)
+		fault, err := x.inspect(n, entry, results.Persist)
 		if err != nil {
 			return err
 		}
@@ -171,13 +169,10 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 	if n.stateful.timed != nil {
 		n.stateful.timed.arrive(n, table, entry, message)
 	}
-	if persist {
+	if results.Persist {
 		table.Touch(entry)
 	}
-	n.forward(single)
-	for _, item := range many {
-		n.forward(item)
-	}
+	n.give(&results)
 	return nil
 }
 
@@ -223,33 +218,22 @@ func (n *node) create(table *state.Table, message any) *state.Entry {
 }
 
 func (n *node) buildState(message any) (built any, ok bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			reason, stack := trace.Panic(r)
-			n.bury("C501", message, reason, stack)
-			ok = false
-		}
-	}()
+	defer n.rescue(message)
 	return n.stateful.state.Builder.Build(), true
 }
 
-func (n *node) computeState(message, value any) (single any, many []any, persist bool, fault *Failure) {
-	defer func() {
-		if r := recover(); r != nil {
-			reason, stack := trace.Panic(r)
-			single, many, fault = nil, nil, newFailure(codeOf(r), reason, stack)
-		}
-	}()
-	switch {
-	case n.stateful.timed != nil:
-		single, many = n.computeTimed(message, value)
-		return n.admit(single), n.admitAll(many), true, nil
-	case n.stateful.single != nil:
-		single, persist = n.stateful.single.Compute(message, value)
-		return n.admit(single), nil, persist, nil
+// computeState calls the function of a step. If the state has times, every change is persisted.
+func (n *node) computeState(message, value any) (results emission.Results, fault *Failure) {
+	defer caught(&fault)
+	var call *timing.Changes
+	if n.stateful.timed != nil {
+		call = timing.NewChanges(n.x.timestamp, n.stateful.timers)
+		n.x.keyed.asked = call
 	}
-	many, persist = n.stateful.multi.Compute(message, value)
-	return nil, n.admitAll(many), persist, nil
+	results = n.stateful.functions.Compute(call, message, value)
+	n.admit(&results)
+	results.Persist = results.Persist || call != nil
+	return results, nil
 }
 
 // save keeps the serialized state of a key from before its first message, for a reset after a failure.

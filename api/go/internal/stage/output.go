@@ -33,25 +33,18 @@ func (n *node) undeclared(name string) *emission.Undeclared {
 	return &emission.Undeclared{Name: name, Declared: slices.Collect(maps.Keys(n.outputs))}
 }
 
-// admit returns a result of user code unchanged. It panics if a message in the result is for an undeclared output,
-// before any message is passed on.
-func (n *node) admit(result any) any {
-	switch found := result.(type) {
-	case wa.Output:
-		if n.outputs[found.Name] == nil {
-			panic(n.undeclared(found.Name))
-		}
-	case emission.List:
-		n.admitAll(found)
+// admit panics if one of the messages of user code is for an undeclared output, before any message is passed on.
+func (n *node) admit(results *emission.Results) {
+	n.admitOne(results.One)
+	for _, message := range results.Many {
+		n.admitOne(message)
 	}
-	return result
 }
 
-func (n *node) admitAll(results []any) []any {
-	for _, result := range results {
-		n.admit(result)
+func (n *node) admitOne(message any) {
+	if found, is := message.(wa.Output); is && n.outputs[found.Name] == nil {
+		panic(n.undeclared(found.Name))
 	}
-	return results
 }
 
 // codeOf returns the error code for a panic of user code.
@@ -71,6 +64,8 @@ type watched struct {
 	n *node
 }
 
-func (w watched) Output(key []byte, accumulator any, bounds declaration.Bounds) any {
-	return w.n.admit(w.Aggregation.Output(key, accumulator, bounds))
+func (w watched) Output(key []byte, accumulator any, bounds declaration.Bounds) emission.Results {
+	results := w.Aggregation.Output(key, accumulator, bounds)
+	w.n.admit(&results)
+	return results
 }

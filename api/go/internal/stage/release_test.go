@@ -126,9 +126,9 @@ func shown(t testing.TB, x *stage.Executor, outputs []stage.OutputFrame, log [][
 			t.Fatal(err)
 		}
 	}
-	loader.Bucket().Table(1).Entries(func(entry *state.Entry) {
+	for entry := range loader.Bucket().Table(1).Entries() {
 		states = append(states, fmt.Sprint(entry.Key, entry.Value.(*history).Seen))
-	})
+	}
 	slices.Sort(letters)
 	slices.Sort(states)
 	return fmt.Sprint(got.sink, letters, states, counts)

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"wallarooapi/internal/shown"
-	"wallarooapi/internal/state"
 	"wallarooapi/internal/window"
 	pb "wallarooapi/internal/workerpb"
 )
@@ -19,8 +18,8 @@ func (x *Executor) Show(entries [][]byte) (states []*pb.ShownState, err error) {
 		if err := loader.End(); err != nil {
 			return err
 		}
-		return loader.Bucket().Tables(func(table *state.Table) error {
-			table.Entries(func(entry *state.Entry) {
+		for table := range loader.Bucket().Tables() {
+			for entry := range table.Entries() {
 				value := entry.Value
 				if windows, ok := value.(*window.KeyState); ok {
 					value = windows.Accumulators()
@@ -29,9 +28,9 @@ func (x *Executor) Show(entries [][]byte) (states []*pb.ShownState, err error) {
 					value = owner.step.State.Show(value)
 				}
 				states = append(states, &pb.ShownState{Port: uint32(table.Port), Key: []byte(entry.Key), Json: shown.JSON(value)})
-			})
-			return nil
-		})
+			}
+		}
+		return nil
 	})
 	return states, err
 }

@@ -93,8 +93,7 @@ type node struct {
 	step        *declaration.Step // step that runs user code; nil for other nodes
 	source      *entry
 	received    *received
-	computation wa.Computation
-	multi       wa.ComputationMulti
+	computation declaration.Stateless
 	stateful    *stateful
 	keyOf       func(any) []byte // for a key_by; nil for a collect
 	exit        exit
@@ -115,11 +114,11 @@ func NewWithin(ctx context.Context, application *declaration.Application, descri
 	x := &Executor{entries: map[uint16]*node{}, decoder: codec.NewDecoder(), flight: unseen}
 	x.keyed.maxBytes, x.keyed.pieceBytes = MaxStateBytes, piece.Bytes
 	x.dead = newWriter(x, frame.DeadLetterPort, -1, frameBytes(description), frame.Plain)
-	parts := partsOf(application)
+	parts := application.Parts()
 	byPath := map[string]*node{}
 	for _, d := range description.GetNodes() {
 		n := &node{path: d.GetPath(), kind: d.GetKind(), x: x}
-		n.step = parts.hosted(ctx, d, application)
+		n.step = hosted(ctx, d, application, parts)
 		if err := x.compile(n, d, description, parts); err != nil {
 			return nil, err
 		}
@@ -166,15 +165,15 @@ func (x *Executor) connect(n *node, d *pb.Node, byPath map[string]*node) error {
 	return nil
 }
 
-func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts parts) (err error) {
+func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts declaration.Parts) (err error) {
 	port, step := uint16(d.GetPort()), n.step
-	n.name = parts.nameOf(n.path)
+	n.name = parts.NameOf(n.path)
 	if step != nil {
 		n.name = step.Name
 	}
 	switch n.kind {
 	case pb.NodeKind_NODE_KIND_SOURCE:
-		if source := parts.sources[n.path]; source != nil {
+		if source := parts.Sources[n.path]; source != nil {
 			n.source = newEntry(source)
 			n.source.x, x.entries[port] = x, n
 			return nil
@@ -209,7 +208,7 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts par
 		n.exit, err = newSend(n, d, description)
 		return x.leave(n, err)
 	case pb.NodeKind_NODE_KIND_SINK:
-		if sink := parts.sinks[n.path]; sink != nil {
+		if sink := parts.Sinks[n.path]; sink != nil {
 			n.name = sink.Name
 			n.exit = newSink(n, sink, newWriter(x, port, -1, frameBytes(description), frame.Plain))
 			return x.leave(n, nil)
@@ -258,12 +257,8 @@ func kindName(kind pb.NodeKind) string {
 
 // build builds the computation of a stateless step for this stream.
 func (x *Executor) build(n *node, step *declaration.Step) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = userFailure(n, r)
-		}
-	}()
-	n.computation, n.multi = step.Build()
+	defer caughtIn(n.name, &err)
+	n.computation = step.Build()
 	return nil
 }
 
@@ -342,13 +337,18 @@ func (n *node) receive(value any) {
 	case n.exit != nil:
 		n.exit.write(value)
 	case n.computation != nil:
-		n.forward(n.compute(value))
-	case n.multi != nil:
-		for _, item := range n.computeMulti(value) {
-			n.forward(item)
-		}
+		results := n.compute(value)
+		n.give(&results)
 	default:
 		n.rekey(value)
+	}
+}
+
+// give passes on the results of a function.
+func (n *node) give(results *emission.Results) {
+	n.forward(results.One)
+	for _, item := range results.Many {
+		n.forward(item)
 	}
 }
 
@@ -360,11 +360,6 @@ func (n *node) forward(value any) {
 	case wa.Output:
 		n.emitTo(result)
 		return
-	case emission.List:
-		for _, item := range result {
-			n.forward(item)
-		}
-		return
 	}
 	n.out++
 	for _, next := range n.next {
@@ -372,12 +367,9 @@ func (n *node) forward(value any) {
 	}
 }
 
-func (n *node) compute(value any) any {
+func (n *node) compute(value any) emission.Results {
 	defer n.rescue(value)
-	return n.admit(n.computation.Compute(value))
-}
-
-func (n *node) computeMulti(value any) []any {
-	defer n.rescue(value)
-	return n.admitAll(n.multi.Compute(value))
+	results := n.computation.Compute(value)
+	n.admit(&results)
+	return results
 }

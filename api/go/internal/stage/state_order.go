@@ -108,12 +108,12 @@ func (x *Executor) runTurns(parts [][]byte) error {
 		return err
 	}
 	slices.SortFunc(places, inTurn)
-	slices.SortStableFunc(turns, turnsInOrder)
+	slices.SortStableFunc(turns, inOrder)
 	slices.SortStableFunc(x.arrivals, inOrder)
 	last := (*overlapping)(nil)
 	for _, at := range places {
 		for len(turns) > 0 && turns[0].sequence <= at.sequence {
-			if err := x.runTurnInOrder(turns[0]); err != nil {
+			if err := x.runTurnInOrder(&turns[0]); err != nil {
 				return err
 			}
 			turns, last = turns[1:], nil
@@ -132,15 +132,15 @@ func (x *Executor) runTurns(parts [][]byte) error {
 		}
 	}
 	x.frame = frame.Frame{}
-	for _, each := range turns {
-		if err := x.runTurnInOrder(each); err != nil {
+	for i := range turns {
+		if err := x.runTurnInOrder(&turns[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (x *Executor) runTurnInOrder(t *turn) error {
+func (x *Executor) runTurnInOrder(t *arrival) error {
 	if _, err := x.runArrivalsBefore(t.sequence); err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (x *Executor) runArrivalsBefore(sequence uint64) (has bool, err error) {
 
 // takeFrames reads the frames of a call. It returns the messages for state steps, and the visits and ticks for timed
 // steps.
-func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []place, turns []*turn, err error) {
+func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []place, turns []arrival, err error) {
 	for _, data := range parts {
 		for len(data) > 0 {
 			if data, err = x.frame.Read(data); err != nil {

@@ -8,8 +8,8 @@ import (
 	wa "wallarooapi"
 	"wallarooapi/internal/calendar"
 	"wallarooapi/internal/codec"
-	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/emission"
 	"wallarooapi/internal/state"
 	"wallarooapi/internal/timing"
 	"wallarooapi/internal/topology"
@@ -100,21 +100,6 @@ func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool
 	return true, err
 }
 
-// computeTimed calls the function of a step for a message if the state has times.
-func (n *node) computeTimed(message, value any) (single any, many []any) {
-	n.x.keyed.asked = timing.NewChanges(n.x.timestamp, n.stateful.timers)
-	if step, is := n.step.Compute.(declaration.Timed); is {
-		single, _ = step.ComputeAt(n.x.keyed.asked, message, value)
-	} else if step, is := n.step.Multi.(declaration.TimedMulti); is {
-		many, _ = step.ComputeAt(n.x.keyed.asked, message, value)
-	} else if n.stateful.single != nil {
-		single, _ = n.stateful.single.Compute(message, value)
-	} else {
-		many, _ = n.stateful.multi.Compute(message, value)
-	}
-	return single, many
-}
-
 // arrive records the time of a message, and the timers that the function has set, after the function has succeeded.
 func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry, message any) {
 	times, expiring := table.Times(&t.rules), n.stateful.state.Expiring
@@ -137,7 +122,7 @@ func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry, message 
 
 // tickKeys runs a tick for the keys on which it has an effect. Only the first step with ticks does so, for all steps of
 // the state.
-func (n *node) tickKeys(tick *turn) error {
+func (n *node) tickKeys(tick *arrival) error {
 	t, x := n.stateful.timed, n.x
 	if n != t.steps[slices.IndexFunc(t.steps, func(each *node) bool { return each.stateful.ticks })] {
 		return nil
@@ -220,14 +205,7 @@ func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer 
 	given := &wa.Timer{Name: timer.Name(), Key: x.keyed.key, At: time.UnixMilli(timer.Due)}
 	_, err := n.runOn(table, entry, &function{
 		input: []byte(timer.Name()), deletes: given.DeletesState, done: func() { entry.Time.Apply(n.path, call) },
-		run: func(value any) (single any, many []any, persist bool) {
-			if n.stateful.single != nil {
-				single, _ = n.stateful.single.(declaration.Timed).Fire(call, given, value)
-			} else {
-				many, _ = n.stateful.multi.(declaration.TimedMulti).Fire(call, given, value)
-			}
-			return single, many, true
-		},
+		run: func(value any) emission.Results { return n.stateful.functions.Fire(call, given, value) },
 	})
 	return err
 }

@@ -135,7 +135,7 @@ func TestATimerThatTheStepNoLongerHasIsGone(t *testing.T) {
 	if len(outputs) > 0 || len(changes) != 1 || bucket.Table(1).Get([]byte("a")).Time.String() != "[]" {
 		t.Errorf("%d outputs, %d changes, %v", len(outputs), len(changes), bucket.Table(1).Get([]byte("a")).Time)
 	}
-	steps := []*declaration.Step{{Path: "0/steps/0", Kind: declaration.StateComputation, Compute: timedStep{c, 0}, State: &declaration.State{}}}
+	steps := []*declaration.Step{{Path: "0/steps/0", Kind: declaration.StateComputation, Stateful: timedStep{c, 0}, State: &declaration.State{}}}
 	app := &declaration.Application{Pipelines: []*declaration.Pipeline{{Steps: steps}}}
 	node := &pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION, Timers: []string{"y"}}
 	if _, err := stage.New(app, &pb.Stage{Nodes: []*pb.Node{node}}); err == nil || err.Error() != `W403 the step at 0/steps/0 has no timer "y"` {

@@ -11,6 +11,7 @@ import (
 
 	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/emission"
 	"wallarooapi/internal/example"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/stage"
@@ -97,15 +98,11 @@ type timedStep struct {
 	number int
 }
 
-func (s timedStep) Name() string { return fmt.Sprint("step ", s.number) }
-
-func (s timedStep) Compute(any, any) (any, bool) { panic("a step with times is asked with a time") }
-
 func (s timedStep) give(timer string, now int64, values []int64) string {
 	return fmt.Sprint(s.number, " ", timer, " ", now, " ", values)
 }
 
-func (s timedStep) ComputeAt(call *timing.Changes, data, kept any) (any, bool) {
+func (s timedStep) Compute(call *timing.Changes, data, kept any) emission.Results {
 	event, values := s.c.Events[data.(int64)], kept.(*timedValues)
 	values.Values = append(values.Values, event.Value)
 	for _, op := range event.Ops {
@@ -114,10 +111,12 @@ func (s timedStep) ComputeAt(call *timing.Changes, data, kept any) (any, bool) {
 	if event.Value == -1 {
 		panic("minus one")
 	}
-	return s.give("", call.Now, values.Values), false
+	return emission.Results{One: s.give("", call.Now, values.Values)}
 }
 
-func (s timedStep) Fire(call *timing.Changes, timer *wa.Timer, kept any) (any, bool) {
+func (s timedStep) Visit(*wa.Visit, any) emission.Results { panic("the step takes no visits") }
+
+func (s timedStep) Fire(call *timing.Changes, timer *wa.Timer, kept any) emission.Results {
 	does, values := s.c.Steps[s.number][timer.Name], kept.(*timedValues)
 	values.Values = append(values.Values, does.Appends...)
 	for _, op := range does.Ops {
@@ -129,27 +128,22 @@ func (s timedStep) Fire(call *timing.Changes, timer *wa.Timer, kept any) (any, b
 	if does.Deletes {
 		timer.DeleteState()
 	}
+	results := emission.Results{Persist: true}
 	if does.Gives {
-		return s.give(timer.Name, timer.At.UnixMilli(), values.Values), false
+		results.One = s.give(timer.Name, timer.At.UnixMilli(), values.Values)
 	}
-	return nil, false
+	return results
 }
 
 // timedSteps is a timedStep as a multi.
 type timedSteps struct{ timedStep }
 
-func (s timedSteps) Compute(any, any) ([]any, bool) { panic("a step with times is asked with a time") }
-
-func (s timedSteps) ComputeAt(call *timing.Changes, data, kept any) ([]any, bool) {
-	given, _ := s.timedStep.ComputeAt(call, data, kept)
-	return []any{given}, false
+func (s timedSteps) Compute(call *timing.Changes, data, kept any) emission.Results {
+	return emission.Results{Many: []any{s.timedStep.Compute(call, data, kept).One}}
 }
 
-func (s timedSteps) Fire(call *timing.Changes, timer *wa.Timer, kept any) ([]any, bool) {
-	if given, _ := s.timedStep.Fire(call, timer, kept); given != nil {
-		return []any{given}, false
-	}
-	return nil, false
+func (s timedSteps) Fire(call *timing.Changes, timer *wa.Timer, kept any) emission.Results {
+	return emission.Results{Many: []any{s.timedStep.Fire(call, timer, kept).One}, Persist: true}
 }
 
 // path returns that of a step; of some steps the bytes are not in the order of the numbers.
@@ -165,10 +159,10 @@ func (c *timerCase) executor(t testing.TB, untimed bool) *stage.Executor {
 	var steps []*declaration.Step
 	for i, timers := range c.Steps {
 		node := &pb.Node{Path: c.path(i), Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION, Port: uint32(1 + i), StatePort: 1}
-		step := &declaration.Step{Path: node.Path, Name: fmt.Sprint("step ", i), Kind: declaration.StateComputation, State: byKey, Compute: timedStep{c, i}}
+		step := &declaration.Step{Path: node.Path, Name: fmt.Sprint("step ", i), Kind: declaration.StateComputation, State: byKey, Stateful: timedStep{c, i}}
 		if i%2 == 1 {
 			node.Kind, step.Kind = pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI, declaration.StateComputationMulti
-			step.Compute, step.Multi = nil, timedSteps{timedStep{c, i}}
+			step.Stateful = timedSteps{timedStep{c, i}}
 		}
 		for name := range timers {
 			step.Timers = append(step.Timers, name)
@@ -180,7 +174,7 @@ func (c *timerCase) executor(t testing.TB, untimed bool) *stage.Executor {
 		steps, described.Nodes = append(steps, step), append(described.Nodes, node)
 		exit.Inputs = append(exit.Inputs, node.Path)
 	}
-	steps = append(steps, &declaration.Step{Path: next, Name: "next", Kind: declaration.StateComputation, State: byKey, Compute: example.CountWords{}})
+	steps = append(steps, &declaration.Step{Path: next, Name: "next", Kind: declaration.StateComputation, State: byKey, Stateful: declaration.FunctionsOf(example.CountWords{})})
 	described.Nodes = append(described.Nodes, exit)
 	return newExecutor(t, &declaration.Application{Pipelines: []*declaration.Pipeline{{Steps: steps}}}, described)
 }
@@ -277,13 +271,13 @@ func (r *timerResult) count(x *stage.Executor) {
 
 func (r *timerResult) takeKeys(bucket *state.Bucket) {
 	r.keys = nil
-	bucket.Table(1).Entries(func(entry *state.Entry) {
+	for entry := range bucket.Table(1).Entries() {
 		timers := "[]"
 		if entry.Time != nil {
 			timers = entry.Time.String()
 		}
 		r.keys = append(r.keys, fmt.Sprint(entry.Key, " ", entry.Value.(*timedValues).Values, " ", timers))
-	})
+	}
 	slices.Sort(r.keys)
 }
 

@@ -8,37 +8,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	wa "wallarooapi"
-	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/emission"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/state"
-	"wallarooapi/internal/trace"
 	pb "wallarooapi/internal/workerpb"
 )
-
-// turn is a visit or a tick. Unlike a message, it concerns many keys.
-type turn struct {
-	sequence  uint64
-	timestamp int64
-	ordinal   uint64
-	skip      *pb.Skip
-	visit     *pb.Visit // nil for a tick
-}
-
-// turnsInOrder compares turns by sequence number. At the same number, ticks precede visits, and ticks are sorted by
-// time.
-func turnsInOrder(a, b *turn) int {
-	switch order := cmp.Compare(a.sequence, b.sequence); {
-	case order != 0:
-		return order
-	case a.visit == nil && b.visit == nil:
-		return cmp.Compare(a.timestamp, b.timestamp)
-	case a.visit == nil:
-		return -1
-	case b.visit == nil:
-		return 1
-	}
-	return cmp.Compare(a.visit.GetId(), b.visit.GetId())
-}
 
 // takeVisits sets the names of the visits that a state step accepts, after a check that the step declares them.
 func (n *node) takeVisits(names []string) error {
@@ -53,15 +27,15 @@ func (n *node) takeVisits(names []string) error {
 }
 
 // takeVisit reads the visit in the current frame.
-func (x *Executor) takeVisit() (*turn, error) {
+func (x *Executor) takeVisit() (taken arrival, err error) {
 	f := &x.frame
 	if f.Count != 1 || f.Encoding != frame.Plain || f.HasAbsent() || x.keyed.bucket == nil {
-		return nil, damaged(fmt.Errorf("a frame of visits has %d values of encoding %d", f.Count, f.Encoding))
+		return taken, damaged(fmt.Errorf("a frame of visits has %d values of encoding %d", f.Count, f.Encoding))
 	}
 	ordinal := x.count(1)
-	taken := &turn{sequence: f.Sequence, timestamp: f.TimestampMs, ordinal: ordinal, skip: x.skips[ordinal], visit: &pb.Visit{}}
+	taken = arrival{sequence: f.Sequence, timestamp: f.TimestampMs, ordinal: ordinal, skip: x.skips[ordinal], visit: &pb.Visit{}}
 	if err := proto.Unmarshal(f.Values, taken.visit); err != nil {
-		return nil, damaged(fmt.Errorf("the value of a frame of visits is no Visit: %w", err))
+		return taken, damaged(fmt.Errorf("the value of a frame of visits is no Visit: %w", err))
 	}
 	return taken, nil
 }
@@ -74,7 +48,7 @@ func (x *Executor) Visited() []*pb.Visited {
 }
 
 // runTurn runs a visit for all keys of the steps that accept it, or a tick for the keys that it concerns.
-func (x *Executor) runTurn(t *turn) error {
+func (x *Executor) runTurn(t *arrival) error {
 	x.sequence, x.timestamp, x.fromPort = t.sequence, t.timestamp, frame.DeadLetterPort
 	x.keyed.entries = x.keyed.entries[:0]
 	for _, n := range x.nodes {
@@ -82,9 +56,7 @@ func (x *Executor) runTurn(t *turn) error {
 			continue
 		}
 		if t.skip != nil {
-			x.keyed.hasNoKey = true
-			n.buryBytes(t.skip.GetCode(), t.visit.GetMetadata(), frame.Plain, t.skip.GetReason(), "")
-			x.keyed.hasNoKey = false
+			n.buryTurn(t)
 			continue
 		}
 		run := n.visitKeys
@@ -99,7 +71,7 @@ func (x *Executor) runTurn(t *turn) error {
 }
 
 // takes reports whether a step accepts a visit or a tick.
-func (s *stateful) takes(t *turn) bool {
+func (s *stateful) takes(t *arrival) bool {
 	if t.visit == nil {
 		return s.ticks
 	}
@@ -107,14 +79,14 @@ func (s *stateful) takes(t *turn) bool {
 }
 
 // visitKeys runs a visit for each key whose state is or will be in the log. The keys are in the order of their bytes.
-func (n *node) visitKeys(t *turn) error {
+func (n *node) visitKeys(t *arrival) error {
 	table := n.x.keyed.bucket.Table(n.stateful.port)
 	var entries []*state.Entry
-	table.Entries(func(entry *state.Entry) {
+	for entry := range table.Entries() {
 		if entry.IsKept() {
 			entries = append(entries, entry)
 		}
-	})
+	}
 	slices.SortFunc(entries, func(a, b *state.Entry) int { return cmp.Compare(a.Key, b.Key) })
 	count := &pb.Visited{Id: t.visit.GetId(), Path: n.path, Keys: uint64(len(entries))}
 	n.x.visited = append(n.x.visited, count)
@@ -132,7 +104,7 @@ func (n *node) visitKeys(t *turn) error {
 }
 
 // turnTo makes a key the current key of a visit or tick.
-func (x *Executor) turnTo(t *turn, entry *state.Entry) {
+func (x *Executor) turnTo(t *arrival, entry *state.Entry) {
 	x.flight.At(t.ordinal)
 	x.flight.Advance()
 	x.keyed.key = []byte(entry.Key)
@@ -142,19 +114,14 @@ func (x *Executor) turnTo(t *turn, entry *state.Entry) {
 // visitKey runs the visitor with the state of a key.
 func (n *node) visitKey(table *state.Table, entry *state.Entry, v *pb.Visit) (failed bool, err error) {
 	given := &wa.Visit{Name: v.GetName(), Metadata: v.GetMetadata(), Key: n.x.keyed.key}
-	return n.runOn(table, entry, &function{input: v.GetMetadata(), deletes: given.DeletesState, run: func(value any) (any, []any, bool) {
-		if n.step.Kind == declaration.StateComputation {
-			single, persist := n.step.Compute.(wa.StateVisitor).Visit(given, value)
-			return single, nil, persist
-		}
-		many, persist := n.step.Multi.(wa.StateVisitorMulti).Visit(given, value)
-		return nil, many, persist
+	return n.runOn(table, entry, &function{input: v.GetMetadata(), deletes: given.DeletesState, run: func(value any) emission.Results {
+		return n.stateful.functions.Visit(given, value)
 	}})
 }
 
 // function describes one call of a visitor or of a timer's function with the state of a key.
 type function struct {
-	run     func(value any) (single any, many []any, persist bool)
+	run     func(value any) emission.Results
 	deletes func() bool // whether to delete the state after the call
 	done    func()      // called after success; may be nil
 	input   []byte      // input of a dead letter if the call fails
@@ -166,9 +133,9 @@ func (n *node) runOn(table *state.Table, entry *state.Entry, f *function) (faile
 	if x.keyed.careful {
 		x.save(entry)
 	}
-	single, many, persist, fault := n.runFunction(f, entry.Value)
+	results, fault := n.runFunction(f, entry.Value)
 	if fault == nil && x.keyed.careful && !f.deletes() {
-		if fault, err = x.inspect(n, entry, persist); err != nil {
+		if fault, err = x.inspect(n, entry, results.Persist); err != nil {
 			return false, err
 		}
 	}
@@ -182,26 +149,19 @@ func (n *node) runOn(table *state.Table, entry *state.Entry, f *function) (faile
 	switch {
 	case f.deletes():
 		table.Drop(entry.Key)
-	case persist:
+	case results.Persist:
 		table.Touch(entry)
 	}
 	if f.done != nil {
 		f.done()
 	}
-	n.forward(single)
-	for _, item := range many {
-		n.forward(item)
-	}
+	n.give(&results)
 	return false, nil
 }
 
-func (n *node) runFunction(f *function, value any) (single any, many []any, persist bool, fault *Failure) {
-	defer func() {
-		if r := recover(); r != nil {
-			reason, stack := trace.Panic(r)
-			single, many, fault = nil, nil, newFailure(codeOf(r), reason, stack)
-		}
-	}()
-	single, many, persist = f.run(value)
-	return n.admit(single), n.admitAll(many), persist, nil
+func (n *node) runFunction(f *function, value any) (results emission.Results, fault *Failure) {
+	defer caught(&fault)
+	results = f.run(value)
+	n.admit(&results)
+	return results, nil
 }

@@ -14,7 +14,6 @@ import (
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/state"
 	"wallarooapi/internal/topology"
-	"wallarooapi/internal/trace"
 	"wallarooapi/internal/window"
 	pb "wallarooapi/internal/workerpb"
 )
@@ -32,10 +31,10 @@ func newWindow(step *declaration.Step, d *pb.Node, form reading) (*stateful, err
 }
 
 // tick reads the tick in the current frame.
-func (x *Executor) tick() *turn {
-	t := &turn{sequence: x.frame.Sequence, timestamp: x.frame.TimestampMs, ordinal: x.ordinal, skip: x.enter()}
+func (x *Executor) tick() arrival {
+	t := arrival{sequence: x.frame.Sequence, timestamp: x.frame.TimestampMs, ordinal: x.ordinal, skip: x.enter()}
 	if x.hasWindows {
-		x.arrivals = append(x.arrivals, arrival{sequence: t.sequence, timestamp: t.timestamp, ordinal: t.ordinal, skip: t.skip})
+		x.arrivals = append(x.arrivals, t)
 	}
 	return t
 }
@@ -120,7 +119,11 @@ func (n *node) calendarOf(table *state.Table) *calendar.Calendar[*window.KeyStat
 // statesOf returns the states of a window's table.
 func statesOf(table *state.Table) iter.Seq[*window.KeyState] {
 	return func(yield func(*window.KeyState) bool) {
-		table.Entries(func(entry *state.Entry) { yield(entry.Value.(*window.KeyState)) })
+		for entry := range table.Entries() {
+			if !yield(entry.Value.(*window.KeyState)) {
+				return
+			}
+		}
 	}
 }
 
@@ -138,9 +141,7 @@ func (r *windowRun) next(a *arrival) error {
 	x := r.n.x
 	x.sequence, x.timestamp = a.sequence, a.timestamp
 	if a.skip != nil {
-		x.keyed.hasNoKey = true
-		r.n.buryBytes(a.skip.GetCode(), nil, frame.Plain, a.skip.GetReason(), "")
-		x.keyed.hasNoKey = false
+		r.n.buryTurn(a)
 		return nil
 	}
 	x.flight.At(a.ordinal)
@@ -213,12 +214,7 @@ func (r *windowRun) message(a *arrival) error {
 }
 
 func (r *windowRun) enter(s *window.KeyState, isNew bool, a *arrival) (given []window.Result, fault *Failure) {
-	defer func() {
-		if recovered := recover(); recovered != nil {
-			reason, stack := trace.Panic(recovered)
-			fault = newFailure("C501", reason, stack)
-		}
-	}()
+	defer caught(&fault)
 	return r.n.stateful.windows.Enter(s, isNew, a.message, a.timestamp), nil
 }
 
@@ -254,7 +250,7 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 			continue
 		}
 		if result.Failed == "" {
-			n.forward(result.Value)
+			n.give(&result.Results)
 			continue
 		}
 		n.bury("C517", result.Accumulator, diagnostic.Of("C517", "step", n.name, "key", topology.ShowKey(key),

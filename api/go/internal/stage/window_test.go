@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/emission"
 	"wallarooapi/internal/example"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/stage"
@@ -35,11 +36,11 @@ func (gathered) Combine(first, second any) any {
 	return append(slices.Clone(first.([]int64)), second.([]int64)...)
 }
 
-func (gathered) Output(key []byte, accumulator any, bounds declaration.Bounds) any {
+func (gathered) Output(key []byte, accumulator any, bounds declaration.Bounds) emission.Results {
 	if slices.Contains(accumulator.([]int64), -2) {
 		panic("minus two")
 	}
-	return fmt.Sprint(string(key), " ", accumulator, bounds)
+	return emission.Results{One: fmt.Sprint(string(key), " ", accumulator, bounds)}
 }
 
 type gatherer struct{}
@@ -96,7 +97,7 @@ func (c *windowCase) executor(t testing.TB) *stage.Executor {
 	byKey := &declaration.State{Name: "w", Builder: gatherer{}, ByKey: true}
 	return newExecutor(t, &declaration.Application{Pipelines: []*declaration.Pipeline{{Steps: []*declaration.Step{
 		{Path: "0/steps/0", Name: "values", Kind: declaration.Window, State: byKey, Window: described, Aggregation: gathered{}},
-		{Path: "0/steps/1", Name: "next", Kind: declaration.StateComputation, State: byKey, Compute: example.CountWords{}},
+		{Path: "0/steps/1", Name: "next", Kind: declaration.StateComputation, State: byKey, Stateful: declaration.FunctionsOf(example.CountWords{})},
 	}}}}, &pb.Stage{Id: "s1", BucketCount: 1, Nodes: []*pb.Node{
 		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_WINDOW, Port: 1, StatePort: 1},
 		{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/0"}, Port: 2, Timestamps: true},
@@ -194,7 +195,9 @@ func droppedBy(x *stage.Executor) (late uint64) {
 }
 
 func keysOf(bucket *state.Bucket) (keys []string) {
-	bucket.Table(1).Entries(func(entry *state.Entry) { keys = append(keys, entry.Key) })
+	for entry := range bucket.Table(1).Entries() {
+		keys = append(keys, entry.Key)
+	}
 	slices.Sort(keys)
 	return keys
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"iter"
+	"maps"
 
 	"wallarooapi/internal/calendar"
 	"wallarooapi/internal/timing"
@@ -47,15 +48,8 @@ func (b *Bucket) Table(port uint16) *Table {
 	return table
 }
 
-// Tables calls visit for each table of the bucket.
-func (b *Bucket) Tables(visit func(*Table) error) error {
-	for _, table := range b.tables {
-		if err := visit(table); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// Tables yields the tables of the bucket.
+func (b *Bucket) Tables() iter.Seq[*Table] { return maps.Values(b.tables) }
 
 // Table holds the states of one name in one bucket.
 type Table struct {
@@ -140,24 +134,16 @@ func (t *Table) Drop(key string) {
 	t.Remove(key)
 }
 
-// Dropped calls visit for each key that Drop removed and that has no new state, to remove the key's state from the log.
-// Call Dropped after Changes. It forgets these keys.
-func (t *Table) Dropped(visit func(key string) error) error {
-	for key := range t.dropped {
-		if err := visit(key); err != nil {
-			return err
-		}
-	}
+// Dropped yields the keys that Drop removed and that have no new state, to remove their states from the log. Call Dropped
+// after Changes. It forgets these keys.
+func (t *Table) Dropped() iter.Seq[string] {
+	dropped := t.dropped
 	t.dropped = nil
-	return nil
+	return maps.Keys(dropped)
 }
 
-// Entries calls visit for each entry.
-func (t *Table) Entries(visit func(*Entry)) {
-	for _, entry := range t.entries {
-		visit(entry)
-	}
-}
+// Entries yields the entries.
+func (t *Table) Entries() iter.Seq[*Entry] { return maps.Values(t.entries) }
 
 // Remove removes the state of a key from the table but not from the log.
 func (t *Table) Remove(key string) {

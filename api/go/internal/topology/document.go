@@ -65,6 +65,9 @@ func (d *Document) Tree() Object {
 	return append(d.head(), Member{"workers", Array{d.Worker.tree()}}, Member{"pipelines", d.pipelines()})
 }
 
+// Own returns the entry of the program that makes the document.
+func (d *Document) Own() *Worker { return &d.Worker }
+
 func (d *Document) head() Object {
 	return withSome(Object{{"topology_version", Version}, {"name", d.Name}}, "on_error", d.OnError)
 }

@@ -44,6 +44,9 @@ type Library struct {
 	Components []Offered // sorted by name
 }
 
+// Own returns the entry of the program that makes the document.
+func (l *Library) Own() *Worker { return &l.Worker }
+
 // Hash returns the interface hash, which covers everything on which the other programs must agree.
 func (l *Library) Hash() string {
 	digest := sha256.Sum256(Canonical(Object{{"components", arrayOf(l.Components, (*Offered).tree)}}))

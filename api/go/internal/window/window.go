@@ -8,13 +8,14 @@ import (
 
 	"wallarooapi/internal/calendar"
 	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/emission"
 	"wallarooapi/internal/topology"
 	"wallarooapi/internal/trace"
 )
 
 // Result is the outcome of a window or of a late message.
 type Result struct {
-	Value       any // nil if the window failed
+	Results     emission.Results // empty if the window failed
 	Time        int64
 	Failed      string // error of Combine or Output
 	Stack       string
@@ -75,8 +76,8 @@ func (b base) give(s *KeyState, accumulator any, time int64, bounds declaration.
 			after = append(given, Result{Time: time, Failed: reason, Stack: stack, Accumulator: accumulator})
 		}
 	}()
-	if value := b.aggregation.Output(s.Key, accumulator, bounds); value != nil {
-		given = append(given, Result{Value: value, Time: time})
+	if results := b.aggregation.Output(s.Key, accumulator, bounds); results.One != nil || len(results.Many) > 0 {
+		given = append(given, Result{Results: results, Time: time})
 	}
 	return given
 }

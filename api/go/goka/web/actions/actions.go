@@ -5,11 +5,8 @@ import theirs "github.com/lovoo/goka/web/actions"
 
 // These types are aliases of Goka's types.
 type (
-	// Actor is an alias of Goka's type.
-	Actor = theirs.Actor
-	// Option is an alias of Goka's type.
+	Actor  = theirs.Actor
 	Option = theirs.Option
-	// Server is an alias of Goka's type.
 	Server = theirs.Server
 )
 

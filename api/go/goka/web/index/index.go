@@ -5,10 +5,8 @@ import theirs "github.com/lovoo/goka/web/index"
 
 // These types are aliases of Goka's types.
 type (
-	// ComponentPathProvider is an alias of Goka's type.
 	ComponentPathProvider = theirs.ComponentPathProvider
-	// Server is an alias of Goka's type.
-	Server = theirs.Server
+	Server                = theirs.Server
 )
 
 // NewServer is Goka's function. See [github.com/lovoo/goka/web/index].

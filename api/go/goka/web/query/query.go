@@ -5,14 +5,10 @@ import theirs "github.com/lovoo/goka/web/query"
 
 // These types are aliases of Goka's types.
 type (
-	// Humanizer is an alias of Goka's type.
-	Humanizer = theirs.Humanizer
-	// HumanizerFunc is an alias of Goka's type.
+	Humanizer     = theirs.Humanizer
 	HumanizerFunc = theirs.HumanizerFunc
-	// Option is an alias of Goka's type.
-	Option = theirs.Option
-	// Server is an alias of Goka's type.
-	Server = theirs.Server
+	Option        = theirs.Option
+	Server        = theirs.Server
 )
 
 // These are Goka's functions. See [github.com/lovoo/goka/web/query].

@@ -5,10 +5,8 @@ import theirs "github.com/lovoo/goka/web/templates"
 
 // These types are aliases of Goka's types.
 type (
-	// EmbedLoader is an alias of Goka's type.
 	EmbedLoader = theirs.EmbedLoader
-	// Loader is an alias of Goka's type.
-	Loader = theirs.Loader
+	Loader      = theirs.Loader
 )
 
 // These are Goka's variables.

@@ -13,7 +13,7 @@ from wallaroo.message.timer import Timers
 
 S = TypeVar("S")
 T = TypeVar("T", covariant=True)
-N = TypeVar("N", contravariant=True)
+F = TypeVar("F", covariant=True)
 
 
 class Named(Protocol):
@@ -23,46 +23,20 @@ class Named(Protocol):
         """Return the name of the step."""
 
 
-class OneComputed(Named, Protocol):
-    """A computation of Wallaroo 0.1: one message in, at most one out."""
+class One(Named, Protocol[F]):
+    """A computation with at most one output: Wallaroo's class, or a decorated function."""
 
-    def compute(self, data: Any, /) -> Any:
-        """Run the computation."""
-
-
-class ManyComputed(Named, Protocol):
-    """A computation of Wallaroo 0.1 with any number of outputs."""
-
-    def compute_multi(self, data: Any, /) -> Iterable[Any] | None:
-        """Run the computation."""
+    @property
+    def compute(self) -> F:
+        """The method that runs the computation."""
 
 
-class OneWithState(Named, Protocol[N]):
-    """A state computation of Wallaroo 0.1."""
+class Many(Named, Protocol[F]):
+    """A computation with any number of outputs."""
 
-    def compute(self, data: Any, state: N, /) -> tuple[Any, Any]:
-        """Run the computation."""
-
-
-class ManyWithState(Named, Protocol[N]):
-    """A state computation of Wallaroo 0.1 with any number of outputs."""
-
-    def compute_multi(self, data: Any, state: N, /) -> tuple[Any, Any]:
-        """Run the computation."""
-
-
-class OneWithTimers(Named, Protocol[N]):
-    """A state computation that sets timers."""
-
-    def compute(self, data: Any, state: N, timers: Timers, /) -> tuple[Any, Any]:
-        """Run the computation."""
-
-
-class ManyWithTimers(Named, Protocol[N]):
-    """A state computation with any number of outputs that sets timers."""
-
-    def compute_multi(self, data: Any, state: N, timers: Timers, /) -> tuple[Any, Any]:
-        """Run the computation."""
+    @property
+    def compute_multi(self) -> F:
+        """The method that runs the computation."""
 
 
 class HasState(Named, Protocol[T]):
@@ -73,32 +47,12 @@ class HasState(Named, Protocol[T]):
         """Return the class or builder of the state."""
 
 
-class OneWithItsState(HasState[S], Protocol[S]):
+class OneWithItsState(HasState[T], One[F], Protocol[T, F]):
     """A state computation that names its state class, e.g. a decorated function."""
 
-    def compute(self, data: Any, state: S, /) -> Any:
-        """Run the computation."""
 
-
-class ManyWithItsState(HasState[S], Protocol[S]):
+class ManyWithItsState(HasState[T], Many[F], Protocol[T, F]):
     """A state computation with any number of outputs that names its state class, e.g. a decorated function."""
-
-    def compute_multi(self, data: Any, state: S, /) -> Iterable[Any] | None:
-        """Run the computation."""
-
-
-class OneWithItsTimers(HasState[S], Protocol[S]):
-    """A state computation that names its state class and sets timers."""
-
-    def compute(self, data: Any, state: S, timers: Timers, /) -> Any:
-        """Run the computation."""
-
-
-class ManyWithItsTimers(HasState[S], Protocol[S]):
-    """A state computation with any number of outputs that names its state class and sets timers."""
-
-    def compute_multi(self, data: Any, state: S, timers: Timers, /) -> Iterable[Any] | None:
-        """Run the computation."""
 
 
 class Builds(Protocol[T]):
@@ -162,17 +116,21 @@ class CutsLines(Decodes, Protocol):
 
 
 # These types include decorated functions, whose methods have the parameters of the function.
-Stateless: TypeAlias = RemoteComponent | OneComputed | ManyComputed | type[OneComputed] | type[ManyComputed]
+Items: TypeAlias = Iterable[Any] | None
+ToOne: TypeAlias = One[Callable[[Any], Any]]
+ToMany: TypeAlias = Many[Callable[[Any], Items]]
+Stateless: TypeAlias = RemoteComponent | ToOne | ToMany | type[ToOne] | type[ToMany]
 # Computations whose decorator names the state class.
-Stateful: TypeAlias = (
-    OneWithItsState[S] | ManyWithItsState[S] | type[OneWithItsState[S]] | type[ManyWithItsState[S]]
-    | OneWithItsTimers[S] | ManyWithItsTimers[S] | type[OneWithItsTimers[S]] | type[ManyWithItsTimers[S]] | Windows
-)  # fmt: skip
+Changes: TypeAlias = OneWithItsState[S, Callable[[Any, S], Any]] | ManyWithItsState[S, Callable[[Any, S], Items]]
+Timed: TypeAlias = (
+    OneWithItsState[S, Callable[[Any, S, Timers], Any]] | ManyWithItsState[S, Callable[[Any, S, Timers], Items]]
+)
+Stateful: TypeAlias = Changes[S] | type[Changes[S]] | Timed[S] | type[Timed[S]] | Windows
 # Computations whose state class the pipeline names; they return a pair of output and `persist`.
-StateGiven: TypeAlias = (
-    OneWithState[S] | ManyWithState[S] | type[OneWithState[S]] | type[ManyWithState[S]]
-    | OneWithTimers[S] | ManyWithTimers[S] | type[OneWithTimers[S]] | type[ManyWithTimers[S]]
-)  # fmt: skip
+Persists: TypeAlias = Callable[[Any, S], tuple[Any, Any]]
+PersistsTimed: TypeAlias = Callable[[Any, S, Timers], tuple[Any, Any]]
+Given: TypeAlias = One[Persists[S]] | Many[Persists[S]] | One[PersistsTimed[S]] | Many[PersistsTimed[S]]
+StateGiven: TypeAlias = Given[S] | type[Given[S]]
 StateOf: TypeAlias = Callable[[], S] | Builds[S]
 KeyOf: TypeAlias = ExtractsKey | type[ExtractsKey]
 PartitionOf: TypeAlias = GivesPartition | type[GivesPartition]

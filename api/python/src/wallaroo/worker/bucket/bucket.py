@@ -237,7 +237,7 @@ class BucketRun:
         indexes, time = frame.key_indexes, header.timestamp_ms
         part = Messages(entry, table, frame.keys, messages, indexes, sequences, ordinals, times, time)
         if self._stage.skips or unread or (entry.is_timed and has_wrong_times(times)):
-            sort_out(self._stage, part, unread)
+            part.keep(sort_out(self._stage, entry, part, unread, is_timed=entry.is_timed))
         return part
 
     def _enters(self, entry: StateEntry, encoding: int, ordinals: range) -> Callable[[int], bool] | None:

@@ -170,10 +170,7 @@ class VisitTurn:
         """Delete the changed states for which `is_absent` is true."""
         for entry in self.stage.states.values():
             port = entry.node.state_port
-            for key in self._absent(entry):
-                self.state.remove(self.state.table(port), key)
-                del self.changed[port][key]
-                self.deleted.setdefault(port, set()).add(key)
+            self.delete(self.state.table(port), port, self._absent(entry))
 
     def gone(self) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the keys that must be removed from the log, by the port of their table."""

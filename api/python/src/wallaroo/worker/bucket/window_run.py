@@ -1,7 +1,7 @@
 """Processes the messages and ticks of windows in one call, in the order of their sequences."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,14 +10,12 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.location import one_line, user_traceback
 from wallaroo.message.frame import Frame, FrameError, FrameHeader
 from wallaroo.message.key import readable
-from wallaroo.message.timer import FIRST_MS, LAST_MS
-from wallaroo.worker.bucket.dead_letter import has_wrong_times, wrong_time
+from wallaroo.worker.bucket.dead_letter import has_wrong_times, sort_out
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.crossing import read_messages
 from wallaroo.worker.stage.flight import MESSAGE, OUTSIDE
 from wallaroo.worker.stage.keyed import WindowEntry
 from wallaroo.worker.stage.stage import Stage
-from wallaroo.worker.value.dead_letter import Unread
 from wallaroo.worker.value.unpicklable import REMEDY
 from wallaroo.worker.value.value import NotSerializableError, StateReadError, StateTooLargeError
 from wallaroo.worker.window.calendar import Calendar
@@ -78,7 +76,7 @@ class WindowTurn:
             self._stage.take(header.count),
         )
         if self._stage.skips or unread or has_wrong_times(run.times):
-            run = self._sort_out(entry, run, unread)
+            run = run.pick(sort_out(self._stage, entry, run, unread, is_timed=True))
         self._runs[header.port].append(run)
 
     def attempt(self) -> bool:
@@ -240,26 +238,6 @@ class WindowTurn:
             box.put(finding, path, name, message, sequence, key=key)
         else:
             box.add(path, name, message, sequence, error, key=key)
-
-    def _sort_out(self, entry: WindowEntry, run: MessageRun, unread: Mapping[int, Unread]) -> MessageRun:
-        """Make dead letters of the messages that are skipped, cannot be read, or have an invalid time."""
-        kept = []
-        box, path, name = self._stage.box, entry.node.path, entry.step.name
-        for position, ordinal in enumerate(run.ordinals):
-            error, skip, time = unread.get(position), self._stage.skips.get(ordinal - 1), run.times[position]
-            message, sequence = run.messages[position], run.sequences[position]
-            key = run.keys[run.indexes[position]]
-            if skip is not None and error is not None:
-                box.skip(skip, path, name, error.data, sequence, key=key, is_payload=True)
-            elif skip is not None:
-                box.skip(skip, path, name, message, sequence, key=key)
-            elif error is not None:
-                box.unread(error, path, name, sequence, key)
-            elif not FIRST_MS <= time <= LAST_MS:
-                box.put(wrong_time(name, key, time), path, name, message, sequence, key=key)
-            else:
-                kept.append(position)
-        return run.pick(kept)
 
 
 def moment(time_ms: int) -> str:

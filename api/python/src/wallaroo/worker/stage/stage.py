@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import repeat
 from typing import Any
 
@@ -205,34 +205,23 @@ class Stage:
         if self.box.letters:
             yield from letter_outputs(self.box, index, self._frame_bytes)
 
-    @contextmanager
-    def replaced(self, number: int, run: Callable[..., Any]) -> Iterator[None]:
+    def replaced(self, number: int, run: Callable[..., Any]) -> AbstractContextManager[object]:
         """Replace the function of a state computation while the context is open."""
-        name, step = f"f{number}", self._hosted[self.nodes[number].path]
+        step = self._hosted[self.nodes[number].path]
         assert isinstance(step, Step)
-        plain = self._globals[name]
-        self._globals[name] = checked(step, run, self._links[number].outputs) if self._has_outputs else run
-        try:
-            yield
-        finally:
-            self._globals[name] = plain
+        run = checked(step, run, self._links[number].outputs) if self._has_outputs else run
+        return _replaced_item(self._globals, f"f{number}", run)
 
-    @contextmanager
-    def guarded(self, number: int, after: Callable[[Any, Any], object]) -> Iterator[None]:
+    def guarded(self, number: int, after: Callable[[Any, Any], object]) -> AbstractContextManager[object]:
         """Call `after` with result and state of each state computation. An exception of `after` fails the message."""
-        name = f"f{number}"
-        plain = self._globals[name]
+        plain = self._globals[f"f{number}"]
 
         def run(message: Any, state: Any) -> Any:
             result = plain(message, state)
             after(result, state)
             return result
 
-        self._globals[name] = run
-        try:
-            yield
-        finally:
-            self._globals[name] = plain
+        return _replaced_item(self._globals, f"f{number}", run)
 
     def counts(self) -> list[pb.StepCount]:
         """Return the numbers of messages in and out of each node in the call that has run.
@@ -384,6 +373,15 @@ class Stage:
 def not_hosted(what: str, path: str) -> Diagnostic:
     """Return W403 for a call or stage that names a part which this worker does not have."""
     return Diagnostic.of("W403", worker="main", reason=f'{what} names "{path}", which it does not host')
+
+
+@contextmanager
+def _replaced_item(items: dict[str, Any], name: str, value: Any) -> Iterator[None]:
+    plain, items[name] = items[name], value
+    try:
+        yield
+    finally:
+        items[name] = plain
 
 
 def _give_nothing(emitted: list[tuple[Any, int]], sequence: int, key: bytes) -> None:

@@ -51,25 +51,17 @@ public abstract class JournalFormat implements TableProvider {
 
         @Override
         public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-            return () -> new JournalScan(options);
-        }
-    }
+            return () -> new Scan() {
+                @Override
+                public StructType readSchema() {
+                    return SCHEMA;
+                }
 
-    private final class JournalScan implements Scan {
-        private final CaseInsensitiveStringMap options;
-
-        private JournalScan(CaseInsensitiveStringMap options) {
-            this.options = options;
-        }
-
-        @Override
-        public StructType readSchema() {
-            return SCHEMA;
-        }
-
-        @Override
-        public MicroBatchStream toMicroBatchStream(String checkpoint) {
-            return stream(options);
+                @Override
+                public MicroBatchStream toMicroBatchStream(String checkpoint) {
+                    return stream(options);
+                }
+            };
         }
     }
 }

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
+import java.util.stream.LongStream;
 
 /**
  * The columns of a frame; SPECIFICATION.md, section 2, has the layout. A column that the frame does not have is empty.
@@ -65,6 +66,12 @@ public record Columns(
         } catch (BufferUnderflowException error) {
             throw new IllegalArgumentException("a section is longer than the body", error);
         }
+    }
+
+    /** Returns the columns of values with different keys. */
+    public static Columns keyed(int port, int encoding, List<byte[]> keys, List<byte[]> headers, List<byte[]> values) {
+        return new Columns(port, encoding, 0, 0, keys, LongStream.range(0, keys.size()).toArray(), new long[0], new long[0],
+                headers, new BitSet(), values);
     }
 
     /** Returns the number of messages. */

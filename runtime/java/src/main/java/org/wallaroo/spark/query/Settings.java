@@ -129,9 +129,7 @@ public final class Settings implements Serializable {
 
     /** Returns the ports of the control messages (ticks, visits) that at least one stage takes. */
     public Set<Integer> controls() {
-        Set<Integer> ports = new HashSet<>();
-        get("controls").forEach(port -> ports.add(port.asInt()));
-        return ports;
+        return new HashSet<>(numbers(get("controls")));
     }
 
     /** Returns the origins of messages of the topics that the journal has. */
@@ -165,9 +163,7 @@ public final class Settings implements Serializable {
 
     /** Returns the ports of the frames that enter this stage. */
     public List<Integer> entries() {
-        List<Integer> ports = new ArrayList<>();
-        get("entries").forEach(port -> ports.add(port.asInt()));
-        return ports;
+        return numbers(get("entries"));
     }
 
     /** Returns the number of this stage's first block of origins. A block has one origin for each bucket. */
@@ -184,16 +180,12 @@ public final class Settings implements Serializable {
 
     /** Returns for each partition the key by which Spark's shuffle brings rows to this partition. */
     public List<Integer> targets() {
-        List<Integer> found = new ArrayList<>();
-        get("targets").forEach(target -> found.add(target.asInt()));
-        return found;
+        return numbers(get("targets"));
     }
 
     /** Returns the ports of the frames that levels after {@code level} take. */
     public Set<Integer> laterPorts(int level) {
-        Set<Integer> ports = new HashSet<>();
-        get("later_ports").get(level).forEach(port -> ports.add(port.asInt()));
-        return ports;
+        return new HashSet<>(numbers(get("later_ports").get(level)));
     }
 
     /** Returns the place of each journal, as JSON. */
@@ -263,6 +255,12 @@ public final class Settings implements Serializable {
     /** Returns the length of a pause in milliseconds after which a batch ends early, if the batch has had input. */
     public long idleMs() {
         return get("idle_ms").asLong();
+    }
+
+    private static List<Integer> numbers(JsonNode list) {
+        List<Integer> found = new ArrayList<>();
+        list.forEach(number -> found.add(number.asInt()));
+        return found;
     }
 
     private <T> T parsed(String name, com.google.protobuf.Parser<T> parser) {

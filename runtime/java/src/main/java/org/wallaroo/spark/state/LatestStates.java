@@ -46,9 +46,9 @@ final class LatestStates {
             if (entry.isAbsent(number)) {
                 states.remove(found);
             } else {
-                int bytes = entry.size(number);
-                List<byte[]> value = hasValue.test(bytes) ? List.of(entry.value(number)) : List.of();
-                states.put(found, new StateValue(entry.encoding, bytes, value));
+                byte[] value = entry.value(number);
+                List<byte[]> shown = hasValue.test(value.length) ? List.of(value) : List.of();
+                states.put(found, new StateValue(entry.encoding, value.length, shown));
             }
         }
     }
@@ -64,7 +64,7 @@ final class LatestStates {
         encoding = entry.encoding;
         pieces = entry.pieces;
         taken++;
-        size += entry.size(0);
+        size += entry.value(0).length;
         boolean isWanted = wanted.test(key);
         if (isWanted && hasValue.test(size)) {
             parts.add(entry.value(0));

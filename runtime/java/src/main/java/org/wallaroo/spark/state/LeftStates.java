@@ -2,11 +2,9 @@ package org.wallaroo.spark.state;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.BitSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.LongStream;
 import org.wallaroo.spark.bucket.BucketStore;
 import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.message.Columns;
@@ -73,7 +71,6 @@ public final class LeftStates implements Iterator<byte[]> {
             values.add(following.getValue().whole());
             advance();
         }
-        return new Columns(port, encoding, 0, 0, keys, LongStream.range(0, keys.size()).toArray(), new long[0], new long[0],
-                List.of(), new BitSet(), values).toBytes();
+        return Columns.keyed(port, encoding, keys, List.of(), values).toBytes();
     }
 }

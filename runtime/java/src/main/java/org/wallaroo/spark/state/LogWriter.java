@@ -1,17 +1,15 @@
 package org.wallaroo.spark.state;
 
-import java.io.ByteArrayOutputStream;
 import java.io.Serializable;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.Consumer;
-import java.util.zip.CRC32;
+import org.wallaroo.spark.message.Columns;
 import org.wallaroo.spark.message.Keys;
 import org.wallaroo.spark.query.Json;
 
@@ -20,10 +18,6 @@ final class LogWriter {
     static final int ENTRY_BYTES = 1 << 20;
     static final int PIECE_BYTES = 4 << 20;
     private static final int HELD_BYTES = 32 << 20; // size of states in memory above which entries are written early
-    private static final byte[] MAGIC = "WFR1".getBytes(StandardCharsets.US_ASCII);
-    private static final int HEADER_BYTES = 40;
-    private static final int KEYS = 1;
-    private static final int HEADERS = 8;
 
     /**
      * The place of a stage's buckets in Spark's store.
@@ -97,7 +91,7 @@ final class LogWriter {
 
     private void write(EntryGroup group, Pairs pairs) {
         if (!pairs.keys.isEmpty()) {
-            byte[] entry = frame(group, pairs.keys, pairs.values, null);
+            byte[] entry = frame(group, pairs.keys, List.of(), pairs.values);
             out.accept(row(group, 0, 0, 1, entry, pairs.keys.size()));
         }
         heldBytes -= pairs.bytes;
@@ -111,10 +105,8 @@ final class LogWriter {
         long state = ThreadLocalRandom.current().nextLong();
         for (int number = 0; number < count; number++) {
             int start = number * pieceBytes;
-            byte[] part = java.util.Arrays.copyOfRange(value, start, Math.min(value.length, start + pieceBytes));
-            byte[] header = ByteBuffer.allocate(19).order(ByteOrder.LITTLE_ENDIAN).putShort((short) 5)
-                    .put(bytes("piece")).putInt(8).putInt(number).putInt(count).array();
-            byte[] entry = frame(group, List.of(key), List.of(part), header);
+            byte[] part = Arrays.copyOfRange(value, start, Math.min(value.length, start + pieceBytes));
+            byte[] entry = frame(group, List.of(key), List.of(LogEntry.pieceHeader(number, count)), List.of(part));
             out.accept(row(group, state, number, count, entry, number == 0 ? 1 : 0));
         }
     }
@@ -129,39 +121,7 @@ final class LogWriter {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
-    private static byte[] frame(EntryGroup group, List<byte[]> keys, List<byte[]> values, byte[] header) {
-        ByteArrayOutputStream body = new ByteArrayOutputStream();
-        body.writeBytes(u32(keys.size()));
-        column(body, keys.stream().mapToInt(key -> key.length).toArray());
-        keys.forEach(body::writeBytes);
-        column(body, java.util.stream.IntStream.range(0, keys.size()).toArray());
-        if (header != null) {
-            column(body, header.length);
-            body.writeBytes(header);
-        }
-        column(body, values.stream().mapToInt(value -> value.length).toArray());
-        values.forEach(body::writeBytes);
-        ByteBuffer frame = ByteBuffer.allocate(HEADER_BYTES + body.size()).order(ByteOrder.LITTLE_ENDIAN);
-        frame.put(MAGIC).put((byte) (header == null ? KEYS : KEYS | HEADERS)).put((byte) group.encoding());
-        frame.putShort((short) group.port()).putInt(keys.size()).putInt(body.size()).putLong(0).putLong(0).putInt(0);
-        CRC32 crc = new CRC32();
-        crc.update(frame.array(), 0, frame.position());
-        byte[] columns = body.toByteArray();
-        crc.update(columns);
-        return frame.putInt((int) crc.getValue()).put(columns).array();
-    }
-
-    private static byte[] u32(int value) {
-        return ByteBuffer.allocate(4).order(ByteOrder.LITTLE_ENDIAN).putInt(value).array();
-    }
-
-    /** Writes numbers in the narrowest width that holds them all. */
-    private static void column(ByteArrayOutputStream body, int... numbers) {
-        int top = java.util.Arrays.stream(numbers).max().orElse(0);
-        int width = top < 1 << 8 ? 1 : top < 1 << 16 ? 2 : 4;
-        body.write(width);
-        for (int number : numbers) {
-            body.write(u32(number), 0, width);
-        }
+    private static byte[] frame(EntryGroup group, List<byte[]> keys, List<byte[]> headers, List<byte[]> values) {
+        return Columns.keyed(group.port(), group.encoding(), keys, headers, values).toBytes();
     }
 }
