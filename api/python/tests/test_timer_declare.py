@@ -202,10 +202,16 @@ def test_what_is_refused_of_functions() -> None:
 def test_what_a_timer_is_set_to() -> None:
     timers = wallaroo.Timers(1000, ("close",))
     for how, due in (
-        ({"after": timedelta(microseconds=2999)}, 1002),
+        ({"after": timedelta(microseconds=2001)}, 1003),
+        ({"after": timedelta(microseconds=1)}, 1001),
+        ({"after": timedelta(0)}, 1000),
         ({"at": datetime(1970, 1, 1, 1, tzinfo=timezone(HOUR))}, 0),
         ({"at": datetime(1970, 1, 1, 1)}, 3_600_000),
-        ({"at": 7.9}, 7),
+        ({"at": datetime(1970, 1, 1, 0, 0, 0, 1)}, 1),
+        ({"at": datetime(1969, 12, 31, 23, 59, 59, 998_001)}, -1),
+        ({"at": datetime.max}, LAST_MS),
+        ({"at": 2000.5}, 2001),
+        ({"at": -7.9}, -7),
     ):
         timers.set("close", **how)  # type: ignore[arg-type]
         assert timers.changes == {"close": due}
