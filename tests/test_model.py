@@ -53,7 +53,7 @@ def test_drawn_windows_after_windows(local: Run) -> None:
 
 @pytest.mark.slow
 def test_drawn_times_of_states(local: Run) -> None:
-    assert search(local, 10, number=SEED, languages=(PYTHON,), begins=TIMED) >= 10
+    assert search(local, 25, number=SEED, languages=(PYTHON,), begins=TIMED) >= 25
     assert search(local, 2, number=SEED, languages=(GO,), begins=TIMED) >= 2
 
 

@@ -106,6 +106,15 @@ def test_the_time_that_is_left_out_is_that_of_all_steps_of_the_state() -> None:
     assert [step.get("time") for step in steps] == [None, "ingest", "ingest", "event"]
 
 
+@pytest.mark.parametrize(("times", "arrival"), [(("ingest", "ingest"), True), (("ingest", "event"), False)])
+def test_a_source_gives_times_of_arrival_if_only_they_are_used(times: tuple[str, str], arrival: bool) -> None:
+    document = copy.deepcopy(TIMED)
+    for number, step in enumerate(document["pipelines"][0]["steps"]):
+        step["time"] = times[number > 1]
+    ((first,), _) = compile_topology(load_document(document), shuffle_partitions=1).levels
+    assert [node.arrival for node in stage_message(first).nodes if node.kind == NodeKind.SOURCE] == [arrival]
+
+
 def test_timed_steps_between_dataframes_take_times_of_the_data() -> None:
     topology = load_document(TIMED)
     check_topology(topology)

@@ -153,8 +153,10 @@ def fire(step: Step, name: str, state: dict[str, Any]) -> tuple[list[Timer], Ite
     if total % 7 == 0:
         msg = "told to fail at a timer"
         raise ValueError(msg)
-    (ms,) = [each["ms"] for each in step["timers"] if each["name"] == name]
-    timers: list[Timer] = [(name, ms)] if name == "again" and total % 2 else []
+    timers: list[Timer] = []
+    if name == "again":
+        timers += [(each["name"], each["ms"]) for at, each in enumerate(step["timers"]) if (total + at) % 2]
+        timers += [(each["name"], None) for each in step["timers"] if total % 3 == 0 and each["name"] == "end"]
     item = Item(state["id"] % PROBE, state["key"], total) if total % 5 else None
     return timers, item, name == "end" and total % 3 == 0
 

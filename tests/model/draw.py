@@ -326,7 +326,7 @@ def _builder(draw: Draw, drawing: Drawing) -> tuple[list[dict[str, Any]], list[s
 def _chunks(rng: random.Random, sources: int, count: int, has_time: bool) -> Iterator[Chunk]:
     """Interleave messages of sources, in frames of several sizes; the last ones look at the states."""
     longest, now, number = rng.choice([1, 3, 20]), FIRST_MS, 0
-    pause, idle = rng.choice([0, 100, 1500]), rng.choice([1, 8])
+    pause, idle = rng.choice([0, 100, 1500, 6000]), rng.choice([1, 8])
     while number < count:
         size = min(rng.randint(1, longest), count - number)
         payloads = []

@@ -41,7 +41,7 @@ WORKER = {
 def described(node: Node) -> dict[str, Any]:
     """Return a node without what has the value of nothing."""
     names = ("path", "inputs", "port", "state", "state_port", "timestamps", "keys", "ttl_ms", "event_time", "timers")
-    fields = {name: getattr(node, name) for name in (*names, "sessions")}
+    fields = {name: getattr(node, name) for name in (*names, "sessions", "arrival")}
     assert not node.codec and not node.component
     return {"kind": node.kind.name, **{name: value for name, value in fields.items() if value}}
 

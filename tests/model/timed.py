@@ -29,16 +29,15 @@ def arrive(step: Step, known: Key | None, item: Item, now: int) -> tuple[Key, It
 
 
 def wake(step: Step, known: Key, now: int) -> tuple[Key | None, list[Item], int]:
-    """Do what is due at a time; returns what is left of the key, what timers give, and how many fail."""
-    due = sorted((time, 0, name) for name, time in known.timers.items() if time <= now)
-    if step["ttl"] and known.time + step["ttl"] <= now:
-        due = sorted([*due, (known.time + step["ttl"], 1, "")])
-    given, failed = [], 0
-    for time, is_end, name in due:
+    """Do what is due at a time; returns what is left of the key, what timers give, and how many fail.
+
+    What timers set meanwhile is done as well, in its place.
+    """
+    last, given, failed = (-1, 0, ""), list[Item](), 0
+    while due := _due(step, known, now, last):
+        last = time, is_end, name = min(due)
         if is_end:
             return None, given, failed
-        if known.timers.get(name) != time:
-            continue
         known = Key(known.state, known.time, {other: at for other, at in known.timers.items() if other != name})
         after = Key(dict(known.state), known.time, dict(known.timers))
         try:
@@ -52,6 +51,13 @@ def wake(step: Step, known: Key, now: int) -> tuple[Key | None, list[Item], int]
         if is_deleted:
             return None, given, failed
     return known, given, failed
+
+
+def _due(step: Step, known: Key, now: int, last: tuple[int, int, str]) -> list[tuple[int, int, str]]:
+    """Return time, whether it is the end of the state, and name of all that is due at a time, after what was last."""
+    due = [(time, 0, name) for name, time in known.timers.items()]
+    due += [(known.time + step["ttl"], 1, "")] if step["ttl"] else []
+    return [each for each in due if last < each and each[0] <= now]
 
 
 def _set(known: Key, timers: list[Timer], now: int) -> None:

@@ -45,13 +45,16 @@ def ops_of(chance: random.Random, names: str, after: Sequence[int], scale: int, 
     return [{"delete": name}] if chance.random() < 0.15 else [{"set": name, "after": scale * chance.choice(after)}]
 
 
-def drawn(seed: int, count: int = 100, scale: int = 1) -> list[Row]:
-    """Draw rows whose times go forth, and back a little, with silences; all steps have the timer x."""
+def drawn(seed: int, count: int = 100, scale: int = 1, *, is_event: bool = True) -> list[Row]:
+    """Draw rows whose times go forth, and back a little, with long silences; all steps have the timer x.
+
+    With times of arrival no timer is set to a time of the data, which is long past for the clock.
+    """
     chance, now, found = random.Random(seed), BEGIN_MS, list[Row]()
     for number in range(count):
-        now += chance.choice((0, 1, 1, 3, 10, 10, 100))
+        now += chance.choice((0, 1, 1, 3, 10, 10, 100, 500))
         at = now - chance.choice((0, 0, 0, 20, 60, 200))
-        ops = ops_of(chance, "x", (0, 1, 5, 20, 20, 80), scale, at) if chance.random() < 0.7 else []
+        ops = ops_of(chance, "x", (0, 1, 5, 20, 20, 80), scale, at * is_event) if chance.random() < 0.7 else []
         value = -1 if chance.random() < 0.08 else number
         found.append((chance.choice("aab\u00e9"), value, json.dumps(ops), EPOCH + timedelta(milliseconds=at), number))
     return found

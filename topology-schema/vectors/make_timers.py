@@ -89,16 +89,11 @@ class Reference:
             self._wake(key, state.time + now - state.silent, sequence, now)
 
     def _wake(self, key: str, until: int, sequence: int, cause: int) -> None:
-        """Do what is due at or before a time; `cause` is that of the message or tick."""
-        if self.has_watermarks:
-            self._go_through(key, until, sequence, cause)
-            return
-        for due in self._due(key, until):
-            self._run_due(key, due, sequence, cause)
+        """Do what is due at or before a time, in the order of times, with what is set meanwhile.
 
-    def _go_through(self, key: str, until: int, sequence: int, cause: int) -> None:
-        """Do it in the order of times, with what is set meanwhile; at the end of the data each timer runs once."""
-        is_end, last, ran = until > LAST_TIME, (-END, 0, 0, b""), set[Due]()
+        `cause` is the time of the message or tick. At the end of the data each timer runs once.
+        """
+        is_end, last, ran = self.has_watermarks and until > LAST_TIME, (-END, 0, 0, b""), set[Due]()
         for _ in range(MOST):
             due = self._due(key, until)
             due = (
@@ -123,14 +118,11 @@ class Reference:
 
     def _run_due(self, key: str, due: Due, sequence: int, cause: int) -> None:
         time, is_expiry, step, data = due
-        name = data.decode()
-        if key not in self.keys:
-            return
         if is_expiry:
             del self.keys[key]
             self.expired += 1
-        elif self.keys[key].timers.get((step, name)) == time:  # else a callback has changed it
-            self._fire(key, step, name, time, sequence, cause)
+        else:
+            self._fire(key, step, data.decode(), time, sequence, cause)
 
     def _fire(self, key: str, step: int, name: str, due: int, sequence: int, cause: int) -> None:
         behaviour = self.steps[step][name]
@@ -234,7 +226,11 @@ TIMERS: tuple[tuple[str, list[dict[str, Behaviour]], str, int, str], ...] = (
     ("several timers of one time in order of their names", [{"y": callback(), "x": callback(), "z": callback()}], "ingest", 0, "a10=1+z5+y5+x5 |30"),
     ("several keys in order of their bytes, not of their timers", X, "ingest", 0, "b10=1+x1 é10=1+x0 a10=1+x5 |30"),
     ("a callback sets its timer again", [{"x": callback("+x10")}], "ingest", 0, "a0=1+x10 |9 |10 |19 |20 |55 |56 a60=2"),
-    ("a callback sets another timer to a time that is over: it waits", [{"x": callback("+y1"), "y": callback()}], "ingest", 0, "a0=1+x10 |50 |50 a51=2+x1 a60=3 a60=4"),
+    ("a callback sets another timer, which is due at the same tick or message as well", [{"x": callback("+y1"), "y": callback()}], "ingest", 0, "a0=1+x10 |50 |50 a51=2+x1 a60=3 a60=4"),
+    ("a callback sets timers to its own time, and before it: they wait", [{"x": callback("+x0+y0"), "y": callback("@x5")}], "ingest", 0, "a0=1+x10 |35 |36 |37 a40=2"),
+    ("a callback sets a timer that precedes one that is due as well, which deletes the state", [{"x": callback("+y2"), "y": callback(), "z": callback(deletes=True)}], "ingest", 0, "a0=1+x2+z9 a30=2 |40 b50=1+x2+z9 |60"),
+    ("ttl and timers: a timer that is set meanwhile precedes the end", [{"x": callback("+x6", 9)}], "ingest", 20, "a0=1+x6 a100=2 |101 b200=1+x6 |300"),
+    ("a key wakes for 10000 timers at once, others wait", [{"x": callback("+x1", gives=False)}], "ingest", 20_000, "a0=1+x1 |10002 |10004"),
     ("a callback deletes a timer that is due as well", [{"x": callback("-y"), "y": callback()}], "ingest", 0, "a0=1+x5+y6 |50 |60"),
     ("a callback replaces a timer that is due as well", [{"x": callback("+y2"), "y": callback()}], "ingest", 0, "a0=1+x5+y6 |50 |60"),
     ("a callback sets a timer that is due to the time that it has", [{"x": callback("@y6"), "y": callback()}], "ingest", 0, "a0=1+x5+y6 |50 |60"),
@@ -274,6 +270,10 @@ TIMERS: tuple[tuple[str, list[dict[str, Behaviour]], str, int, str], ...] = (
     ("event: another key's messages are not one's own", X, "event", 0, "a0=1+x50 |1000 b90=2 |1040 |1050"),
     ("event: ticks that go back count from the earlier one", X, "event", 0, "a0=1+x50 |1000 |500 |549 |550"),
     ("event: a callback sets its timer again by the time at which it was due", [{"x": callback("+x10", 9)}], "event", 0, "a0=1+x10 |1000 |1010 |1011 |1019 |1020 |1055 |1056"),
+    ("event: timers of timers between two messages far apart", [{"x": callback("+y10"), "y": callback("+x7-z"), "z": callback()}], "event", 0, "a0=1+x10+z29 a60=2 a61=3 |10 |30"),
+    ("event: a callback sets a timer that precedes one that is due as well, which deletes the state", [{"x": callback("+y2"), "y": callback(), "z": callback(deletes=True)}], "event", 0, "a0=1+x2+z9 a30=2 b0=1+x2+z9 |40 |60"),
+    ("event: a timer that is set meanwhile precedes the end of the state", [{"x": callback("+x6", 9)}], "event", 20, "a0=1+x6 a100=2 b0=1+x6 |1000 |1100"),
+    ("event: timers of timers, a late message runs those of its own time", [{"x": callback("+x10", 9)}], "event", 0, "a0=1+x10 a5=2 a100=3-x a40=4+x10 a75=5 |10"),
     ("event: a message of the year 5000", X, "event", 0, "a1000=1+x50 a95617584000000=2 a1003=3+x5 |10 |20"),
     ("event: ttl", TTL, "event", 20, "a0=1 |1000 |1019 |1020 b0=1 a0=2 b19=3 b39=4"),
     ("event: ttl, an earlier message", TTL, "event", 20, "a100=1 a50=2 |1000 a60=3 |1010 |1029 |1030"),
@@ -306,28 +306,29 @@ def drawn(seed: int) -> dict[str, Any]:
     """Draw a case: steps, and messages of a few keys among ticks."""
     chance = random.Random(seed)
     ttl_ms = chance.choice((0, 0, 1, 10, 25, 60))
-    steps = [_drawn_timers(chance) for _ in range(chance.choice((1, 1, 1, 2, 3)))]
+    clock = chance.choice((0, -17, 1000, 0, FIRST_TIME, 95_617_584_000_000, LAST_TIME - 100))
+    steps = [_drawn_timers(chance, clock) for _ in range(chance.choice((1, 1, 1, 2, 3)))]
     if not ttl_ms and not any(steps):
         steps[0] = {"x": callback("+x7", 5)}
     case = {"steps": steps, "time": chance.choice(("ingest", "event", "watermarks")), "ttl_ms": ttl_ms}
     before = {key: [100] for key in "abz" if chance.random() < 0.15}
-    history = _drawn_events(chance, steps)
+    history = _drawn_events(chance, steps, clock)
     if case["time"] == "watermarks" and chance.random() < 0.5:
         history.append({"sequence": len(history), "tick": END})
     return _case(f"drawn {seed}", case, history, before)
 
 
-def _drawn_timers(chance: random.Random) -> dict[str, Behaviour]:
+def _drawn_timers(chance: random.Random, clock: int) -> dict[str, Behaviour]:
     names = "xyü"[: chance.choice((0, 1, 2, 2, 3))]
     found = {}
     for name in names:
         behaviour = callback("", *chance.choice(((), (7,), (8, 9))), gives=chance.random() < 0.8)
         behaviour |= {word: True for word in ("deletes", "fails") if chance.random() < 0.12}
-        found[name] = behaviour | ({"ops": _drawn_ops(chance, names)} if chance.random() < 0.4 else {})
+        found[name] = behaviour | ({"ops": _drawn_ops(chance, names, clock)} if chance.random() < 0.5 else {})
     return found
 
 
-def _drawn_ops(chance: random.Random, names: Iterable[str], now: int = 0) -> list[dict[str, Any]]:
+def _drawn_ops(chance: random.Random, names: Iterable[str], now: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for _ in range(chance.choice((1, 1, 2))):
         name = chance.choice([*names] * 8 + ["q"])
@@ -341,9 +342,8 @@ def _drawn_ops(chance: random.Random, names: Iterable[str], now: int = 0) -> lis
     return found
 
 
-def _drawn_events(chance: random.Random, steps: list[dict[str, Behaviour]]) -> list[Event]:
+def _drawn_events(chance: random.Random, steps: list[dict[str, Behaviour]], clock: int) -> list[Event]:
     found: list[Event] = []
-    clock = chance.choice((0, -17, 1000, 0, FIRST_TIME, 95_617_584_000_000, LAST_TIME - 100))
     for sequence in range(chance.randint(1, 25)):
         clock += chance.choice((0, 0, 1, 2, 3, 5, 10, 30, chance.randint(-30, 30), 200 if chance.random() < 0.2 else 0))
         for _ in range(chance.choice((0, 0, 0, 1, 2))):
@@ -360,7 +360,7 @@ def _drawn_events(chance: random.Random, steps: list[dict[str, Behaviour]]) -> l
 
 def timer_vectors() -> dict[str, Any]:
     """Return the named cases, then some of those that `drawn` gives."""
-    return {"cases": [*map(_named, TIMERS), *map(drawn, range(24))]}
+    return {"cases": [*map(_named, TIMERS), *map(drawn, range(32, 56))]}
 
 
 def wrong_timers() -> list[dict[str, Any]]:

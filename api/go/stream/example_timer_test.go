@@ -106,7 +106,7 @@ func ExampleSetTimer() {
 	run.Send("clicks", "ann home", "ann shop")
 	run.Advance(24 * time.Hour)
 	fmt.Println(run.Lines("Clicks"))
-	// Output: [2000-01-02 00:00:00 ann: 2]
+	// Output: [2026-01-02 00:00:00 ann: 2]
 }
 
 // A handler sets its timer again: a user is reminded each day.

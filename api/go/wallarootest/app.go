@@ -32,8 +32,8 @@ import (
 	"wallarooapi/internal/memory"
 )
 
-// Start is the time at which every test begins.
-var Start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+// Start is the time at which every test begins, as in the test kit of Python.
+var Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // T is the part of *testing.T and *testing.B that this package uses.
 type T interface {

@@ -160,7 +160,7 @@ func ExampleApp_Advance() {
 	// Output:
 	// []
 	// [2]
-	// 2000-01-01
+	// 2026-01-01
 }
 
 // A generator makes messages when a test asks for them.

@@ -96,6 +96,33 @@ func TestATimerThatIsSetAgainFiresAsOftenAsThereIsTime(t *testing.T) {
 	}
 }
 
+func TestTimersOfSourcesWithAndWithoutTimesGoByArrival(t *testing.T) {
+	app := stream.New("Both")
+	var both []stream.Stream[string]
+	for number, name := range []string{"timed", "untimed"} {
+		source := stream.TCPSource(fmt.Sprint("127.0.0.1:", 7010+number), stream.Newline, stream.Text.Decode)
+		if name == "timed" {
+			source = source.EventTime(func(payload []byte) time.Time { return time.UnixMilli(int64(len(payload))) })
+		}
+		both = append(both, stream.KeyBy(stream.From(app, name, source), "by all", func(line string) string { return "all" }))
+	}
+	now := func(ctx context.Context) string { return fmt.Sprint(stream.Now(ctx).Sub(wallarootest.Start)) }
+	step := stream.MapState(stream.Merge(both[0], both[1]), "now", func(ctx context.Context, line string, _ *int) (string, error) {
+		stream.SetTimerAfter(ctx, "end", time.Second)
+		return line + " " + now(ctx), nil
+	})
+	stream.OnTimer(step, "end", func(ctx context.Context, _ *stream.Timer, _ *int) (string, error) {
+		return "end " + now(ctx), nil
+	}).To(textSink())
+	tested := wallarootest.New(t, app)
+	tested.Send("timed", "a")
+	tested.Advance(500 * time.Millisecond)
+	tested.Send("untimed", "b")
+	tested.Send("timed", "c")
+	tested.Advance(time.Second)
+	wallarootest.Equal(t, tested.Lines("Both"), []string{"a 0s", "b 500ms", "c 500ms", "end 1.5s"})
+}
+
 func TestATimerThatIsAlwaysDueEndsTheTest(t *testing.T) {
 	said := failing(func(t wallarootest.T) {
 		app := wallarootest.New(t, ordering(false))

@@ -103,7 +103,7 @@ class Closing:
 
     def compute(self, data: str, state: Session, timers: wallaroo.Timers) -> tuple[str | None, bool]:
         state.seen.append(data)
-        timers.set("close", at=datetime(2023, 11, 14, 22, 13, 25))
+        timers.set("close", at=datetime(2026, 1, 1, 0, 0, 5))
         return None, False
 
     def timer(self, name: str, key: str, state: Session, time: int) -> tuple[str, bool]:
@@ -202,10 +202,16 @@ def test_what_is_refused_of_functions() -> None:
 def test_what_a_timer_is_set_to() -> None:
     timers = wallaroo.Timers(1000, ("close",))
     for how, due in (
-        ({"after": timedelta(microseconds=2999)}, 1002),
+        ({"after": timedelta(microseconds=2001)}, 1003),
+        ({"after": timedelta(microseconds=1)}, 1001),
+        ({"after": timedelta(0)}, 1000),
         ({"at": datetime(1970, 1, 1, 1, tzinfo=timezone(HOUR))}, 0),
         ({"at": datetime(1970, 1, 1, 1)}, 3_600_000),
-        ({"at": 7.9}, 7),
+        ({"at": datetime(1970, 1, 1, 0, 0, 0, 1)}, 1),
+        ({"at": datetime(1969, 12, 31, 23, 59, 59, 998_001)}, -1),
+        ({"at": datetime.max}, LAST_MS),
+        ({"at": 2000.5}, 2001),
+        ({"at": -7.9}, -7),
     ):
         timers.set("close", **how)  # type: ignore[arg-type]
         assert timers.changes == {"close": due}
@@ -222,7 +228,7 @@ def test_the_kit_moves_time_by_exactly_what_is_said() -> None:
         app.send([b"b2"])
         assert app.output() == []
         app.advance(0.001)
-        assert app.output() == [b"a 1700000005000 a1"]
+        assert app.output() == [b"a 1767225605000 a1"]
         assert list(app.states("session")) == ["b"] and app.state("session", "b").seen == ["b1", "b2"]
         app.send([b"stray", b"late"])
         assert [(each.code, str(each.error)) for each in app.dead_letters] == [
@@ -254,7 +260,7 @@ def test_a_timer_that_is_set_again_runs_for_each_time() -> None:
     @beat.timer("beat")
     def again(key: str, state: Session, time: int, timers: wallaroo.Timers) -> int:
         timers.set("beat", after=timedelta(seconds=1))
-        return time - 1_700_000_000_000
+        return time - 1_767_225_600_000
 
     with testing.run(lambda args: declared(beat)) as app:
         app.send([b"a"])
@@ -266,5 +272,5 @@ def test_classes_with_timers_run() -> None:
     with testing.run(lambda args: built((Closing, decode))) as app:
         app.send([b"a1"])
         app.advance(5)
-        assert app.output() == [b"close a 1700000005000 ['a1']"]
+        assert app.output() == [b"close a 1767225605000 ['a1']"]
         assert app.state("sessions", "a").seen == ["a1"]

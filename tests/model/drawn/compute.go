@@ -227,9 +227,16 @@ func (p *part) fire(name string, s *Track) (done []timer, made []Item, deletes b
 	if s.Total%7 == 0 {
 		return nil, nil, false, errTold
 	}
-	for _, each := range p.Timers {
-		if each.Name == name && name == "again" && s.Total%2 == 1 {
-			done = append(done, each)
+	if name == "again" {
+		for at, each := range p.Timers {
+			if (s.Total+int64(at))%2 == 1 {
+				done = append(done, each)
+			}
+		}
+		for _, each := range p.Timers {
+			if s.Total%3 == 0 && each.Name == "end" {
+				done = append(done, timer{each.Name, deleted})
+			}
 		}
 	}
 	if s.Total%5 != 0 {

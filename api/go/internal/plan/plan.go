@@ -4,6 +4,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"wallarooapi/internal/diagnostic"
@@ -40,8 +41,9 @@ type draft struct {
 	parts  []*part // parts of the topology, each after its inputs
 	byPath map[string]*part
 	plan   *Plan
-	levels map[string][]int // levels at which a part passes on messages; for a sink, levels at which it is an exit
-	timed  map[string]bool  // parts that need the timestamps of messages
+	levels map[string][]int           // levels at which a part passes on messages; for a sink, levels at which it is an exit
+	timed  map[string]bool            // parts that need the timestamps of messages
+	times  map[string]map[string]bool // by kind of time, the parts upstream of steps that use it
 	found  []diagnostic.Diagnostic
 }
 
@@ -50,13 +52,13 @@ type draft struct {
 func Compile(document *topology.Document, buckets, frameBytes uint32) (*Plan, []diagnostic.Diagnostic) {
 	d := &draft{
 		parts: partsOf(document), byPath: map[string]*part{}, levels: map[string][]int{},
-		timed: map[string]bool{},
-		plan:  &Plan{Ports: map[string]uint16{}, States: map[string]int{}, StatePorts: map[string]uint16{}},
+		timed: map[string]bool{}, times: map[string]map[string]bool{topology.IngestTime: {}, topology.EventTime: {}},
+		plan: &Plan{Ports: map[string]uint16{}, States: map[string]int{}, StatePorts: map[string]uint16{}},
 	}
 	for _, p := range d.parts {
 		d.byPath[p.path] = p
 	}
-	for _, pass := range []func(*draft){(*draft).checkPrograms, (*draft).numberPorts, (*draft).findLevels, (*draft).findTimed} {
+	for _, pass := range []func(*draft){(*draft).checkPrograms, (*draft).numberPorts, (*draft).findLevels, (*draft).findTimed, (*draft).findTimes} {
 		if pass(d); len(d.found) > 0 {
 			return nil, d.found
 		}
@@ -198,6 +200,37 @@ func (d *draft) findTimed() {
 	}
 }
 
+// findTimes marks the parts upstream of the steps that use each kind of time.
+func (d *draft) findTimes() {
+	used := map[string]string{} // by name of the state
+	for _, p := range d.parts {
+		if time := p.kindOfTime(); time != "" {
+			used[p.state.Name] = time
+		}
+	}
+	for _, p := range slices.Backward(d.parts) {
+		for time, upstream := range d.times {
+			if !upstream[p.path] && (p.state == nil || used[p.state.Name] != time) {
+				continue
+			}
+			for _, input := range p.inputs {
+				upstream[input] = true
+			}
+		}
+	}
+}
+
+// kindOfTime returns the kind of time that a step uses, or "" if it uses none.
+func (p *part) kindOfTime() string {
+	switch window := p.window.(type) {
+	case *topology.RangeWindow:
+		return window.Time
+	case *topology.SessionWindow:
+		return window.Time
+	}
+	return p.time
+}
+
 func (d *draft) deepest() (level int) {
 	for _, each := range d.plan.States {
 		level = max(level, each)
@@ -230,7 +263,7 @@ func (d *draft) entryAt(level int, p *part) *pb.Node {
 			TtlMs: uint64(p.state.TTLMs), Timers: p.timers, EventTime: p.time == topology.EventTime,
 		}
 	case p.kind == "" && !p.isSink && level == 0:
-		return &pb.Node{Path: p.path, Kind: pb.NodeKind_NODE_KIND_SOURCE, Port: port}
+		return &pb.Node{Path: p.path, Kind: pb.NodeKind_NODE_KIND_SOURCE, Port: port, Arrival: d.times[topology.IngestTime][p.path] && !d.times[topology.EventTime][p.path]}
 	}
 	return nil
 }

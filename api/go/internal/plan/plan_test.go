@@ -27,7 +27,7 @@ type golden struct {
 				Inputs     []string
 				Timers     []string
 				Time       string
-				Window     *struct{ Kind string }
+				Window     *struct{ Kind, Time string }
 				State      *struct {
 					Name  string
 					TTLMs int `json:"ttl_ms"`
@@ -55,7 +55,7 @@ type golden struct {
 				TTLMs             uint64 `json:"ttl_ms"`
 				EventTime         bool   `json:"event_time"`
 				Timers            []string
-				Sessions          bool
+				Sessions, Arrival bool
 			}
 		}
 	}
@@ -75,7 +75,9 @@ func (g *golden) document() *topology.Document {
 			}
 			switch {
 			case step.Window != nil && step.Window.Kind == "session":
-				made.Window = &topology.SessionWindow{}
+				made.Window = &topology.SessionWindow{Time: step.Window.Time}
+			case step.Window != nil && step.Window.Kind == "range":
+				made.Window = &topology.RangeWindow{Time: step.Window.Time}
 			case step.Window != nil:
 				made.Window = &topology.CountWindow{}
 			}
@@ -94,7 +96,7 @@ func (g *golden) text() string {
 	for _, level := range g.Plan.Levels {
 		fmt.Fprintln(&text, level.ID, level.BucketCount)
 		for _, n := range level.Nodes {
-			fmt.Fprintln(&text, n.Path, n.Kind, n.Inputs, n.Port, n.State, n.StatePort, n.Timestamps, n.Keys, n.TTLMs, n.EventTime, n.Timers, n.Sessions)
+			fmt.Fprintln(&text, n.Path, n.Kind, n.Inputs, n.Port, n.State, n.StatePort, n.Timestamps, n.Keys, n.TTLMs, n.EventTime, n.Timers, n.Sessions, n.Arrival)
 		}
 	}
 	return text.String()
@@ -106,7 +108,7 @@ func textOf(levels []*pb.Stage) string {
 		fmt.Fprintln(&text, level.GetId(), level.GetBucketCount())
 		for _, n := range level.GetNodes() {
 			kind := strings.TrimPrefix(n.GetKind().String(), "NODE_KIND_")
-			fmt.Fprintln(&text, n.GetPath(), kind, n.GetInputs(), n.GetPort(), n.GetState(), n.GetStatePort(), n.GetTimestamps(), n.GetKeys(), n.GetTtlMs(), n.GetEventTime(), n.GetTimers(), n.GetSessions())
+			fmt.Fprintln(&text, n.GetPath(), kind, n.GetInputs(), n.GetPort(), n.GetState(), n.GetStatePort(), n.GetTimestamps(), n.GetKeys(), n.GetTtlMs(), n.GetEventTime(), n.GetTimers(), n.GetSessions(), n.GetArrival())
 		}
 	}
 	return text.String()

@@ -176,6 +176,9 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts dec
 		if source := parts.Sources[n.path]; source != nil {
 			n.source = newEntry(source)
 			n.source.x, x.entries[port] = x, n
+			if d.GetArrival() {
+				n.source.eventTime = nil
+			}
 			return nil
 		}
 	case pb.NodeKind_NODE_KIND_RECEIVE:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -99,26 +100,33 @@ func (p *plainTimes) tick(event timerEvent, key string) {
 	p.wake(key, until, event.Sequence, now)
 }
 
+// order is the order in which what is due happens.
+func (t plainTimer) order(other plainTimer) int {
+	return cmp.Or(cmp.Compare(t.due, other.due), t.step-other.step, cmp.Compare(t.name, other.name))
+}
+
 func (p *plainTimes) wake(key string, until int64, sequence uint64, cause int64) {
-	k := p.keys[key]
-	due := slices.DeleteFunc(slices.Clone(k.timers), func(t plainTimer) bool { return t.due > until })
-	if p.c.TTLMs > 0 && k.time != nil && *k.time+p.c.TTLMs <= until {
-		due = append(due, plainTimer{1000, "", *k.time + p.c.TTLMs})
-	}
-	slices.SortFunc(due, func(a, b plainTimer) int {
-		return cmp.Or(cmp.Compare(a.due, b.due), a.step-b.step, cmp.Compare(a.name, b.name))
-	})
-	for _, timer := range due {
+	last := plainTimer{-1, "", math.MinInt64}
+	for range 10_000 {
 		k, is := p.keys[key]
-		switch {
-		case !is:
+		if !is {
 			return
-		case timer.step == 1000:
+		}
+		due := slices.Clone(k.timers)
+		if p.c.TTLMs > 0 && k.time != nil {
+			due = append(due, plainTimer{1000, "", *k.time + p.c.TTLMs})
+		}
+		due = slices.DeleteFunc(due, func(t plainTimer) bool { return t.due > until || t.order(last) <= 0 })
+		if len(due) == 0 {
+			return
+		}
+		last = slices.MinFunc(due, plainTimer.order)
+		if last.step == 1000 {
 			delete(p.keys, key)
 			p.got.expired++
-		case slices.Contains(k.timers, timer):
-			p.fire(key, timer, sequence, cause)
+			return
 		}
+		p.fire(key, last, sequence, cause)
 	}
 }
 
@@ -170,7 +178,8 @@ func (p *plainTimes) give(sequence uint64, key string, time int64, step int, tim
 	p.got.outputs = append(p.got.outputs, fmt.Sprint(sequence, " ", key, " ", time, " ", timedStep{p.c, step}.give(timer, now, p.keys[key].values)))
 }
 
-// drawnTimes draws a case: clocks and times of messages go back now and then, and functions fail.
+// drawnTimes draws a case: clocks and times of messages go back or far ahead now and then, timers set and delete timers,
+// and functions fail.
 func drawnTimes(draw *rand.Rand) *timerCase {
 	c := &timerCase{Name: "drawn", Time: []string{"ingest", "event"}[draw.IntN(2)], Before: map[string][]int64{}}
 	if draw.IntN(2) == 0 {
@@ -194,8 +203,11 @@ func drawnTimes(draw *rand.Rand) *timerCase {
 	for i := range draw.IntN(25) {
 		clock += draw.Int64N(15)
 		data += draw.Int64N(15)
-		if draw.IntN(10) == 0 {
+		switch draw.IntN(10) {
+		case 0:
 			clock -= 60
+		case 1:
+			clock, data = clock+draw.Int64N(400), data+draw.Int64N(400)
 		}
 		event := timerEvent{Sequence: uint64(10 + i), Key: []string{"a", "b", "é"}[draw.IntN(3)], Value: int64(i), Step: draw.IntN(len(c.Steps))}
 		switch {

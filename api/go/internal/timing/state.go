@@ -118,8 +118,8 @@ func (s *KeyTime) Sleep() { s.time, s.silent = asleep, None }
 // End returns the time at which the TTL ends the state.
 func (s *KeyTime) End() int64 { return s.time + s.rules.TTL }
 
-// due returns, in their order, the timers that are due at a time and not after the end of the state. ends reports
-// whether the state ends by this time.
+// due returns the timers that are due at a time and not after the end of the state. ends reports whether the state ends
+// by this time.
 func (s *KeyTime) due(at int64) (timers []*SetTimer, ends bool) {
 	if s.time > asleep && s.rules.TTL > 0 && s.End() <= at {
 		at, ends = s.End(), true
@@ -129,64 +129,38 @@ func (s *KeyTime) due(at int64) (timers []*SetTimer, ends bool) {
 			timers = append(timers, timer)
 		}
 	}
-	slices.SortFunc(timers, s.rules.compare)
 	return timers, ends
 }
 
 // mostTimers limits how many timers fire in one call of Wake, because timers may set other timers that are already due.
 const mostTimers = 10_000
 
-// Wake removes and yields the timers that are due at the time at, in their order, and finally nil if the state ends. If
-// ticks have event times, it also yields due timers that the caller sets meanwhile. If at is the end of the data, which
-// is later than all times, each timer fires at most once.
+// Wake removes and yields the timers that are due at the time at, in their order, and finally nil if the state ends. This
+// includes due timers that the caller sets meanwhile. If at is the end of the data, which is later than all times, each
+// timer fires at most once.
 func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 	return func(yield func(*SetTimer) bool) {
+		isEnd, ran := s.rules.IsEvent && !s.rules.Waits && at > calendar.LastMs, map[string]bool{}
 		timers, ends := s.due(at)
-		if s.rules.IsEvent && !s.rules.Waits {
-			if !s.goThrough(at, timers, yield) {
+		for count := 1; len(timers) > 0; count++ {
+			last := slices.MinFunc(timers, s.rules.compare)
+			s.timers = slices.DeleteFunc(s.timers, func(t *SetTimer) bool { return t == last })
+			if !yield(last) || count == mostTimers {
 				return
 			}
-		} else {
-			for _, timer := range timers {
-				if s.take(timer) && !yield(timer) {
-					return
-				}
-			}
+			ran[last.id] = true
+			timers, _ = s.due(at)
+			timers = slices.DeleteFunc(timers, func(t *SetTimer) bool {
+				return isEnd && ran[t.id] || !isEnd && s.rules.compare(t, last) <= 0
+			})
+		}
+		if isEnd {
+			s.timers = nil
 		}
 		if ends {
 			yield(nil)
 		}
 	}
-}
-
-// goThrough yields the due timers, including those set meanwhile. It returns false if the caller stops, or at the limit
-// mostTimers.
-func (s *KeyTime) goThrough(at int64, timers []*SetTimer, yield func(*SetTimer) bool) bool {
-	isEnd, ran := at > calendar.LastMs, map[string]bool{}
-	for count := 1; len(timers) > 0; count++ {
-		last := timers[0]
-		if s.take(last) && !yield(last) || count == mostTimers {
-			return false
-		}
-		ran[last.id] = true
-		timers, _ = s.due(at)
-		timers = slices.DeleteFunc(timers, func(t *SetTimer) bool {
-			return isEnd && ran[t.id] || !isEnd && s.rules.compare(t, last) <= 0
-		})
-	}
-	if isEnd {
-		s.timers = nil
-	}
-	return true
-}
-
-// take removes a timer before it fires. It returns false if the timer was deleted or changed meanwhile.
-func (s *KeyTime) take(timer *SetTimer) (is bool) {
-	at := slices.IndexFunc(s.timers, func(t *SetTimer) bool { return *t == *timer })
-	if at >= 0 {
-		s.timers = slices.Delete(s.timers, at, at+1)
-	}
-	return at >= 0
 }
 
 // Apply applies the timer changes of one call. path is the path of the step.

@@ -416,6 +416,7 @@ type Node struct {
 	Timers        []string               `protobuf:"bytes,15,rep,name=timers,proto3" json:"timers,omitempty"`                         // state kinds but WINDOW: names of the timers that the step sets
 	Sessions      bool                   `protobuf:"varint,16,opt,name=sessions,proto3" json:"sessions,omitempty"`                    // WINDOW: its windows are sessions
 	Watermarks    bool                   `protobuf:"varint,17,opt,name=watermarks,proto3" json:"watermarks,omitempty"`                // WINDOW, and state kinds with event_time: ticks have times of the data instead of the clock
+	Arrival       bool                   `protobuf:"varint,18,opt,name=arrival,proto3" json:"arrival,omitempty"`                      // SOURCE: messages have the time of their frame, also if the decoder can read a time from the payload
 	Visits        []string               `protobuf:"bytes,20,rep,name=visits,proto3" json:"visits,omitempty"`                         // state kinds but WINDOW: names of the visits that the step takes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -566,6 +567,13 @@ func (x *Node) GetSessions() bool {
 func (x *Node) GetWatermarks() bool {
 	if x != nil {
 		return x.Watermarks
+	}
+	return false
+}
+
+func (x *Node) GetArrival() bool {
+	if x != nil {
+		return x.Arrival
 	}
 	return false
 }
@@ -2822,7 +2830,7 @@ const file_worker_proto_rawDesc = "" +
 	"\x05nodes\x18\x02 \x03(\v2\x18.wallaroo.worker.v1.NodeR\x05nodes\x12!\n" +
 	"\fbucket_count\x18\x03 \x01(\rR\vbucketCount\x12\x1f\n" +
 	"\vframe_bytes\x18\x04 \x01(\rR\n" +
-	"frameBytes\"\xeb\x03\n" +
+	"frameBytes\"\x85\x04\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x120\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1c.wallaroo.worker.v1.NodeKindR\x04kind\x12\x16\n" +
@@ -2847,7 +2855,8 @@ const file_worker_proto_rawDesc = "" +
 	"\bsessions\x18\x10 \x01(\bR\bsessions\x12\x1e\n" +
 	"\n" +
 	"watermarks\x18\x11 \x01(\bR\n" +
-	"watermarks\x12\x16\n" +
+	"watermarks\x12\x18\n" +
+	"\aarrival\x18\x12 \x01(\bR\aarrival\x12\x16\n" +
 	"\x06visits\x18\x14 \x03(\tR\x06visits\"\xdd\x01\n" +
 	"\aOpening\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x14\n" +

@@ -41,7 +41,7 @@ from wallaroo_runtime.worker.generate import Made, WorkerMaker, made_of, request
 from wallaroo_runtime.worker.split import WorkerSplitter
 from wallaroo_runtime.worker.visit_count import VisitCount
 
-FIRST_MS = 1_700_000_000_000  # the clock of an application begins here, so that it is the same in each run
+FIRST_MS = 1_767_225_600_000  # 2026-01-01: the clock of an application begins here, as `Start` of `wallarootest`
 MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # limits for a micro-batch of generated messages
 STATE, VISIT, WHOLE = "state", "visit", "sink of whole records"
 

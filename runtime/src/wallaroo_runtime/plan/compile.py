@@ -29,6 +29,7 @@ class Draft:
         ports: Path of each part to its port.
         entry_levels: Name of each state to the level at which all steps with the state run.
         timed: Paths of parts whose messages carry times: steps of states with times, and all parts upstream of them.
+        arriving: Paths of parts upstream of steps by time of arrival, and of no step by time in the data.
         levels: Path of each part to the levels at which it emits messages; for a sink, at which it is an exit.
         carried: Paths of sources and steps whose messages must keep their key, because a later step uses it.
         layouts: The nodes of each level, by future stage.
@@ -43,6 +44,7 @@ class Draft:
     ports: dict[str, int] = field(default_factory=dict)
     entry_levels: dict[str, int] = field(default_factory=dict)
     timed: set[str] = field(default_factory=set)
+    arriving: set[str] = field(default_factory=set)
     carried: set[str] = field(default_factory=set)
     levels: dict[str, frozenset[int]] = field(default_factory=dict)
     layouts: list[Layout] = field(default_factory=list)
@@ -143,12 +145,18 @@ def find_timed(draft: Draft) -> None:
     steps = [(step, step.state.name) for step in draft.topology.state_steps() if step.state]
     states = {name for step, name in steps if step.window or step.time}
     timed = {step.path for step, name in steps if name in states}
+    times = {name: time for step, name in steps if (time := step.time or (step.window.time if step.window else ""))}
+    upstream: dict[str, set[str]] = {"ingest": set(), "event": set()}
     for part in reversed(draft.parts.values()):
         if isinstance(part, Step) and part.path in timed:
             timed.update(part.inputs)
+        for time, paths in upstream.items():
+            if isinstance(part, Step) and (part.path in paths or part.state and times.get(part.state.name) == time):
+                paths.update(part.inputs)
         if isinstance(part, Step) and (takes_key(part) or part.path in draft.carried and part.kind not in KEYING_KINDS):
             draft.carried.update(part.inputs)
     draft.timed.update(timed)
+    draft.arriving.update(upstream["ingest"] - upstream["event"])
 
 
 def takes_key(step: Step) -> bool:
@@ -187,7 +195,10 @@ def build_stages(draft: Draft) -> None:
 def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
     for part in draft.parts.values():
         if isinstance(part, Source) and level == 0:
-            yield part.worker, Node(part.path, NodeKind.SOURCE, port=draft.ports[part.path])
+            yield (
+                part.worker,
+                Node(part.path, NodeKind.SOURCE, port=draft.ports[part.path], arrival=part.path in draft.arriving),
+            )
         if isinstance(part, Step) and part.state is not None:
             state, port = part.state.name, draft.ports[part.path]
             state_port, codec = draft.given.states[state], _codec_into(draft, part)

@@ -55,6 +55,7 @@ class Node:
         sessions: WINDOW: whether its windows are sessions.
         visits: State kinds: names of the visits for which the step has visitors.
         watermarks: Windows, state kinds with `event_time`: whether ticks have times of the data instead of the clock.
+        arrival: SOURCE: whether messages have times of arrival, because no step downstream uses times in the data.
     """
 
     path: str
@@ -74,6 +75,7 @@ class Node:
     sessions: bool = False
     visits: tuple[str, ...] = ()
     watermarks: bool = False
+    arrival: bool = False
 
     @property
     def is_timed(self) -> bool:

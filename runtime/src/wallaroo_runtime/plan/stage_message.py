@@ -26,6 +26,7 @@ def stage_message(stage: Stage) -> pb.Stage:
             sessions=node.sessions,
             visits=node.visits,
             watermarks=node.watermarks,
+            arrival=node.arrival,
             counters=[name for name, counter in COUNTERS.items() if counter.is_of(node)],
         )
         for node in stage.nodes

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from datetime import datetime, timedelta, timezone
+from math import ceil
 
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # first and last millisecond of the years 1 to 9999
 DECLARE = 'write what runs, @STEP.timer("NAME") above `def f(key, state, time)`; in a class `timers` and `timer`'
@@ -10,7 +11,11 @@ _EPOCH, _MS = datetime(1970, 1, 1, tzinfo=timezone.utc), timedelta(milliseconds=
 
 def ms_of(time: datetime) -> int:
     """Return a time in milliseconds since 1970. A time without a zone is in UTC."""
-    return ((time if time.tzinfo else time.replace(tzinfo=timezone.utc)) - _EPOCH) // _MS
+    return _since_epoch(time) // _MS
+
+
+def _since_epoch(time: datetime) -> timedelta:
+    return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)) - _EPOCH
 
 
 class WrongTimerError(Exception):
@@ -50,6 +55,8 @@ class Timers:
     def set(self, name: str, *, after: timedelta | None = None, at: datetime | float | None = None) -> None:
         """Set a timer of the key. It replaces an earlier timer of the same name. Pass either `after` or `at`.
 
+        The time is rounded up to whole milliseconds.
+
         Args:
             name: Name of a timer that the computation declares.
             after: Time from `now_ms` until the timer is due, 0 or more.
@@ -60,11 +67,11 @@ class Timers:
         """
         self._check(name)
         if isinstance(after, timedelta) and at is None and after >= timedelta(0):
-            due = self.now_ms + after // _MS
+            due = self.now_ms - (-after // _MS)
         elif after is None and isinstance(at, datetime):
-            due = ms_of(at)
+            due = min(-(-_since_epoch(at) // _MS), LAST_MS)
         elif after is None and isinstance(at, (int, float)) and FIRST_MS <= at <= LAST_MS:
-            due = int(at)
+            due = ceil(at)
         else:
             arguments = f"after={after!r}" if at is None else f"at={at!r}" if after is None else "both after and at"
             fix = "give after=timedelta(...) of 0 or more, or at=, a datetime or milliseconds since 1970"

@@ -95,7 +95,7 @@ class Stage(_message.Message):
     def __init__(self, id: _Optional[str] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., bucket_count: _Optional[int] = ..., frame_bytes: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("path", "kind", "inputs", "port", "state", "state_port", "timestamps", "codec", "component", "keys", "output", "counters", "ttl_ms", "event_time", "timers", "sessions", "watermarks", "visits")
+    __slots__ = ("path", "kind", "inputs", "port", "state", "state_port", "timestamps", "codec", "component", "keys", "output", "counters", "ttl_ms", "event_time", "timers", "sessions", "watermarks", "arrival", "visits")
     PATH_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
@@ -113,6 +113,7 @@ class Node(_message.Message):
     TIMERS_FIELD_NUMBER: _ClassVar[int]
     SESSIONS_FIELD_NUMBER: _ClassVar[int]
     WATERMARKS_FIELD_NUMBER: _ClassVar[int]
+    ARRIVAL_FIELD_NUMBER: _ClassVar[int]
     VISITS_FIELD_NUMBER: _ClassVar[int]
     path: str
     kind: NodeKind
@@ -131,8 +132,9 @@ class Node(_message.Message):
     timers: _containers.RepeatedScalarFieldContainer[str]
     sessions: bool
     watermarks: bool
+    arrival: bool
     visits: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, path: _Optional[str] = ..., kind: _Optional[_Union[NodeKind, str]] = ..., inputs: _Optional[_Iterable[str]] = ..., port: _Optional[int] = ..., state: _Optional[str] = ..., state_port: _Optional[int] = ..., timestamps: bool = ..., codec: _Optional[str] = ..., component: _Optional[str] = ..., keys: bool = ..., output: _Optional[str] = ..., counters: _Optional[_Iterable[str]] = ..., ttl_ms: _Optional[int] = ..., event_time: bool = ..., timers: _Optional[_Iterable[str]] = ..., sessions: bool = ..., watermarks: bool = ..., visits: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, path: _Optional[str] = ..., kind: _Optional[_Union[NodeKind, str]] = ..., inputs: _Optional[_Iterable[str]] = ..., port: _Optional[int] = ..., state: _Optional[str] = ..., state_port: _Optional[int] = ..., timestamps: bool = ..., codec: _Optional[str] = ..., component: _Optional[str] = ..., keys: bool = ..., output: _Optional[str] = ..., counters: _Optional[_Iterable[str]] = ..., ttl_ms: _Optional[int] = ..., event_time: bool = ..., timers: _Optional[_Iterable[str]] = ..., sessions: bool = ..., watermarks: bool = ..., arrival: bool = ..., visits: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Opening(_message.Message):
     __slots__ = ("application", "query", "stage", "batch", "partition", "attempt", "in_flight")

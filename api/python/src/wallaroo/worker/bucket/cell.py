@@ -130,18 +130,15 @@ class Timing:
     def woken(self, cell: TimedCell, until: int) -> Iterator[tuple[int, bytes]]:
         """Yield due time and name of each timer that must run now, in order. An empty name is the end of the state.
 
-        If ticks move event time, this includes timers that the running ones set. At the end of the data, which is later
-        than all times, each timer is due once.
+        This includes timers that the running ones set. At the end of the data, which is later than all times, each
+        timer is due once.
         """
+        is_end, ran = self.is_event and not self.waits and until > LAST_MS, set[bytes]()
         entries = self._listed(cell, until)
-        if self.waits or not self.is_event:
-            yield from ((due, name) for due, _, _, name in entries)
-            return
-        is_end, ran = until > LAST_MS, set[bytes]()
         for _ in range(MOST_TIMERS):
             if not entries:
                 break
-            last = entries[0]
+            last = min(entries)
             ran.add(last[-1])
             yield last[0], last[-1]
             entries = [each for each in self._listed(cell, until) if (each[-1] not in ran if is_end else each > last)]
@@ -152,7 +149,7 @@ class Timing:
         entries = [(due, 0, _order(name), name) for name, due in (cell.timers or {}).items() if due <= until]
         if self.ttl_ms and ASLEEP < cell.time <= until - self.ttl_ms:
             entries.append((cell.time + self.ttl_ms, 1, [], b""))
-        return sorted(entries)
+        return entries
 
     def _tick_of(self, key: bytes, cell: TimedCell) -> int:
         """Return the time of the tick at which a key is due; FAR if nothing is due, or the key is not yet silent."""

@@ -163,14 +163,12 @@ class TimedTurn:
         return True
 
     def _wake(self, port: int, key: bytes, cell: TimedCell, moment: Moment) -> bool:
-        """Run the callback of each due timer of a key once. At full speed, return False if a callback failed."""
+        """Run the callbacks of a key's due timers. At full speed, return False if a callback failed."""
         table = self._visits.state.table(port)
         timing = _timing(table)
         for due, name in timing.woken(cell, moment.until):
             if not name:
                 return self._end(table, port, key, cell, due, moment)
-            if (cell.timers or {}).get(name) != due:
-                continue  # meanwhile a callback has deleted the timer, or set it to another time
             assert cell.timers is not None
             del cell.timers[name]
             self._changed(self.tables[port])[key] = cell

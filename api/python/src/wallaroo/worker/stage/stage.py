@@ -266,7 +266,7 @@ class Stage:
             is_coded=bool(node.codec),
             is_always_persisted=isinstance(hosted, Step) and hosted.is_always_persisted,
             is_record=isinstance(hosted, Sink) and makes_rows(hosted),
-            gives_time=isinstance(hosted, Source) and hosted.event_time is not None,
+            gives_time=isinstance(hosted, Source) and hosted.event_time is not None and not node.arrival,
         )
 
     def _link(self) -> list[Link]:
