@@ -107,6 +107,8 @@ def test_null_in_a_column_that_takes_none_names_it(session: Any, steps: Steps) -
         "C505", 'ValueError: column "amount" is null; declare it Optional to take that',
     )  # fmt: skip
     assert [row["total"] for row in steps.select(found, "Totals").collect()] == [2]
+    with pytest.raises(Exception, match='R611 the query stopped; source "orders": C505 ValueError: column "amount"'):
+        steps.apply(rows).collect()
 
 
 @pytest.mark.parametrize(
