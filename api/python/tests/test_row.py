@@ -77,6 +77,9 @@ def test_what_spark_has_not_is_refused(row: Any, reason: str) -> None:
     with pytest.raises(wallaroo.WallarooParameterError, match="T207") as caught:
         wallaroo.Rows(row)
     assert reason in str(caught.value)
+    for config in (wallaroo.DataFrameSourceConfig, wallaroo.DataFrameSinkConfig):
+        with pytest.raises(wallaroo.WallarooParameterError, match=f"T207 {config.__name__}: parameter row is"):
+            config(row)
 
 
 @pytest.mark.parametrize(
