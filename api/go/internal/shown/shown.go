@@ -22,6 +22,9 @@ const (
 	cut        = "..."
 )
 
+// ownTexts are the interfaces by which a type gives fmt its text.
+var ownTexts = []reflect.Type{reflect.TypeFor[fmt.Formatter](), reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[error]()}
+
 // JSON returns a value as JSON for display. A type with its own JSON or text form is shown in this form. Structs are
 // shown with all fields, maps sorted by key, bytes as a text or in hexadecimal digits, functions and channels as their
 // type.
@@ -37,6 +40,34 @@ func made(value any, isPlain bool) []byte {
 		text, _ = json.Marshal(fmt.Sprintf("%T: %v", value, err))
 	}
 	return text
+}
+
+// HasAddresses reports whether fmt shows addresses in values of a type, those of what they point to.
+func HasAddresses(t reflect.Type) bool {
+	if t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem() // fmt shows the target of the outermost pointer
+	}
+	return t != nil && hasAddresses(t, map[reflect.Type]bool{})
+}
+
+func hasAddresses(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] || slices.ContainsFunc(ownTexts, t.Implements) {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer:
+		return true
+	case reflect.Slice, reflect.Array, reflect.Map:
+		return hasAddresses(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if hasAddresses(t.Field(i).Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // walk is the conversion of one value. It limits the number of parts, so that a cyclic value is cut.

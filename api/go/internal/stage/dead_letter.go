@@ -106,12 +106,15 @@ func preview(value any) (text string) {
 			return preview(*v)
 		}
 	}
+	if shown.HasAddresses(reflect.TypeOf(value)) {
+		return diagnostic.Cut(string(shown.JSON(value)), previewCharacters)
+	}
 	return diagnostic.Cut(valid(fmt.Sprintf("%+v", value)), previewCharacters)
 }
 
 // skippedPreview is preview for a message that must not be processed. It calls no method of the program.
 func skippedPreview(value any) string {
-	if codec.NeedsNoCode(reflect.TypeOf(value)) {
+	if t := reflect.TypeOf(value); codec.NeedsNoCode(t) && !shown.HasAddresses(t) {
 		return preview(value)
 	}
 	return diagnostic.Cut(string(shown.Plain(value)), previewCharacters)

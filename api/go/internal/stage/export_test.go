@@ -9,3 +9,6 @@ func LimitValues(bytes int) (restore func()) {
 
 // CutStates sets, for tests, the size of a piece of a state.
 func (x *Executor) CutStates(bytes int) { x.keyed.pieceBytes = bytes }
+
+// Preview is preview, for tests.
+func Preview(value any) string { return preview(value) }

@@ -121,12 +121,30 @@ func (c *coded) GobDecode([]byte) error { c.at, codedReads = 1, codedReads+1; re
 
 var codedReads int
 
+type optional struct {
+	Note  *string
+	Notes []*string
+}
+
+func TestOptionalFieldsAreShownAsValuesAndNotAsAddresses(t *testing.T) {
+	text := "bar"
+	for _, value := range []any{optional{&text, []*string{nil, &text}}, &optional{&text, []*string{nil, &text}}} {
+		if got, want := stage.Preview(value), `{"Note":"bar","Notes":[null,"bar"]}`; got != want {
+			t.Errorf("got %s; want %s", got, want)
+		}
+	}
+	if got := stage.Preview(&order{Item: "first", At: time.Unix(0, 0).UTC()}); got != "&{Item:first At:1970-01-01 00:00:00 +0000 UTC}" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestSkippedMessagesAreShownAsOthers(t *testing.T) {
 	wa.RegisterType(order{})
 	wa.RegisterType(talkative{})
 	wa.RegisterType(coded{})
+	wa.RegisterType(optional{})
 	text, noon := "bar", time.Unix(0, 0).UTC()
-	values := []any{order{"first", noon}, &text, order{"second", noon}, uint8(7), &talkative{"x", noon, &talkative{"y", noon, nil}}, coded{1}}
+	values := []any{order{"first", noon}, &text, order{"second", noon}, uint8(7), &talkative{"x", noon, &talkative{"y", noon, nil}}, coded{1}, optional{&text, []*string{nil}}}
 	b, encoder := frame.Builder{Port: 1, Encoding: codec.Native}, codec.NewEncoder()
 	key := b.AddKey([]byte("b"))
 	skips := []*pb.Skip{}
@@ -148,7 +166,7 @@ func TestSkippedMessagesAreShownAsOthers(t *testing.T) {
 	x.Begin(1, skips)
 	got, _, _ := countCall(t, x, state.NewBucket(), noRebuild(t), false, bytes)
 	want := []string{"{Item:first At:1970-01-01 00:00:00 +0000 UTC}", "bar", "{Item:second At:1970-01-01 00:00:00 +0000 UTC}", "7",
-		`{"Next":{"Next":null,"Text":"y","When":"1970-01-01T00:00:00Z"},"Text":"x","When":"1970-01-01T00:00:00Z"}`, ""}
+		`{"Next":{"Next":null,"Text":"y","When":"1970-01-01T00:00:00Z"},"Text":"x","When":"1970-01-01T00:00:00Z"}`, "", `{"Note":"bar","Notes":[null]}`}
 	if codedReads != 0 {
 		t.Error("a method of the program read a skipped message")
 	}
