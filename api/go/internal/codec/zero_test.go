@@ -86,7 +86,7 @@ func FuzzPointersArrive(f *testing.F) {
 	})
 }
 
-// BenchmarkRows measures a row without pointers, and one with a float, optional fields and a list.
+// BenchmarkRows measures a row without pointers, one with a float, and one with optional fields and nil elements.
 func BenchmarkRows(b *testing.B) {
 	half, name, at := 0.5, "ann", time.Unix(7, 0).UTC()
 	for _, value := range []any{pair{7, "ann"}, purchase{"ann", 0.5, at}, reading{Value: &half, Name: &name, At: &at, List: []reading{{Name: &name}}}} {
