@@ -11,7 +11,7 @@ import pytest
 
 from conformance import every  # noqa: F401
 from conformance.__main__ import failure
-from conformance.behaviour import BEHAVIOURS
+from conformance.behaviour import BEHAVIOURS, behaving
 from conformance.check import CHECKS, Context
 from conformance.fault import FAULTS
 from conformance.rule import RULES, Rule
@@ -59,6 +59,12 @@ def test_every_fault_breaks_a_rule() -> None:
     broken = {fault for rule in RULES for fault in rule.faults}
     assert {*FAULTS, *BEHAVIOURS} - broken == set()
     assert len(broken) >= 60
+
+
+def test_every_fault_is_one_of_the_code() -> None:
+    for name in BEHAVIOURS:
+        with behaving(name):
+            pass
 
 
 @pytest.mark.parametrize("only", ["no-", pytest.param("", marks=pytest.mark.long)])

@@ -107,6 +107,8 @@ def test_null_in_a_column_that_takes_none_names_it(session: Any, steps: Steps) -
         "C505", 'ValueError: column "amount" is null; declare it Optional to take that',
     )  # fmt: skip
     assert [row["total"] for row in steps.select(found, "Totals").collect()] == [2]
+    with pytest.raises(Exception, match='R611 the query stopped; source "orders": C505 ValueError: column "amount"'):
+        steps.apply(rows).collect()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,9 @@ def test_null_in_a_column_that_takes_none_names_it(session: Any, steps: Steps) -
         ),
         (lambda steps, rows: steps.apply(rows, order_by="user"), "gives no order of messages"),
         (lambda steps, rows: steps.apply(rows, states=rows), "they have no column name"),
+        (lambda steps, rows: steps.apply(rows, gives_states=True), "only apply_all has gives_states"),
         (lambda steps, rows: steps.each(Totals=print), "functions were given for Totals"),
+        (lambda steps, rows: steps.each(Totals=print, dead_letters=3), "dead_letters is a int"),
         (lambda steps, rows: steps.select(rows, "sums"), '"sums"'),
     ],
 )

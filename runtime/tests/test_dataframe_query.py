@@ -9,6 +9,7 @@ from pyspark.errors import StreamingQueryException
 
 from support.dated_totals import BEGIN, PROGRAM, SCHEMA, Order, drawn, rows_of, run_stream, totals
 from wallaroo_runtime.dataframe import Steps, load
+from wallaroo_runtime.errors import RunError
 
 pytestmark = pytest.mark.jvm
 Frame = Callable[[Any], Any]
@@ -133,5 +134,7 @@ def test_a_dead_letter_that_ends_a_query_comes_before_all_outputs(session: Any, 
         assert first.count('R611 the query stopped; step "sum": C501 ValueError: negative (key ') == 1
         assert first.count('fix: correct the user code, or declare on_error "dead_letter", which makes it a row') == 1
     assert not seen
+    with pytest.raises(RunError, match="the application has several sinks: a, b; `apply` returns the rows of one"):
+        load(failing, ["fail"]).apply(rows_of(session, []))
     run(load(passing, ["dead_letter"]))
     assert [(name, len(rows)) for name, rows in seen] == [("a", 6), ("b", 6), ("letters", 12)]

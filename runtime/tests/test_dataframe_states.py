@@ -98,6 +98,22 @@ def test_states_of_nothing(session: Any, steps: Steps, tmp_path: Path) -> None:
             steps.read_states(session, place)
 
 
+def test_states_of_another_application_are_refused(session: Any, steps: Steps, tmp_path: Path) -> None:
+    rows_of(session, [("a", 1, BEGIN)]).write.parquet(str(tmp_path / "in"))
+    run_stream(session, tmp_path, lambda source: steps.apply(orders=source))
+    other = tmp_path / "other.py"
+    for before, now, reason in (
+        ('"sum"', '"other"', "it has the states sum; the application has other"),
+        ("Sum", "Spent", 'state "sum" was written as Sum of a worker in python'),
+        ("Digits", "Numbers", "it has the states sum; the application has digits"),
+    ):
+        other.write_text(PROGRAM.replace(before, now))
+        with pytest.raises(RunError, match="R771 the states of .* cannot be shown") as caught:
+            load(other, ["all"] if before == "Digits" else []).read_states(session, tmp_path / "checkpoint")
+        assert reason in str(caught.value)
+        assert "fix: give the checkpointLocation of a query with its steps, or load the program" in str(caught.value)
+
+
 def test_states_of_a_query_with_the_steps_twice(session: Any, steps: Steps, tmp_path: Path) -> None:
     other = tmp_path / "other.py"
     other.write_text(PROGRAM.replace('"sum"', '"other"'))

@@ -46,21 +46,39 @@ class Row:
     local: Annotated[datetime, "TIMESTAMP_NTZ"] | None
     day: date | None
     data: bytes | None
-    texts: list[str]
-    counts: dict[str, int]
+    texts: list[str | None]
+    counts: dict[str, int | None]
     inner: Inner | None
-    inners: list[Inner]
+    inners: list[Inner | None]
+
+
+class Latest:
+    def __init__(self):
+        self.row = None
 
 
 def application_setup(args):
-    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig(Row))
+    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig(Row)).key_by(by_number).to(keep)
     return wallaroo.build_application("Rows", rows.to_sink(wallaroo.DataFrameSinkConfig(Row)))
+
+
+@wallaroo.key_extractor
+def by_number(row):
+    return str(row.number % 7)
+
+
+@wallaroo.state_computation("latest", state=Latest)
+def keep(row, latest):
+    latest.row = row
+    return row
 """
 GO = """
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"wallarooapi/stream"
@@ -73,30 +91,40 @@ type Inner struct {
 }
 
 type Row struct {
-	Number int64            `json:"number"`
-	Text   *string          `json:"text"`
-	IsSo   *bool            `json:"is_so"`
-	Long   *int64           `json:"long"`
-	Int    *int32           `json:"int_"`
-	Short  *int16           `json:"short"`
-	Byte   *int8            `json:"byte"`
-	Double *float64         `json:"double"`
-	Float  *float32         `json:"float_"`
-	Price  *json.Number     `json:"price" spark:"DECIMAL(10,2)"`
-	Large  *json.Number     `json:"large"`
-	At     *time.Time       `json:"at"`
-	Local  *time.Time       `json:"local" spark:"TIMESTAMP_NTZ"`
-	Day    *time.Time       `json:"day" spark:"DATE"`
-	Data   *[]byte          `json:"data"`
-	Texts  []string         `json:"texts"`
-	Counts map[string]int64 `json:"counts"`
-	Inner  *Inner           `json:"inner"`
-	Inners []Inner          `json:"inners"`
+	Number int64             `json:"number"`
+	Text   *string           `json:"text"`
+	IsSo   *bool             `json:"is_so"`
+	Long   *int64            `json:"long"`
+	Int    *int32            `json:"int_"`
+	Short  *int16            `json:"short"`
+	Byte   *int8             `json:"byte"`
+	Double *float64          `json:"double"`
+	Float  *float32          `json:"float_"`
+	Price  *json.Number      `json:"price" spark:"DECIMAL(10,2)"`
+	Large  *json.Number      `json:"large"`
+	At     *time.Time        `json:"at"`
+	Local  *time.Time        `json:"local" spark:"TIMESTAMP_NTZ"`
+	Day    *time.Time        `json:"day" spark:"DATE"`
+	Data   *[]byte           `json:"data"`
+	Texts  []*string         `json:"texts"`
+	Counts map[string]*int64 `json:"counts"`
+	Inner  *Inner            `json:"inner"`
+	Inners []*Inner          `json:"inners"`
+}
+
+type latest struct{ Row *Row }
+
+func byNumber(row Row) string { return fmt.Sprint(row.Number % 7) }
+
+func keep(_ context.Context, row Row, of *latest) (Row, error) {
+	of.Row = &row
+	return row, nil
 }
 
 func setup(args []string) *stream.Application {
 	app := stream.New("Rows")
-	stream.From(app, "rows", stream.DataFrameSource[Row]()).To(stream.DataFrameSink[Row]())
+	rows := stream.KeyBy(stream.From(app, "rows", stream.DataFrameSource[Row]()), "by_number", byNumber)
+	stream.MapState(rows, "latest", keep).To(stream.DataFrameSink[Row]())
 	return app
 }
 
@@ -120,7 +148,8 @@ ROW = st.tuples(
     st.none() | st.decimals(-99999999, 99999999, places=2),
     st.none() | st.integers(1 - 10**38, 10**38 - 1).map(lambda number: Decimal(f"{number}E-18")),
     st.none() | TIMES, st.none() | st.datetimes(), st.none() | st.dates(), st.none() | st.binary(max_size=6),
-    st.lists(TEXT, max_size=3), st.dictionaries(TEXT, LONG, max_size=3), st.none() | INNER, st.lists(INNER, max_size=2),
+    st.lists(st.none() | TEXT, max_size=3), st.dictionaries(TEXT, st.none() | LONG, max_size=3), st.none() | INNER,
+    st.lists(st.none() | INNER, max_size=2),
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from wallaroo.message import state_piece
 from wallaroo.message.codec import CODECS, Codec
 from wallaroo.message.frame import FrameError, read_frame
 from wallaroo.message.state_piece import Joiner
-from wallaroo.worker.bucket import bucket, state
+from wallaroo.worker.bucket import bucket, state, state_cells
 from wallaroo.worker.bucket.open_run import OpenRun
 from wallaroo.worker.host import call
 from wallaroo.worker.stage import chain, exit, stage
@@ -219,7 +219,7 @@ BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "runs-as-framed": (bucket, "is_in_order", lambda _: lambda frames: True),
     "none-goes-on": (chain.ChainWriter, "_result", none_goes_on),
     "persists-all": (chain.ChainWriter, "_put", persists_all),
-    "open-list": (Run, "_unknown", lambda _: lambda self, part, key: None),
+    "open-list": (state_cells, "_unknown", lambda _: lambda part, key: None),
     "little-endian-keys": (exit, "key_bytes", keys_from_the_low_end),
     "json-exponents": (CODECS, "json", exponents),
     "json-unsorted": (CODECS, "json", unsorted),

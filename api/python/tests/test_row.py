@@ -77,6 +77,9 @@ def test_what_spark_has_not_is_refused(row: Any, reason: str) -> None:
     with pytest.raises(wallaroo.WallarooParameterError, match="T207") as caught:
         wallaroo.Rows(row)
     assert reason in str(caught.value)
+    for config in (wallaroo.DataFrameSourceConfig, wallaroo.DataFrameSinkConfig):
+        with pytest.raises(wallaroo.WallarooParameterError, match=f"T207 {config.__name__}: parameter row is"):
+            config(row)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +99,14 @@ def test_what_spark_has_not_is_refused(row: Any, reason: str) -> None:
         (datetime, datetime(2026, 1, 1), "with a zone"),
         (Annotated[datetime, "TIMESTAMP_NTZ"], datetime(2026, 1, 1, tzinfo=timezone.utc), "without a zone"),
         (date, datetime(2026, 1, 1), "expected date"),
-        (list[int], [1, None], "is null"),
+        (list[int], [1, None], 'column "x[1]" is null; declare list[int | None] to take that'),
+        (list[int] | None, [1, "a"], "column \"x[1]\" has 'a' (str); expected int"),
+        (list[list[str]], [["a", None]], 'column "x[0][1]" is null; declare list[str | None] to take that'),
+        (list[list[str]], [None], 'column "x[0]" is null; declare list[list[str] | None] to take that'),
+        (dict[str, list[int]], {"k": [None]}, "column \"x['k'][0]\" is null; declare list[int | None]"),
+        (dict[str, bool], {"k": None}, "column \"x['k']\" is null; declare dict[str, bool | None]"),
+        (list[Inner], [Inner(1, 2)], 'column "x[0].b" has 2 (int)'),  # type: ignore[arg-type]
+        (list[Inner], [None], 'column "x[0]" is null; declare list[Inner | None]'),
         (dict[str, int], {1: 2}, "expected str"),
         (Inner, Inner(1, 2), 'column "x.b"'),  # type: ignore[arg-type]
     ],

@@ -37,7 +37,8 @@ const (
 	tagGobWhole    // name of the type, its description, then the value; values with the same description share a gob stream
 	tagGobWholePointer
 	tagMessage // full name of a protobuf message, then its bytes
-	tagZeros   // numbers of pointers to zero values, then the value with another tag
+	_          // of marks without floats and nil elements
+	tagMarks   // numbers of the places that gob does not keep, then the value with another tag
 )
 
 func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
@@ -70,7 +71,7 @@ func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
 	if result, done, err := appendNativeMessage(out, value); done {
 		return result, err
 	}
-	result, err := appendZeros(out, value)
+	result, value, err := appendMarks(out, value)
 	if err == nil {
 		result, err = e.gob.append(result, value)
 	}
@@ -139,8 +140,8 @@ func (d *Decoder) decodeNative(data []byte) (any, error) {
 		return d.gob.decode(tag, rest)
 	case tag == tagForm || tag == tagFormPointer:
 		return decodeForm(tag, rest)
-	case tag == tagZeros:
-		return d.decodeZeros(rest)
+	case tag == tagMarks:
+		return d.decodeMarked(rest)
 	case tag == tagMessage:
 		return decodeNativeMessage(rest)
 	}

@@ -1,47 +1,58 @@
 package codec
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"reflect"
-	"slices"
-	"strings"
 	"sync"
 )
 
-// encoding/gob leaves out a pointer to a zero value, which is then read back as nil. Therefore the numbers of such
-// pointers are written before the value. Encoder and decoder number the pointers by the same walk through the value.
+// encoding/gob leaves out a pointer to a zero value, which is then read back as nil. It reads -0.0 in a field back as
+// 0.0, and it refuses nil as an element of a slice, array or map. Therefore the numbers of such places are written
+// before the value, and a pointer to a value is written in place of a nil element. Encoder and decoder number the places
+// by the same walk through the value.
 
-var pointing sync.Map // reflect.Type → whether its values contain pointers
+var visited sync.Map // reflect.Type → result of visits
 
-// leadsToPointer reports whether a value of a type is or contains a pointer.
-func leadsToPointer(t reflect.Type) bool {
-	if before, ok := pointing.Load(t); ok {
-		return before.(bool)
+// visits returns nil if gob keeps all values of a type. Otherwise, for a struct, it returns the indexes of the fields
+// that the walk visits.
+func visits(t reflect.Type) []int {
+	if before, ok := visited.Load(t); ok {
+		return before.([]int)
 	}
-	leads := pointsWithin(t, map[reflect.Type]bool{})
-	pointing.Store(t, leads)
-	return leads
+	var fields []int
+	if isVisited(t, false, map[reflect.Type]bool{}) {
+		fields = []int{}
+		for i := 0; t.Kind() == reflect.Struct && i < t.NumField(); i++ {
+			if field := t.Field(i); field.IsExported() && isVisited(field.Type, false, map[reflect.Type]bool{}) {
+				fields = append(fields, i)
+			}
+		}
+	}
+	visited.Store(t, fields)
+	return fields
 }
 
-func pointsWithin(t reflect.Type, outer map[reflect.Type]bool) bool {
+func isVisited(t reflect.Type, isElement bool, outer map[reflect.Type]bool) bool {
+	if t.Kind() == reflect.Pointer || outer[t] {
+		return true
+	}
 	if isOpaque(t) {
 		return false
-	}
-	if outer[t] {
-		return true
 	}
 	outer[t] = true
 	defer delete(outer, t)
 	switch t.Kind() {
-	case reflect.Pointer, reflect.Interface:
+	case reflect.Interface:
 		return true
+	case reflect.Float32, reflect.Float64:
+		return !isElement
 	case reflect.Slice, reflect.Array, reflect.Map:
-		return pointsWithin(t.Elem(), outer)
+		return isVisited(t.Elem(), true, outer)
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if pointsWithin(t.Field(i).Type, outer) {
+			if isVisited(t.Field(i).Type, false, outer) {
 				return true
 			}
 		}
@@ -54,31 +65,64 @@ func isOpaque(t reflect.Type) bool {
 	return t.Kind() != reflect.Interface && methodOf(t, codingTypes) < len(codingTypes)
 }
 
-// appendZeros writes the numbers of pointers to zero values, if there are any. It returns an error for a value with a
-// cycle, because gob would never finish.
-func appendZeros(out []byte, value any) ([]byte, error) {
+// appendMarks writes the numbers of the places that gob does not keep, if there are any, and returns the value for gob.
+// It returns an error for a value with a cycle, because gob would never finish.
+func appendMarks(out []byte, value any) ([]byte, any, error) {
 	root := reflect.Indirect(reflect.ValueOf(value))
-	if !root.IsValid() || !leadsToPointer(root.Type()) {
-		return out, nil
+	if !root.IsValid() || visits(root.Type()) == nil {
+		return out, value, nil
 	}
-	var numbers []uint64
-	w := walk{meet: func(number uint64, pointer reflect.Value) {
-		if !pointer.IsNil() && isEmpty(pointer.Elem()) {
-			numbers = append(numbers, number)
-		}
-	}}
-	w.value(root)
+	var w walk
+	w.value(root, true)
+	if w.hasNil && w.cycle == nil {
+		value, w.cycle = withoutNil(value, w.deepest+usualDepth)
+	}
 	if w.cycle != nil {
-		return out, &Error{Type: fmt.Sprintf("%T", value), Reason: fmt.Sprintf("it has a cycle: a %s leads back to itself", w.cycle)}
+		return out, nil, &Error{Type: fmt.Sprintf("%T", value), Reason: fmt.Sprintf("it has a cycle: a %s leads back to itself", w.cycle)}
 	}
-	if len(numbers) == 0 {
-		return out, nil
+	if len(w.marked) == 0 {
+		return out, value, nil
 	}
-	out = binary.AppendUvarint(append(out, tagZeros), uint64(len(numbers)))
-	for _, number := range numbers {
+	out = binary.AppendUvarint(append(out, tagMarks), uint64(len(w.marked)))
+	for _, number := range w.marked {
 		out = binary.AppendUvarint(out, number)
 	}
-	return out, nil
+	return out, value, nil
+}
+
+// isLost reports whether gob does not keep v, a float or pointer that the walk visits.
+func isLost(v reflect.Value, isElement bool) bool {
+	switch {
+	case v.Kind() != reflect.Pointer:
+		return v.Float() == 0 && math.Signbit(v.Float())
+	case isElement:
+		return v.IsNil()
+	}
+	return !v.IsNil() && isEmpty(v.Elem())
+}
+
+// restored gives v, which gob has read, the value that gob does not keep.
+func restored(v reflect.Value, isElement bool) {
+	switch {
+	case v.Kind() != reflect.Pointer:
+		v.SetFloat(math.Copysign(0, -1))
+	case isElement:
+		v.SetZero()
+	case v.IsNil():
+		v.Set(reflect.New(v.Type().Elem()))
+	}
+}
+
+// withoutNil returns a copy of a value with pointers to new values in place of nil elements. In a type whose new values
+// have nil elements of the type itself, the walk ends below the depth lowest and returns the type.
+func withoutNil(value any, lowest int) (any, reflect.Type) {
+	into := addressable(reflect.ValueOf(value))
+	if into.Kind() == reflect.Pointer {
+		detach(into)
+	}
+	w := walk{task: replace, lowest: lowest}
+	w.value(reflect.Indirect(into), true)
+	return into.Interface(), w.cycle
 }
 
 // isEmpty reports whether v is a zero value, which gob leaves out.
@@ -96,15 +140,14 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// decodeZeros reads the numbers that appendZeros wrote and the value after them.
-func (d *Decoder) decodeZeros(data []byte) (any, error) {
+// decodeMarked reads the numbers that appendMarks wrote and the value after them.
+func (d *Decoder) decodeMarked(data []byte) (any, error) {
 	count, rest, err := uvarint(data)
-	numbers := map[uint64]bool{}
+	w := walk{task: restore}
 	for ; err == nil && count > 0; count-- {
 		var number uint64
-		if number, rest, err = uvarint(rest); err == nil {
-			numbers[number] = true
-		}
+		number, rest, err = uvarint(rest)
+		w.marked = append(w.marked, number)
 	}
 	if err != nil {
 		return nil, err
@@ -118,12 +161,7 @@ func (d *Decoder) decodeZeros(data []byte) (any, error) {
 	if !isPointer {
 		root = addressable(root).Addr()
 	}
-	w := walk{fills: true, meet: func(number uint64, pointer reflect.Value) {
-		if pointer.IsNil() && numbers[number] {
-			pointer.Set(reflect.New(pointer.Type().Elem()))
-		}
-	}}
-	w.value(root.Elem())
+	w.value(root.Elem(), true)
 	if isPointer {
 		return value, nil
 	}
@@ -136,166 +174,19 @@ func addressable(v reflect.Value) reflect.Value {
 	return into
 }
 
-// walk visits the pointers in a value, and ends early if it finds a cycle. The order of the visits does not depend on
-// the targets of the pointers.
-type walk struct {
-	fills bool // whether meet may set pointers
-	meet  func(number uint64, pointer reflect.Value)
-	count uint64
-	depth int
-	outer map[place]bool // places that contain the current value; recorded only at depths above usualDepth
-	cycle reflect.Type   // type of the value that contains itself; nil if no cycle was found
-}
-
-// place is the target of a pointer, map or slice.
-type place struct {
-	at   uintptr
-	t    reflect.Type
-	size int
-}
-
-// usualDepth is the depth up to which the walk does not look for cycles.
-const usualDepth = 1000
-
-func (w *walk) value(v reflect.Value) {
-	if w.cycle != nil || !leadsToPointer(v.Type()) {
-		return
-	}
-	w.depth++
-	defer func() { w.depth-- }()
-	if w.depth > usualDepth {
-		defer w.enter(v)()
-	}
-	if w.cycle == nil {
-		w.parts(v)
-	}
-}
-
-// enter records that the walk is inside the target of v, a pointer, map or slice. The returned function ends this.
-func (w *walk) enter(v reflect.Value) func() {
-	if v.Kind() == reflect.Interface && !v.IsNil() {
-		v = v.Elem()
-	}
-	at := place{t: v.Type()}
-	switch v.Kind() {
-	case reflect.Slice:
-		at.size = v.Len()
-		fallthrough
-	case reflect.Pointer, reflect.Map:
-		at.at = v.Pointer()
-	}
-	if at.at == 0 {
-		return func() {}
-	}
-	if w.outer[at] {
-		w.cycle = v.Type()
-		return func() {}
-	}
-	if w.outer == nil {
-		w.outer = map[place]bool{}
-	}
-	w.outer[at] = true
-	return func() { delete(w.outer, at) }
-}
-
-func (w *walk) parts(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		number := w.count
-		w.count++
-		w.meet(number, v)
-		if !v.IsNil() {
-			w.value(v.Elem())
+// detach replaces the target of v, a pointer, slice or map, by a copy.
+func detach(v reflect.Value) {
+	switch kind := v.Kind(); {
+	case (kind == reflect.Pointer || kind == reflect.Slice || kind == reflect.Map) && v.IsNil():
+	case kind == reflect.Pointer:
+		v.Set(addressable(v.Elem()).Addr())
+	case kind == reflect.Slice:
+		v.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, v.Len()), v))
+	case kind == reflect.Map:
+		into := reflect.MakeMap(v.Type())
+		for items := v.MapRange(); items.Next(); {
+			into.SetMapIndex(items.Key(), items.Value())
 		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				w.value(v.Field(i))
-			}
-		}
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			w.value(v.Index(i))
-		}
-	case reflect.Map:
-		w.items(v)
-	case reflect.Interface:
-		w.within(v)
+		v.Set(into)
 	}
-}
-
-// items walks through the values of a map in the order of the keys.
-func (w *walk) items(v reflect.Value) {
-	keys := v.MapKeys()
-	slices.SortFunc(keys, compare)
-	for _, key := range keys {
-		item := v.MapIndex(key)
-		if w.fills {
-			item = addressable(item)
-		}
-		w.value(item)
-		if w.fills {
-			v.SetMapIndex(key, item)
-		}
-	}
-}
-
-// within walks through the value in an interface, which gob never leaves out.
-func (w *walk) within(v reflect.Value) {
-	held := v.Elem()
-	switch {
-	case !held.IsValid():
-	case held.Kind() == reflect.Pointer:
-		if !held.IsNil() {
-			w.value(held.Elem())
-		}
-	case w.fills && leadsToPointer(held.Type()):
-		item := addressable(held)
-		w.value(item)
-		v.Set(item)
-	default:
-		w.value(held)
-	}
-}
-
-// compare orders the keys of a map by their values.
-func compare(a, b reflect.Value) int {
-	switch a.Kind() {
-	case reflect.Bool:
-		return cmp.Compare(order(a.Bool()), order(b.Bool()))
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return cmp.Compare(a.Int(), b.Int())
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return cmp.Compare(a.Uint(), b.Uint())
-	case reflect.Float32, reflect.Float64:
-		return cmp.Compare(a.Float(), b.Float())
-	case reflect.String:
-		return strings.Compare(a.String(), b.String())
-	case reflect.Array:
-		return first(a.Len(), func(i int) int { return compare(a.Index(i), b.Index(i)) })
-	case reflect.Struct:
-		return first(a.NumField(), func(i int) int { return compare(a.Field(i), b.Field(i)) })
-	case reflect.Interface:
-		if a, b := a.Elem(), b.Elem(); a.IsValid() && b.IsValid() {
-			return cmp.Or(strings.Compare(a.Type().String(), b.Type().String()), compare(a, b))
-		}
-		return cmp.Compare(order(!a.IsNil()), order(!b.IsNil()))
-	}
-	return 0
-}
-
-func first(count int, at func(int) int) int {
-	for i := range count {
-		if found := at(i); found != 0 {
-			return found
-		}
-	}
-	return 0
-}
-
-func order(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
 }

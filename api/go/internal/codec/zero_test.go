@@ -1,8 +1,10 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/gob"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -26,6 +28,15 @@ type reading struct {
 	ByKey  map[string]reading
 	ByPair map[pair]*int
 	Any    any
+	Rows   []*reading
+	Lists  map[string]*[]**float64
+	Ends   [2]*pair
+}
+
+type purchase struct {
+	Customer string
+	Amount   float64
+	At       time.Time
 }
 
 type pair struct {
@@ -35,6 +46,8 @@ type pair struct {
 
 func init() {
 	wa.RegisterType(reading{})
+	wa.RegisterType(pair{})
+	wa.RegisterType(purchase{})
 	gob.Register(reading{})
 }
 
@@ -47,7 +60,7 @@ func TestAPointerToAZeroValueArrives(t *testing.T) {
 	}
 }
 
-// A drawn value comes back as it was, in a frame of many; an empty slice or map is none, as gob has it.
+// A drawn value comes back as it was, in a frame of many, and is not changed; an empty slice is none, as gob has it.
 func FuzzPointersArrive(f *testing.F) {
 	for seed := range uint64(100) {
 		f.Add(seed)
@@ -62,11 +75,61 @@ func FuzzPointersArrive(f *testing.F) {
 			if number%2 == 0 {
 				made = value.Elem().Interface()
 			}
-			if got := copied(t, encoder, decoder, made); !reflect.DeepEqual(got, made) {
+			before, _, _ := appendMarks(nil, made)
+			got := copied(t, encoder, decoder, made)
+			now, _, _ := appendMarks(nil, made)
+			after, _, _ := appendMarks(nil, got)
+			if !reflect.DeepEqual(got, made) || !bytes.Equal(after, before) || !bytes.Equal(now, before) {
 				t.Fatalf("%s\ncame back as\n%s", shownDeep(made), shownDeep(got))
 			}
 		}
 	})
+}
+
+// BenchmarkRows measures a row without pointers, one with a float, and one with optional fields and nil elements.
+func BenchmarkRows(b *testing.B) {
+	half, name, at := 0.5, "ann", time.Unix(7, 0).UTC()
+	for _, value := range []any{pair{7, "ann"}, purchase{"ann", 0.5, at}, reading{Value: &half, Name: &name, At: &at, List: []reading{{Name: &name}}}} {
+		b.Run(fmt.Sprintf("%T", value), func(b *testing.B) {
+			encoder, decoder := NewEncoder(), NewDecoder()
+			first, err := encoder.Append(nil, value)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := decoder.Decode(Native, first); err != nil {
+				b.Fatal(err)
+			}
+			var out []byte
+			for b.Loop() {
+				out, _ = encoder.Append(out[:0], value)
+				if _, err := decoder.Decode(Native, out); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// twofold has nil elements in each new value.
+type twofold struct{ Both [2]*twofold }
+
+func TestNilElementsInDeepValues(t *testing.T) {
+	wa.RegisterType(twofold{})
+	if _, err := NewEncoder().Append(nil, twofold{}); err == nil || !strings.Contains(err.Error(), "twofold leads back to itself") {
+		t.Errorf("got %v", err)
+	}
+	value := node{Nodes: []*node{nil}}
+	for range 2 * usualDepth {
+		inner := value
+		value = node{Next: &inner}
+	}
+	got := copied(t, NewEncoder(), NewDecoder(), value).(node)
+	for got.Next != nil {
+		got = *got.Next
+	}
+	if len(got.Nodes) != 1 || got.Nodes[0] != nil {
+		t.Errorf("got %+v", got)
+	}
 }
 
 func copied(t *testing.T, encoder *Encoder, decoder *Decoder, value any) any {
@@ -90,7 +153,7 @@ func draw(random *rand.Rand, v reflect.Value, depth int) {
 	case reflect.Int:
 		v.SetInt(int64(random.IntN(2)))
 	case reflect.Float64:
-		v.SetFloat(float64(random.IntN(2)))
+		v.SetFloat([]float64{0, 1, math.Copysign(0, -1)}[random.IntN(3)])
 	case reflect.Bool:
 		v.SetBool(random.IntN(2) == 0)
 	case reflect.String:
@@ -99,14 +162,12 @@ func draw(random *rand.Rand, v reflect.Value, depth int) {
 		if random.IntN(3) > 0 && depth > 0 {
 			v.Set(reflect.New(v.Type().Elem()))
 			draw(random, v.Elem(), depth-1)
-			if v.Elem().Kind() == reflect.Pointer && v.Elem().IsNil() {
-				v.SetZero() // gob has no pointer to nil
-			}
 		}
 	case reflect.Slice:
 		if depth > 0 && random.IntN(2) == 0 {
-			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 			draw(random, v.Index(0), depth-1)
+			draw(random, v.Index(1), 0)
 		}
 	case reflect.Map:
 		for range random.IntN(3) {
@@ -115,9 +176,7 @@ func draw(random *rand.Rand, v reflect.Value, depth int) {
 			}
 			key, item := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
 			draw(random, key, 1)
-			if draw(random, item, depth-1); item.Kind() == reflect.Pointer && item.IsNil() {
-				continue // gob refuses it
-			}
+			draw(random, item, depth-1)
 			if v.IsNil() {
 				v.Set(reflect.MakeMap(v.Type()))
 			}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/known"
 	"wallarooapi/internal/row"
 )
 
@@ -173,6 +175,7 @@ func same(a, b reflect.Value) bool {
 }
 
 func TestRowsComeBackAsTheyWere(t *testing.T) {
+	crossed := 0
 	for seed := range uint64(1000) {
 		d := drawn{rand.New(rand.NewPCG(seed, 7))}
 		of := d.structType(3)
@@ -189,7 +192,48 @@ func TestRowsComeBackAsTheyWere(t *testing.T) {
 		if err := rows.Decode(written, read); err != nil || !same(value, read) {
 			t.Fatalf("seed %d: %v\n%s\n%+v", seed, err, written, read)
 		}
+		if codec.CheckType(of) == nil {
+			crossed++
+			cross(t, rows, value, string(written))
+		}
 		d.spoil(t, rows, of, written)
+	}
+	if crossed < 300 {
+		t.Errorf("only %d of the rows could be a message between stages", crossed)
+	}
+}
+
+// cross writes a row, and a state that has it, as between stages. The row that is read is written as before.
+func cross(t *testing.T, rows *row.Rows, value reflect.Value, written string) {
+	t.Helper()
+	known.Register(value.Type())
+	state := reflect.New(reflect.StructOf([]reflect.StructField{
+		{Name: "N", Type: reflect.TypeFor[int]()}, {Name: "Rows", Type: reflect.MapOf(reflect.TypeFor[string](), reflect.PointerTo(value.Type()))},
+	}))
+	known.Register(state.Type())
+	state.Elem().Field(1).Set(reflect.MakeMap(state.Elem().Field(1).Type()))
+	state.Elem().Field(1).SetMapIndex(reflect.ValueOf("none"), reflect.Zero(reflect.PointerTo(value.Type())))
+	state.Elem().Field(1).SetMapIndex(reflect.ValueOf("row"), value.Addr())
+	encoder, decoder := codec.NewEncoder(), codec.NewDecoder()
+	for _, message := range []any{value.Interface(), state.Interface(), value.Addr().Interface()} {
+		data, err := encoder.Append(nil, message)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, written)
+		}
+		read, err := decoder.Decode(codec.Native, data)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, written)
+		}
+		back := reflect.Indirect(reflect.ValueOf(read))
+		if back.Type() == state.Type().Elem() {
+			if !back.Field(1).MapIndex(reflect.ValueOf("none")).IsNil() {
+				t.Fatalf("nil came back as %+v", read)
+			}
+			back = back.Field(1).MapIndex(reflect.ValueOf("row")).Elem()
+		}
+		if now, err := rows.Append(nil, back); err != nil || string(now) != written {
+			t.Fatalf("%v\n got %s\nwant %s", err, now, written)
+		}
 	}
 }
 

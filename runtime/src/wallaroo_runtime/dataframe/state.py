@@ -16,7 +16,7 @@ from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.plan.change import window_shape
 from wallaroo_runtime.plan.compile import compile_topology
-from wallaroo_runtime.plan.kept import KeptState
+from wallaroo_runtime.plan.kept import KeptState, refusal
 from wallaroo_runtime.plan.shape import state_component
 from wallaroo_runtime.spark.row import field_of, refused
 from wallaroo_runtime.spark.state_store.choice import StateChoice
@@ -151,15 +151,15 @@ def _of_part(
         RunError: R771 if the query does not use the application so often, or several times and `part` is None.
     """
     levels = len(plan.levels) - 1
-    if len(operators) == levels and not part:
-        return operators
+    if len(operators) == levels and not part and all(row["maxBatchId"] < 0 for row in operators):
+        return operators  # they have no states and no facts yet
     kept = [_facts(session, checkpoint, row) for row in operators]
-    names = [set(facts_of(plan, topology, level + 1)) for level in range(levels)]
-    places = [[row for row, facts in zip(operators, kept, strict=True) if facts >= own] for own in names]
+    own = [facts_of(plan, topology, level + 1) for level in range(levels)]
+    places = [[row for row, facts in zip(operators, kept, strict=True) if not _other(facts, mine)] for mine in own]
     count = min(map(len, places), default=0)
     if not count:
-        reason = f"it has {len(operators)} operators of applications, none of which has the states of this one"
-        raise _unreadable(checkpoint, reason)
+        reasons = [_other(facts, mine) for mine, rows in zip(own, places, strict=True) if not rows for facts in kept]
+        raise _unreadable(checkpoint, "; ".join(reasons) or "it has no states of an application")
     if part is None and count > 1:
         numbers = ", ".join(str(row["operatorId"]) for rows in places for row in rows)
         reason = f"its query has the steps {count} times, as the operators {numbers} of Spark"
@@ -170,14 +170,22 @@ def _of_part(
     return [sorted(rows, key=lambda row: int(row["operatorId"]))[part or 0] for rows in places]
 
 
-def _facts(session: SparkSession, checkpoint: str, operator: Row) -> set[str]:
-    """Return the names of an operator's states, from the facts that `KeptFacts.java` has stored."""
+def _facts(session: SparkSession, checkpoint: str, operator: Row) -> dict[str, Any]:
+    """Return the facts about an operator's states that `KeptFacts.java` has stored in each partition."""
     if operator["maxBatchId"] < 0:
-        return set()
+        return {}
     stored = session.read.format("statestore").option("operatorId", operator["operatorId"])
     rows = stored.option("batchId", operator["maxBatchId"]).option("stateVarName", LOG).load(checkpoint)
     notes = rows.where(F.col("user_map_key.value") == FACTS).select(F.col("user_map_value.value").alias("note"))
-    return {name for row in notes.collect() for name in json.loads(row["note"])}
+    return next((json.loads(row["note"]) for row in notes.limit(1).collect()), {})
+
+
+def _other(stored: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """Return why the states with the stored facts are not those of a level; empty if they are."""
+    mine = {name: {**stored[name], "time": own[name]["time"]} for name in stored.keys() & own.keys()}
+    if own and not mine:
+        return f"it has the states {', '.join(stored) or 'of no application'}; the application has {', '.join(own)}"
+    return refusal(mine, own, accepts_changed=True).get("reason", "")
 
 
 def has_logs(properties: str) -> bool:
@@ -196,6 +204,8 @@ def _looked_up(names: Mapping[Any, str], column: str) -> Column:
 
 
 def _unreadable(
-    checkpoint: str, reason: str, fix: str = "give the checkpointLocation of a query with its steps"
+    checkpoint: str,
+    reason: str,
+    fix: str = "give the checkpointLocation of a query with its steps, or load the program that the query runs",
 ) -> RunError:
     return RunError.of("R771", path=checkpoint, reason=reason, fix=fix)

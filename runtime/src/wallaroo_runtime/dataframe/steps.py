@@ -93,7 +93,8 @@ class Steps:
             DiagnosticError: R716 if an input is missing or lacks columns, or the session cannot run steps.
         """
         if len(self.outputs) != 1:
-            reason = f"the application has the sinks {', '.join(self.outputs) or 'none'}"
+            has = f"several sinks: {', '.join(self.outputs)}" if self.outputs else "no sink"
+            reason = f"the application has {has}; `apply` returns the rows of one"
             raise _refused(reason, "call apply_all, and select the rows of each")
         # `select` would drop the row of a dead letter without a report.
         more = {
@@ -244,6 +245,10 @@ class Steps:
         if set(writes) != set(kinds):
             reason = f"functions were given for {', '.join(writes) or 'none'}"
             raise _refused(reason, f"give one for each of {', '.join(kinds)}", "each")
+        for name, function in writes.items():
+            if not callable(function):
+                reason = f"{name} is a {type(function).__name__}"
+                raise _refused(reason, "give a function of a DataFrame and the number of the micro-batch", "each")
         may_fail = ErrorPolicy.of(self._topology).may_fail
 
         def write(batch: DataFrame, number: int) -> None:
@@ -264,6 +269,9 @@ class Steps:
 
     def _call(self, rows: Sequence[DataFrame], inputs: dict[str, DataFrame], policy: ErrorPolicy, **more: Any) -> Call:
         given = dict(inputs)
+        if "gives_states" in given.keys() - set(self.inputs):
+            reason = "only apply_all has gives_states"
+            raise _refused(reason, "call steps.apply_all(..., gives_states=True)")
         if rows and len(rows) == len(self.inputs) == 1 and not given:
             given = {self.inputs[0]: rows[0]}
         elif rows:

@@ -7,6 +7,7 @@ from typing import Any
 
 from wallaroo.component.row_type import (
     SIMPLE,
+    ColumnType,
     MisfitError,
     NoColumnTypeError,
     columns_of,
@@ -23,6 +24,38 @@ TYPES = (
     f"{', '.join(kind.__name__ for kind in SIMPLE)}, list[T], dict[str, T], a row, or one of them or None; "
     'Annotated[int, "INT"] chooses another type of Spark'
 )
+
+
+def types_of(row: Any, method: str) -> dict[str, ColumnType]:
+    """Return the types of a row's columns, by name.
+
+    Args:
+        row: As for `Rows`.
+        method: What the user has called, for the error.
+
+    Raises:
+        WallarooParameterError: T207, as for `Rows`.
+    """
+    annotations = columns_of(row)
+    if not annotations or not all(isinstance(name, str) and name for name in annotations):
+        raise WallarooParameterError.of(
+            method=method, parameter="row", actual=shown(row), expected=FORMS, fix=f"pass {FORMS}"
+        )
+    columns = {}
+    for name, annotation in annotations.items():
+        try:
+            columns[name] = type_of(annotation)
+        except NoColumnTypeError as error:
+            raise WallarooParameterError.of(
+                method=method, parameter="row", actual=f'column "{name}": {error}',
+                expected="a type that Spark has", fix=f"use {TYPES}",
+            ) from None  # fmt: skip
+    if len({name.lower() for name in columns}) < len(columns):
+        raise WallarooParameterError.of(
+            method=method, parameter="row", actual=f"columns {', '.join(columns)}",
+            expected="columns whose names differ in more than case", fix="rename one of them",
+        )  # fmt: skip
+    return columns
 
 
 class Rows:
@@ -61,25 +94,7 @@ class Rows:
 
     def __init__(self, row: Any) -> None:
         self.row = row
-        annotations = columns_of(row)
-        if not annotations or not all(isinstance(name, str) and name for name in annotations):
-            raise WallarooParameterError.of(
-                method="Rows", parameter="row", actual=shown(row), expected=FORMS, fix=f"pass {FORMS}"
-            )
-        columns = {}
-        for name, annotation in annotations.items():
-            try:
-                columns[name] = type_of(annotation)
-            except NoColumnTypeError as error:
-                raise WallarooParameterError.of(
-                    method="Rows", parameter="row", actual=f'column "{name}": {error}',
-                    expected="a type that Spark has", fix=f"use {TYPES}",
-                ) from None  # fmt: skip
-        if len({name.lower() for name in columns}) < len(columns):
-            raise WallarooParameterError.of(
-                method="Rows", parameter="row", actual=f"columns {', '.join(columns)}",
-                expected="columns whose names differ in more than case", fix="rename one of them",
-            )  # fmt: skip
+        columns = types_of(row, "Rows")
         self.schema = ", ".join(f"{quoted(name)} {column.ddl}" for name, column in columns.items())
         self._read, self._write = row_functions(row, columns)
         # Decimals lose digits if they are read as floats.

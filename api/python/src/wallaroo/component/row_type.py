@@ -56,7 +56,8 @@ class MisfitError(ValueError):
     def within(cls, name: str, error: ValueError) -> "MisfitError":
         """Return the error for a value in a column."""
         if isinstance(error, cls):
-            return cls(error.reason, f"{name}.{error.path}" if error.path else name)
+            dot = "." if error.path and error.path[0] != "[" else ""
+            return cls(error.reason, f"{name}{dot}{error.path}")
         return cls(str(error), name)
 
 
@@ -89,9 +90,9 @@ def type_of(annotation: Any) -> ColumnType:
         raise NoColumnTypeError(reason)
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is list and len(inner) == 1:
-        return _array(type_of(inner[0]))
+        return _collection("ARRAY<", (list, tuple), _listed, type_of(inner[0]), f"list[{_shown(inner[0])} | None]")
     if origin is dict and len(inner) == 2 and inner[0] is str:
-        return _map(type_of(inner[1]))
+        return _collection("MAP<STRING, ", (dict,), _mapped, type_of(inner[1]), f"dict[str, {_shown(inner[1])} | None]")
     if (columns := columns_of(annotation)) is not None:
         return _struct(annotation, columns)
     reason = f"{_shown(annotation)} is no type of a column"
@@ -148,8 +149,7 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
         for name, convert, nullable in readers:
             field = value.get(name)
             if field is None and not nullable:
-                what = "null" if name in value else "missing"
-                reason = f"is {what}; declare it Optional to take that"
+                reason = f"is {'null' if name in value else 'missing'}; declare it Optional to take that"
                 raise MisfitError(reason, name)
             try:
                 fields[name] = convert(field)
@@ -180,8 +180,7 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
 def _wrong(value: Any, expected: str) -> MisfitError:
     if value is None:
         return MisfitError(f"is null; expected {expected}, or declare it Optional")
-    text = repr(value)
-    return MisfitError(f"has {text} ({type(value).__name__}); expected {expected}")
+    return MisfitError(f"has {value!r} ({type(value).__name__}); expected {expected}")
 
 
 def _shown(annotation: Any) -> str:
@@ -192,30 +191,42 @@ def _nullable(convert: Convert) -> Convert:
     return lambda value: None if value is None else convert(value)
 
 
-def _array(item: ColumnType) -> ColumnType:
+def _collection(
+    sql: str, kinds: tuple[type, ...], made: Callable[[Convert, Any], Any], item: ColumnType, optional: str
+) -> ColumnType:
+    """Return the type of a list or dict. `optional` is the annotation that takes None as an item."""
+
     def each(convert: Convert) -> Convert:
-        def converted(value: Any) -> list[Any]:
-            if not isinstance(value, (list, tuple)):
-                raise _wrong(value, "a list")
-            return [convert(item) for item in value]
+        def converted(value: Any) -> Any:
+            if not isinstance(value, kinds):
+                raise _wrong(value, f"a {kinds[0].__name__}")
+            try:
+                return made(convert, value)
+            except ValueError as error:
+                raise _first(error, convert, value, optional) from None
 
         return converted
 
-    return ColumnType(f"ARRAY<{item.sql}>", each(item.read), each(item.write))
+    return ColumnType(f"{sql}{item.sql}>", each(item.read), each(item.write))
 
 
-def _map(item: ColumnType) -> ColumnType:
-    def each(convert: Convert) -> Convert:
-        def converted(value: Any) -> dict[str, Any]:
-            if not isinstance(value, dict):
-                raise _wrong(value, "a dict")
-            for key in value:
-                _text(key)
-            return {key: convert(item) for key, item in value.items()}
+def _listed(convert: Convert, items: Any) -> list[Any]:
+    return [convert(item) for item in items]
 
-        return converted
 
-    return ColumnType(f"MAP<STRING, {item.sql}>", each(item.read), each(item.write))
+def _mapped(convert: Convert, items: Any) -> dict[str, Any]:
+    return {_text(key): convert(item) for key, item in items.items()}
+
+
+def _first(error: ValueError, convert: Convert, items: Any, optional: str) -> ValueError:
+    """Return the error of the first item that does not fit, or else the error of a key."""
+    for key, item in items.items() if isinstance(items, dict) else enumerate(items):
+        try:
+            convert(item)
+        except ValueError as found:
+            misfit = MisfitError(f"is null; declare {optional} to take that") if item is None else found
+            return MisfitError.within(f"[{key!r}]", misfit)
+    return error
 
 
 def _struct(row: Any, annotations: Mapping[str, Any]) -> ColumnType:
@@ -376,8 +387,7 @@ def _dates(_: str) -> tuple[Convert, Convert]:
     return read, write
 
 
-# By type of Python: default type in Spark, other types that an annotation may choose, function that makes `read` and
-# `write`.
+# By type of Python: usual type in Spark, others that an annotation may choose, function that makes `read` and `write`.
 SIMPLE: dict[type, tuple[str, tuple[str, ...], Callable[[str], tuple[Convert, Convert]]]] = {
     str: ("STRING", (), _same(_text)),
     bool: ("BOOLEAN", (), _same(_bool)),

@@ -5,7 +5,7 @@ from typing import Any
 
 from wallaroo.component.application import Source
 from wallaroo.component.interface import Decoding, Encoding
-from wallaroo.component.row import Rows
+from wallaroo.component.row import Rows, types_of
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
@@ -148,6 +148,7 @@ class DataFrameSourceConfig(SparkSourceConfig):
     def __init__(
         self, row: Any, *, timestamp: str | None = None, name: str | None = None, on_error: str | None = None
     ) -> None:
+        types_of(row, "DataFrameSourceConfig")
         super().__init__(DATAFRAME, {}, Rows(row), timestamp=timestamp, name=name, on_error=on_error)
 
 
@@ -169,6 +170,7 @@ class DataFrameSinkConfig(SparkSinkConfig):
     """
 
     def __init__(self, row: Any, *, name: str | None = None, on_error: str | None = None) -> None:
+        types_of(row, "DataFrameSinkConfig")
         super().__init__(DATAFRAME, {}, Rows(row), on_error=on_error)
         self.name = name
 

@@ -96,9 +96,13 @@ public final class OperatorFailure extends RuntimeException {
         // An unwritable value is a fault of the program, not of one message. Dead letters would hide this fault.
         String other = letter.getCode().equals(UNWRITABLE) ? "" : ", or " + wayOut;
         String text = Catalogue.text("R611", "reason", "%s \"%s\": %s %s%s".formatted(
-                isLarge ? "source" : "step", letter.getStep(), letter.getCode(), letter.getError(), message(letter)),
+                kind(letter.getPath()), letter.getStep(), letter.getCode(), letter.getError(), message(letter)),
                 "fix", (isLarge ? "drop or shorten the column before `apply`" : "correct the user code") + other);
         return new OperatorFailure((text + "\n" + letter.getTraceback()).stripTrailing());
+    }
+
+    private static String kind(String path) {
+        return path.contains("/sources/") ? "source" : path.contains("/sinks/") ? "sink" : "step";
     }
 
     private static String message(DeadLetter letter) {
