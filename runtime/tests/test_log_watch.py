@@ -109,3 +109,18 @@ def test_a_cluster_without_room_is_told_once(tmp_path: Path) -> None:
         "the cluster gives no executor to this application, which waits; start a worker of the cluster, or ask for "
         "less: --conf spark.executor.memory=512m, --conf spark.executor.cores=1"
     ]
+
+
+def test_a_log_that_begins_anew_is_read_from_its_begin(tmp_path: Path) -> None:
+    log, seen, told = tmp_path / "spark.log", list[str](), threading.Event()
+
+    def look(text: str) -> bool:
+        seen.append(text)
+        told.set()
+        return False
+
+    append(log, "x" * 100)
+    with log_watch.noticing(log, look):
+        log.write_text("new file\n", encoding="utf-8")
+        assert told.wait(WAIT_S)
+    assert seen == ["new file\n"]

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,3 +73,8 @@ def test_where_a_topic_begins_that_nothing_says_is_not_guessed(tmp_path: Path) -
     (tmp_path / "sources" / "1" / "0").unlink()
     spark.begin([9, 9, 9])
     assert spark.unread({}) == 0
+
+
+def test_offsets_of_a_micro_batch_that_are_gone_are_no_empty_text(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="offsets/7"):
+        Planned(None, str(tmp_path)).offsets(7)  # type: ignore[arg-type]

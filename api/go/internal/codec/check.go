@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding"
 	"encoding/gob"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -19,7 +20,10 @@ var (
 	writingTypes = []reflect.Type{reflect.TypeFor[gob.GobEncoder](), reflect.TypeFor[encoding.BinaryMarshaler]()}
 	readingTypes = []reflect.Type{reflect.TypeFor[gob.GobDecoder](), reflect.TypeFor[encoding.BinaryUnmarshaler]()}
 	codingTypes  = slices.Concat(writingTypes, readingTypes)
-	showingTypes = []reflect.Type{reflect.TypeFor[fmt.Formatter](), reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[error]()}
+	showingTypes = []reflect.Type{
+		reflect.TypeFor[fmt.Formatter](), reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[error](),
+		reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler](),
+	}
 )
 
 // CheckType returns an error if values of a type cannot be serialized without wa.Serialize. It also refuses unexported

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 )
 
 // walk visits the pointers in a value and the floats in fields, and ends early if it finds a cycle. The order of the
@@ -15,6 +16,7 @@ type walk struct {
 	count   uint64   // places visited
 	marked  []uint64 // numbers of the places that gob does not keep
 	hasNil  bool     // whether nil elements are among them
+	isFound bool     // only for find: whether there is such a place
 	depth   int
 	deepest int
 	lowest  int            // only for replace: the depth at which the walk ends
@@ -26,10 +28,13 @@ type walk struct {
 type task int
 
 const (
-	mark    task = iota
-	replace      // sets nil elements, in copies of all on the way
-	restore      // sets the marked places in a value that gob has read
+	find    task = iota // ends at the first place that gob does not keep, in any order
+	mark                // numbers all such places
+	replace             // sets nil elements, in copies of all on the way
+	restore             // sets the marked places in a value that gob has read
 )
+
+func (t task) changes() bool { return t == replace || t == restore }
 
 // place is the target of a pointer, map or slice.
 type place struct {
@@ -42,7 +47,7 @@ type place struct {
 const usualDepth = 1000
 
 func (w *walk) value(v reflect.Value, isElement bool) {
-	if w.cycle != nil || isElement && v.CanFloat() || visits(v.Type()) == nil {
+	if w.cycle != nil || w.isFound || isElement && v.CanFloat() || visits(v.Type()) == nil {
 		return
 	}
 	w.depth++
@@ -113,6 +118,8 @@ func (w *walk) parts(v reflect.Value, isElement bool) {
 // meet does the task of the walk at v, a float or pointer.
 func (w *walk) meet(v reflect.Value, isElement bool) {
 	switch isMarked := len(w.marked) > 0 && w.marked[0] == w.count; {
+	case w.task == find:
+		w.isFound = isLost(v, isElement)
 	case w.task == mark && isLost(v, isElement):
 		w.marked, w.hasNil = append(w.marked, w.count), w.hasNil || isElement
 	case w.task == replace && w.depth > w.lowest:
@@ -126,17 +133,25 @@ func (w *walk) meet(v reflect.Value, isElement bool) {
 	w.count++
 }
 
-// items walks through the values of a map in the order of the keys.
+// items walks through the values of a map in the order of the keys. It leaves out a NaN key, which no key equals.
 func (w *walk) items(v reflect.Value) {
-	keys := v.MapKeys()
+	if w.task == find {
+		item := reflect.New(v.Type().Elem()).Elem()
+		for items := v.MapRange(); items.Next() && !w.isFound; {
+			item.SetIterValue(items)
+			w.value(item, true)
+		}
+		return
+	}
+	keys := slices.DeleteFunc(v.MapKeys(), func(key reflect.Value) bool { return !v.MapIndex(key).IsValid() })
 	slices.SortFunc(keys, compare)
 	for _, key := range keys {
 		item := v.MapIndex(key)
-		if w.task != mark {
+		if w.task.changes() {
 			item = addressable(item)
 		}
 		w.value(item, true)
-		if w.task != mark {
+		if w.task.changes() {
 			v.SetMapIndex(key, item)
 		}
 	}
@@ -148,7 +163,7 @@ func (w *walk) within(v reflect.Value) {
 	if !held.IsValid() || visits(held.Type()) == nil {
 		return
 	}
-	if w.task != mark {
+	if w.task.changes() {
 		held = addressable(held)
 		defer v.Set(held)
 	}
@@ -173,9 +188,19 @@ func compare(a, b reflect.Value) int {
 		return cmp.Compare(a.Float(), b.Float())
 	case reflect.String:
 		return strings.Compare(a.String(), b.String())
+	case reflect.Complex64, reflect.Complex128:
+		return cmp.Or(cmp.Compare(real(a.Complex()), real(b.Complex())), cmp.Compare(imag(a.Complex()), imag(b.Complex())))
+	case reflect.Pointer:
+		if !a.IsNil() && !b.IsNil() {
+			return compare(a.Elem(), b.Elem())
+		}
+		return cmp.Compare(order(!a.IsNil()), order(!b.IsNil()))
 	case reflect.Array:
 		return first(a.Len(), func(i int) int { return compare(a.Index(i), b.Index(i)) })
 	case reflect.Struct:
+		if a.Type() == reflect.TypeFor[time.Time]() && a.CanInterface() {
+			return a.Interface().(time.Time).Compare(b.Interface().(time.Time))
+		}
 		return first(a.NumField(), func(i int) int { return compare(a.Field(i), b.Field(i)) })
 	case reflect.Interface:
 		if a, b := a.Elem(), b.Elem(); a.IsValid() && b.IsValid() {

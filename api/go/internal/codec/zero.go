@@ -72,7 +72,12 @@ func appendMarks(out []byte, value any) ([]byte, any, error) {
 	if !root.IsValid() || visits(root.Type()) == nil {
 		return out, value, nil
 	}
-	var w walk
+	w := walk{task: find}
+	w.value(root, true)
+	if !w.isFound && w.cycle == nil {
+		return out, value, nil
+	}
+	w = walk{task: mark}
 	w.value(root, true)
 	if w.hasNil && w.cycle == nil {
 		value, w.cycle = withoutNil(value, w.deepest+usualDepth)

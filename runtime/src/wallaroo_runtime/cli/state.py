@@ -72,8 +72,7 @@ def _rescale(arguments: argparse.Namespace) -> int:
 def _done(arguments: argparse.Namespace, wanted: Wanted, tell: Callable[[], None]) -> Rescaled:
     if location := location_of(arguments):
         conf = conf_of(arguments.conf)
-        tell()
-        return rescale_at(location, wanted, remote_of(arguments, conf), conf)
+        return rescale_at(location, wanted, remote_of(arguments, conf), conf, tell)
     path = find_directory(arguments.checkpoint)
     if wanted.mode == REALTIME:
         from wallaroo_runtime.peer.remote import RemoteOptions  # late import: this imports gRPC

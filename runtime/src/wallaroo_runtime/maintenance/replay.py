@@ -288,5 +288,5 @@ def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:
         return {source["port"]: (source["host"], source["tcp_port"]) for source in status.get("sources", ())}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise damage(error, checkpoint / "gateway.json", repr(error)) from error

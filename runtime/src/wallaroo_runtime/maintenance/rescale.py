@@ -191,7 +191,9 @@ def _move(path: Path, manifest: Manifest, now: Manifest, goal: Goal, session: An
     return moved.keys, moved.size
 
 
-def rescale_at(url: str, wanted: Wanted, remote: "RemoteOptions", conf: Mapping[str, str]) -> Rescaled:
+def rescale_at(
+    url: str, wanted: Wanted, remote: "RemoteOptions", conf: Mapping[str, str], tell: Callable[[], None] = lambda: None
+) -> Rescaled:
     """Rescale a checkpoint at a URL, with a copy of it in the directory for temporary files.
 
     Args:
@@ -199,6 +201,7 @@ def rescale_at(url: str, wanted: Wanted, remote: "RemoteOptions", conf: Mapping[
         wanted: The changes.
         remote: The checkpoint's egress and gateways. From now on, the gateways refuse drivers that were started before.
         conf: Settings of Spark, e.g. for the file system.
+        tell: Called before the checkpoint's services are taken.
 
     Raises:
         RunError: The errors of `rescale`. R608 or R615 if `remote` lacks a service, R642 or R643 if a gateway does not
@@ -228,6 +231,7 @@ def rescale_at(url: str, wanted: Wanted, remote: "RemoteOptions", conf: Mapping[
             manifest = manifest_in(directory)
             changed = _changed(manifest, wanted, url, AT_URL)
             check_known(directory, manifest.services, remote)
+            tell()
             hold = Hold(remote, manifest.name, manifest.id, manifest.services)
             hold.take_gateways()
             return _rescale_copy(directory, work, manifest, changed, session, hold.check)

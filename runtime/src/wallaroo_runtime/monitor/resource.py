@@ -1,5 +1,6 @@
 """Measures the memory of a run's processes on this machine."""
 
+import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -50,6 +51,7 @@ def _children() -> dict[int, list[int]]:
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
-        if (parent := parent_of(int(entry.name))) is not None:
-            children[parent].append(int(entry.name))
+        with contextlib.suppress(PermissionError):  # of another user, if /proc is mounted with hidepid=1
+            if (parent := parent_of(int(entry.name))) is not None:
+                children[parent].append(int(entry.name))
     return children

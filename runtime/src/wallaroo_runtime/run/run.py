@@ -166,8 +166,9 @@ def _directory_of(
         return LocalDirectory(held.path)
     from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
 
-    mark_begin(held.path / "logs")
-    session = _session(options, topology, shuffle_partitions(options.spark.master), held.path / "logs")
+    mark_begin(logs := held.path / "logs")
+    java = launch(options.spark.master, logs, _spark_settings(options, topology), makes_archive=True)
+    session = _session(options, topology, shuffle_partitions(options.spark.master), logs, java)
     directory = HadoopDirectory(session, location)
     if options.checkpoint.fresh:
         start_over(directory, topology.name, reporter, stopped.check)

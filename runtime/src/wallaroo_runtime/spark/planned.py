@@ -1,6 +1,8 @@
 """Reads from Spark's checkpoint which micro-batches are planned and committed."""
 
+import errno
 import json
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -28,7 +30,10 @@ class Planned:
         self._first: Topics = {}
 
     def _read(self, name: str) -> str:
-        return (self._files.read(name) or b"").decode("utf-8")
+        content = self._files.read(name)
+        if content is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{self._files}/{name}")
+        return content.decode("utf-8")
 
     @property
     def query(self) -> str:

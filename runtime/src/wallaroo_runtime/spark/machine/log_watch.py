@@ -60,6 +60,8 @@ def noticing(log: Path, look: Callable[[str], bool]) -> Iterator[None]:
     def watch() -> None:
         at, before = begin, ""
         while not ended.wait(LOOK_S):
+            if _size(log) < at:  # Spark has begun a new file
+                at = 0
             new = _text(log, at)
             if new and look(before + new.decode("utf-8", "replace")):
                 return

@@ -80,7 +80,7 @@ class CallRunner:
         """Find the ends of messages with the user's decoder."""
         try:
             reader = WireReader(self._source("SplitFrames", request.path), LetterBox(self._codec))
-            with self._user:
+            with self._user, InFlight(""):
                 lengths, wanted = reader.split(request.data, request.max_message_bytes)
         except Exception as err:
             return pb.SplitReply(failure=failure_of(err))
@@ -91,7 +91,7 @@ class CallRunner:
         reply = pb.GenerateReply(encoding=self._codec.encoding)
         try:
             source = self._source("Generate", request.path)
-            with self._user:
+            with self._user, InFlight(""):
                 generate(source, self._codec, request, reply)
         except Exception as err:
             reply.failure.CopyFrom(failure_of(err))
@@ -184,6 +184,7 @@ class CallRunner:
             stage = self._stage(opening.stage)
             with stage.call(index, flight, request.data.skips):
                 outputs = stage.run(index, request.data.frames)
+                flight.end_forked()
                 deferred.settle()
             done = pb.Done(index=index, counts=stage.counts())
             stage.clear()
@@ -215,11 +216,13 @@ class CallRunner:
                 result = run.watched(state, checks_persist=self._checks_persist)
             else:
                 result = run.checked(state) if self._checks_persist else run.attempt(state)
+            flight.end_forked()
             deferred.settle()
         if result is None:
             state = yield from self._committed(call, requests)
             with self._user, self._stage(opening.stage).call(call.index, flight, first.skips):
                 result = BucketRun(self._stage(opening.stage), call, frames).careful(state)
+                flight.end_forked()
                 deferred.settle()
         yield from self._end(opening, call, state, result)
 
@@ -259,6 +262,7 @@ class CallRunner:
     ) -> list[pb.Output] | BucketResult | None:
         with self._user, run.stage.call(first.index, flight, first.skips):
             answer = run.part(*part)
+            flight.end_forked()
             deferred.settle()
         return answer
 

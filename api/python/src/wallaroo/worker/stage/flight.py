@@ -67,6 +67,7 @@ class InFlight:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.end_forked()
         self.words = [0] * (BYTES // 8)
         if self._map is not None and self._view is not None:
             self._view.release()

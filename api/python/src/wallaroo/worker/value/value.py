@@ -130,10 +130,13 @@ class ValueCodec:
         return Serialized(self.dump(message))
 
     def copy(self, message: Any) -> Any:
-        """Return a message as another process would get it. Return the same object if it is fixed, or has no copy."""
+        """Return a copy of a message. Return the same object if it is fixed, or has no copy."""
+        if type(message) in _IMMUTABLE:
+            return message
         try:
-            is_shared = type(message) not in _MUTABLE and is_fixed(message)
-            return message if is_shared else self.load(self.dump(message))
+            if type(message) not in _MUTABLE and is_fixed(message):
+                return message
+            return deepcopy(message) if self.is_custom else self.load(self.dump(message))
         except BaseException:  # user code, or a message that pickle refuses
             with suppress(BaseException):
                 return deepcopy(message)
