@@ -52,7 +52,7 @@ class Launched(Exception):
     """The start has come to Spark."""
 
 
-def _launch(*_: object) -> None:
+def _launch(*_: object, **__: object) -> None:
     raise Launched
 
 

@@ -1,4 +1,4 @@
-"""Processes that user code forks: they return, or a pool ends them; neither may answer or hang the worker."""
+"""Processes that user code forks and that return: they may neither answer nor hang the worker."""
 
 import json
 import os
@@ -18,7 +18,6 @@ from wallaroo.worker.stage.flight import FORKED
 from wallaroo.worker.value.value import TEXT
 
 PROGRAM = """
-import multiprocessing
 import os
 import sys
 
@@ -30,9 +29,6 @@ def decode(line):
 
 @wallaroo.computation("fork")
 def fork(text):
-    if text == "pool":
-        with multiprocessing.get_context("fork").Pool(2) as pool:
-            return str(pool.map(abs, [-1, -2]))
     if text == "returns":
         child = os.fork()
         if child:
@@ -96,13 +92,13 @@ def test_a_worker_answers_once_and_does_not_hang(folder: Path) -> None:
             with grpc.insecure_channel(f"unix:{socket}") as channel:
                 frames = (
                     encode_frame([text], port=0, sequence=at, encoding=TEXT)
-                    for at, text in enumerate((b"pool", b"returns", b"closes", b"a"))
+                    for at, text in enumerate((b"returns", b"closes", b"a"))
                 )
                 requests = [pb.ProcessRequest(opening=pb.Opening(application="a", query="q", stage=stage))]
                 requests += [pb.ProcessRequest(data=pb.Data(index=at, frames=each)) for at, each in enumerate(frames)]
                 replies = list(worker_pb2_grpc.WorkerStub(channel).Process(iter(requests), timeout=SECONDS))
             outputs = [read_frame(reply.output.frame).values() for reply in replies if reply.HasField("output")]
-            assert outputs == [[b"[1, 2]\n"], [b"returns\n"], [b"closes\n"], [b"a\n"]]
+            assert outputs == [[b"returns\n"], [b"closes\n"], [b"a\n"]]
             worker.terminate()
             assert worker.wait(SECONDS) == 0, "it has stopped in order, although user code has closed its stdout"
         finally:

@@ -2,7 +2,6 @@
 
 import mmap
 import os
-import sys
 from types import TracebackType
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
@@ -51,7 +50,7 @@ class InFlight:
         if os.getpid() == self.words[PROCESS]:
             return
         try:
-            print(FORKED, file=sys.stderr, flush=True)
+            os.write(2, f"{FORKED}\n".encode())  # sys.stderr may be locked by a thread that the fork has left out
         finally:
             os._exit(1)
 
