@@ -12,7 +12,6 @@ from wallaroo.component.application import Source
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.diagnostic.fault import reach
 from wallaroo.emit.program import LoadedProgram
-from wallaroo.message import deferred
 from wallaroo.message.frame import FRAMED, FrameError
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
@@ -184,8 +183,6 @@ class CallRunner:
             stage = self._stage(opening.stage)
             with stage.call(index, flight, request.data.skips):
                 outputs = stage.run(index, request.data.frames)
-                flight.end_forked()
-                deferred.settle()
             done = pb.Done(index=index, counts=stage.counts())
             stage.clear()
         reach("worker.after_compute")
@@ -216,14 +213,10 @@ class CallRunner:
                 result = run.watched(state, checks_persist=self._checks_persist)
             else:
                 result = run.checked(state) if self._checks_persist else run.attempt(state)
-            flight.end_forked()
-            deferred.settle()
         if result is None:
             state = yield from self._committed(call, requests)
             with self._user, self._stage(opening.stage).call(call.index, flight, first.skips):
                 result = BucketRun(self._stage(opening.stage), call, frames).careful(state)
-                flight.end_forked()
-                deferred.settle()
         yield from self._end(opening, call, state, result)
 
     def _open_bucket(
@@ -261,10 +254,7 @@ class CallRunner:
         self, run: OpenRun, first: pb.Bucket, part: tuple[pb.Bucket, list[bytes]], flight: InFlight
     ) -> list[pb.Output] | BucketResult | None:
         with self._user, run.stage.call(first.index, flight, first.skips):
-            answer = run.part(*part)
-            flight.end_forked()
-            deferred.settle()
-        return answer
+            return run.part(*part)
 
     def _committed(self, call: pb.Bucket, requests: BucketRequests) -> Generator[pb.StateReply, None, BucketState]:
         """Read the committed state again, after a failure of user code has spoilt the copy."""

@@ -9,6 +9,7 @@ from typing import Any
 from wallaroo.check.in_place import is_new_state, is_state, state_returned
 from wallaroo.component.application import DEAD_LETTER, Application, Sink, Source, Step
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.message import deferred
 from wallaroo.message.frame import FRAMED, HEADER_BYTES, PLAIN, Frame, FrameError, cut, read_body, split_frames
 from wallaroo.message.key import state_key
 from wallaroo.message.output import FIT, Output, is_promise, refuse_outputs
@@ -93,7 +94,11 @@ class Stage:
 
     @contextmanager
     def call(self, index: int, flight: InFlight, skips: Iterable[pb.Skip]) -> Iterator[None]:
-        """Begin a call: record its messages in `flight` while they are in flight, and skip the messages of `skips`."""
+        """Record the messages of a call in `flight`, skip those of `skips`, and wait for deferred commits at the end.
+
+        Raises:
+            DiagnosticError: C528 if a deferred commit failed.
+        """
         self.flight, self.note = flight.words, flight.note
         words = flight.words
         self.skips = {skip.ordinal: skip for skip in skips}
@@ -101,6 +106,8 @@ class Stage:
         refuse_outputs(is_refused=not self._has_outputs)
         try:
             yield
+            flight.end_forked()  # a fork has no threads that could finish a commit
+            deferred.settle()
         finally:
             flight.end_forked()
             refuse_outputs(is_refused=False)
