@@ -9,7 +9,6 @@ import java.util.stream.Stream;
 import org.wallaroo.spark.bucket.SparkBucketStore;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
-import org.wallaroo.spark.query.Applied;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.query.Ticks;
@@ -33,7 +32,7 @@ final class WindowTime {
 
     WindowTime(Settings settings) {
         this.settings = settings;
-        this.ticks = Applied.of(settings).ticks();
+        this.ticks = settings.applied().ticks();
     }
 
     /** Says whether a time is in the range that windows and timers accept. */
