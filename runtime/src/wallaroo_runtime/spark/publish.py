@@ -9,10 +9,8 @@ from types import MappingProxyType
 from wallaroo.diagnostic.fault import reach
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo.worker.host import trace
-from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.account import Account, Accounts, Balance, last_attempts, visits_of
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport
-from wallaroo_runtime.spark.failure.translate import TaskFailure
 from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.spark.micro_batches import Rows
 from wallaroo_runtime.spark.planned import Planned
@@ -49,7 +47,6 @@ class Publisher:
     """Publishes the output of micro-batches, whose rows are descriptors of staged files.
 
     Attributes:
-        failure: The error with which publishing stopped the query, if it did.
         batches: Number of micro-batches that this run has published.
         messages: Number of messages for sinks that this run has published.
         letters: Number of dead letters that this run has published.
@@ -86,7 +83,6 @@ class Publisher:
         workers: Mapping[str, str] = MappingProxyType({}),
         records: RecordCount | None = None,
     ) -> None:
-        self.failure: RunError | None = None
         self._outbox, self._policy, self._rows = outbox, policy, rows
         self._planned, self._balance = planned, balance
         self.endings: dict[str, str] = {}
@@ -115,17 +111,13 @@ class Publisher:
         trace.batch_span(self._application, self._planned.query, batch, begun, counts, error.partition("\n")[0])
 
     def _run(self, rows: Rows, batch: int, begun: int) -> None:
-        try:
-            files, accounts = read_rows(rows)
-            self._check(batch, files, accounts)
-            if self._planned is not None:
-                self._publish(self._planned.query, batch, files, self._planned.offsets(batch))
-            self._visit(batch, accounts)
-            self._count(batch, files, accounts)
-            self._add(batch, accounts)
-        except RunError as error:
-            self.failure = error
-            raise TaskFailure(error) from error
+        files, accounts = read_rows(rows)
+        self._check(batch, files, accounts)
+        if self._planned is not None:
+            self._publish(self._planned.query, batch, files, self._planned.offsets(batch))
+        self._visit(batch, accounts)
+        self._count(batch, files, accounts)
+        self._add(batch, accounts)
         self._report(batch, begun, files, accounts)
         self.batches += 1
 

@@ -90,9 +90,8 @@ class RunningQuery:
 
     def exception(self) -> RunError | None:
         """Return the error that ended the query, without stack traces of the JVM; None if there is no such error."""
-        failure = self._publisher.failure or self._room.failure
-        if failure is not None:
-            return failure
+        if self._room.failure is not None:
+            return self._room.failure
         with needing_java(self._log):
             if not self._is_stopped and self._executor.is_gone():
                 if reason := want_of_memory(self._log):

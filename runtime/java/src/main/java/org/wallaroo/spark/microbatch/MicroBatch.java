@@ -54,20 +54,32 @@ public final class MicroBatch {
     public static Dataset<Row> apply(String text, List<Dataset<Row>> records, List<Dataset<Row>> states) {
         Settings settings = Settings.of(text);
         Ticks ticks = settings.applied().ticks();
-        Dataset<byte[]> clock = !ticks.are(Ticks.CLOCK) ? null
-                : records.get(0).sparkSession().readStream()
-                        .format(TickSource.class.getName())
-                        .option("interval_ms", ticks.intervalMs())
-                        .load()
-                        .as(Encoders.BINARY())
-                        .mapPartitions(new TickTask(settings), Encoders.BINARY());
-        return levels(settings, clock, records, states).flatMap(new OutputRows(settings), Encoders.row(OutputRows.SCHEMA));
+        SparkSession session = records.get(0).sparkSession();
+        Dataset<byte[]> others = null; // rows of no source
+        if (ticks.are(Ticks.CLOCK)) {
+            others = session.readStream()
+                    .format(TickSource.class.getName())
+                    .option("interval_ms", ticks.intervalMs())
+                    .load()
+                    .as(Encoders.BINARY())
+                    .mapPartitions(new TickTask(settings), Encoders.BINARY());
+        } else if (ticks.are(Ticks.END)) {
+            others = toAll(session, settings, ShuffleRow.Kind.DATA, WindowTime.end());
+        } else if (settings.applied().givesStates() && settings.levels().size() > 1) {
+            others = toAll(session, settings, ShuffleRow.Kind.ACCOUNT, TaskAccount.EMPTY);
+        }
+        return levels(settings, others, records, states).flatMap(new OutputRows(settings), Encoders.row(OutputRows.SCHEMA));
     }
 
-    /** Returns the output of the last level. {@code journals} is level 0's output for journals or a clock, or null. */
+    /** Returns a row for each partition: Spark runs no partition that has states and no rows. */
+    private static Dataset<byte[]> toAll(SparkSession session, Settings settings, ShuffleRow.Kind kind, byte[] payload) {
+        return session.createDataset(ShuffleRow.toAll(settings.targets(), kind, payload), Encoders.BINARY());
+    }
+
+    /** Returns the output of the last level. {@code others} is level 0's output for all but the records, or null. */
     private static Dataset<byte[]> levels(
-            Settings settings, Dataset<byte[]> journals, List<Dataset<Row>> records, List<Dataset<Row>> states) {
-        Dataset<byte[]> rows = journals;
+            Settings settings, Dataset<byte[]> others, List<Dataset<Row>> records, List<Dataset<Row>> states) {
+        Dataset<byte[]> rows = others;
         for (int number = 0; number < records.size(); number++) {
             Dataset<byte[]> found = records.get(number).mapPartitions(new RecordTask(settings, number), Encoders.BINARY());
             rows = rows == null ? found : rows.union(found);

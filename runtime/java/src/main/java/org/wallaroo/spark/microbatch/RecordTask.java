@@ -49,7 +49,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         TaskAccount account = new TaskAccount(attempt, 0);
         LevelOutput output = new LevelOutput(settings, 0, attempt, account, source.table());
         if (!rows.hasNext()) {
-            return SourceTask.ending(output, ticks(Long.MIN_VALUE, attempt));
+            return SourceTask.ending(output, ticks(Long.MIN_VALUE));
         }
         boolean isApplied = settings.applied() != null;
         List<LetterFrame.Letter> letters = new ArrayList<>();
@@ -66,7 +66,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
                 : Origins.NONE;
         Fault.reach("task.before_stage");
         SourceLevel level = SourceLevel.of(settings, source.stage(), attempt, new FrameRows(frames), origins, account);
-        Iterator<byte[]> made = SourceTask.run(level, output, () -> ticks(frames.latest(), attempt));
+        Iterator<byte[]> made = SourceTask.run(level, output, () -> ticks(frames.latest()));
         return isApplied ? new WithLetters(made, letters, output) : made;
     }
 
@@ -88,8 +88,8 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         }
     }
 
-    private List<JournalRow.Item> ticks(long latest, Attempt attempt) {
-        return settings.applied() != null ? new WindowTime(settings).sent(number, latest, attempt.partition()) : List.of();
+    private List<JournalRow.Item> ticks(long latest) {
+        return settings.applied() != null ? new WindowTime(settings).sent(number, latest) : List.of();
     }
 
     /** Yields each frame as a row. The place of such a row only orders rows, and is not in a journal. */

@@ -83,13 +83,10 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         return rows.iterator();
     }
 
-    /** Returns a row for each partition, so that a rehearsal opens the store of each partition. */
+    /** Returns the rows with which a rehearsal opens the store of each partition. */
     private List<byte[]> rehearsed() {
-        boolean isLast = settings.levels().size() == 1;
-        return (isLast ? List.<Integer>of() : settings.targets()).stream()
-                .map(target -> new ShuffleRow(target, ShuffleRow.Kind.ACCOUNT, -1, -1, 0, new ShuffleRow.Maker(0, 0, 0),
-                        new byte[Frames.HEADER_BYTES]).toBytes())
-                .toList();
+        return settings.levels().size() == 1 ? List.of()
+                : ShuffleRow.toAll(settings.targets(), ShuffleRow.Kind.ACCOUNT, TaskAccount.EMPTY);
     }
 
     /** Yields the frames of parts of journals, one part after the other. */

@@ -16,6 +16,9 @@ import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 
 /** The counts of one attempt of a task. {@code spark/account.py} compares the counts of a micro-batch's tasks. */
 final class TaskAccount implements CallCounts {
+    /** An account without counts. */
+    static final byte[] EMPTY = "{\"steps\": {}}".getBytes(StandardCharsets.UTF_8);
+
     private final Attempt attempt;
     private final int level;
     private final Counters counters = new Counters();
