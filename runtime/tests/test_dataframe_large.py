@@ -21,6 +21,19 @@ def application_setup(args):
     lines = wallaroo.source("lines", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
     return wallaroo.build_application("Lengths", lines.to_sink(wallaroo.DataFrameSinkConfig({"size": int})))
 """
+ROWS = """
+import wallaroo
+
+def application_setup(args):
+    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig({"id": int}))
+    return wallaroo.build_application("Same", rows.to_sink(wallaroo.DataFrameSinkConfig({"id": int})))
+"""
+
+
+def test_a_task_may_have_more_partitions_than_a_worker_has_threads(session: Any, tmp_path: Path) -> None:
+    (tmp_path / "rows.py").write_text(ROWS)
+    found = load(tmp_path / "rows.py").apply(session.range(0, 600, 1, 300)).coalesce(1)
+    assert sorted(row["id"] for row in found.collect()) == [*range(600)]
 
 
 @pytest.mark.parametrize("live", [False, True])

@@ -69,9 +69,12 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
                 if (level.hasNext()) {
                     return output.take(level.next()).iterator();
                 }
-                boolean isOver = isFinished;
+                if (isFinished) {
+                    return null;
+                }
                 isFinished = true;
-                return isOver ? null : ending(output, last.get());
+                level.close(); // not only at the end of the task, which may have many partitions
+                return ending(output, last.get());
             }
         };
     }
