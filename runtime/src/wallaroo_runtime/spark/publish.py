@@ -91,26 +91,30 @@ class Publisher:
         self.batches = self.messages = self.letters = self.letters_before = 0
         self.counts = Counter[str]()
         self._application, self._workers, self._records = application, workers, records
-        self.bytes_by_file = self.bytes_by_grpc = 0
+        self.bytes_by_file = self.bytes_by_grpc = self._begun = 0
+
+    def begin(self) -> None:
+        """Record that the tasks of the next micro-batch begin now."""
+        self._begun = time.time_ns()
 
     def __call__(self, rows: Rows, batch: int) -> None:
         """Publish one micro-batch. Spark may call this again for a micro-batch that is published already."""
-        begun, before = time.time_ns(), (self.messages, self.letters)
+        before = self.messages, self.letters
         try:
-            self._run(rows, batch, begun)
+            self._run(rows, batch)
         except BaseException as error:
-            self._trace(batch, begun, before, str(error) or type(error).__name__)
+            self._trace(batch, before, str(error) or type(error).__name__)
             raise
-        self._trace(batch, begun, before)
+        self._trace(batch, before)
         reach("driver.before_commit")  # Spark commits when this has returned
 
-    def _trace(self, batch: int, begun: int, before: tuple[int, int], error: str = "") -> None:
+    def _trace(self, batch: int, before: tuple[int, int], error: str = "") -> None:
         if self._planned is None or not trace.is_wanted():
             return
         counts = {"messages_out": self.messages - before[0], "dead_letters": self.letters - before[1]}
-        trace.batch_span(self._application, self._planned.query, batch, begun, counts, error.partition("\n")[0])
+        trace.batch_span(self._application, self._planned.query, batch, self._begun, counts, error.partition("\n")[0])
 
-    def _run(self, rows: Rows, batch: int, begun: int) -> None:
+    def _run(self, rows: Rows, batch: int) -> None:
         files, accounts = read_rows(rows)
         self._check(batch, files, accounts)
         if self._planned is not None:
@@ -118,13 +122,13 @@ class Publisher:
         self._visit(batch, accounts)
         self._count(batch, files, accounts)
         self._add(batch, accounts)
-        self._report(batch, begun, files, accounts)
+        self._report(batch, files, accounts)
         self.batches += 1
 
-    def _report(self, batch: int, begun_ns: int, files: Iterable[StagedFile], accounts: Accounts) -> None:
+    def _report(self, batch: int, files: Iterable[StagedFile], accounts: Accounts) -> None:
         if self._tell_batch is None:
             return
-        report = BatchReport(batch, begun_ns // 1_000_000, time.time_ns() // 1_000_000)
+        report = BatchReport(batch, self._begun // 1_000_000, time.time_ns() // 1_000_000)
         for account in last_attempts(batch, accounts):
             report.add(account.steps, account.arrived, account.stores)
         for file in files:

@@ -4,7 +4,6 @@ import json
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -253,8 +252,13 @@ def _start(
     unmatched = [*check_names(session, topology)] if has_files else []
     if has_files:
         forget_renamed(session, options.checkpoint)
-    check = partial(check_batch, session) if has_files else lambda: None
-    room = OutboxRoom(publisher, outbox, options.max_outbox_bytes, check, unmatched)
+
+    def begin() -> None:
+        if has_files:
+            check_batch(session)
+        publisher.begin()
+
+    room = OutboxRoom(publisher, outbox, options.max_outbox_bytes, begin, unmatched)
     # The plan has the checkpoint's number of partitions. Spark would keep that number anyway, without a message.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     records = record_sources(plan, topology, passes_lost=options.passes_lost)
