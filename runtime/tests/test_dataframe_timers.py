@@ -105,7 +105,9 @@ def test_a_batch_without_rows_runs_the_timers_of_its_states(session: Any, progra
     first = steps.apply_all(rows=session.createDataFrame(rows, SCHEMA), order_by="n", gives_states=True).persist()
     states = session.createDataFrame(steps.states(first).collect(), steps.states(first).schema)
     last = steps.apply_all(rows=session.createDataFrame([], SCHEMA), order_by="n", states=states).collect()
-    check(described, [*first.collect(), *last], [*messages(rows), *ends(max(ms_of(row[3]) for row in rows), LEVELS)])
+    latest = max(ms_of(row[3]) for row in rows)
+    at_end = [tick for tick in ends(latest, LEVELS) if tick["tick"] != latest]  # no batch has a tick of that time
+    check(described, [*first.collect(), *last], [*messages(rows), *at_end])
 
 
 @pytest.mark.parametrize("kind", ["ingest", "event"])

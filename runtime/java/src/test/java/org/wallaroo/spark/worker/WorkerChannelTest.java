@@ -19,6 +19,7 @@ import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.OperatorFailure;
 import wallaroo.worker.v1.WorkerOuterClass.Failure;
 import wallaroo.worker.v1.WorkerOuterClass.InitReply;
@@ -205,7 +206,7 @@ class WorkerChannelTest {
     @Test
     void workersThatNoTaskHasUsedAreStopped() throws IOException {
         try (FakeWorker worker = worker()) {
-            WorkerHome.started().put("unused", new WorkerHome(directory, ""));
+            WorkerHome.started().put(Json.parse("{}"), new WorkerHome(directory, ""));
             WorkerConnection.stopAll();
             assertEquals(List.of("stop"), worker.asked());
             assertTrue(WorkerHome.started().isEmpty());
