@@ -123,7 +123,7 @@ class JavaChannel:
             "deadline_ms": self.spec.deadline_ms,
             "init": text(init.SerializeToString()),
             "flush_bytes": FLUSH_BYTES,
-            "sampled_below": str(self.sampled_below),
+            "sampled_below": self.sampled_below - (self.sampled_below >> 63 << 64),
             "opening": text(opening.SerializeToString()),
             "has_state": has_state,
         }

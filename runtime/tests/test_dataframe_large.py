@@ -7,6 +7,7 @@ import pytest
 
 from support.dated_totals import BEGIN, SCHEMA, rows_of
 from wallaroo_runtime.dataframe import Steps, load
+from wallaroo_runtime.spark.machine.jar import java_class
 
 pytestmark = pytest.mark.jvm
 MOST = 16 << 20
@@ -21,6 +22,22 @@ def application_setup(args):
     lines = wallaroo.source("lines", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
     return wallaroo.build_application("Lengths", lines.to_sink(wallaroo.DataFrameSinkConfig({"size": int})))
 """
+ROWS = """
+import wallaroo
+
+def application_setup(args):
+    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig({"id": int}))
+    return wallaroo.build_application("Same", rows.to_sink(wallaroo.DataFrameSinkConfig({"id": int})))
+"""
+
+
+def test_a_task_may_have_more_partitions_than_a_worker_has_threads(session: Any, tmp_path: Path) -> None:
+    (tmp_path / "rows.py").write_text(ROWS)
+    connections: Any = java_class(session, "worker.WorkerConnection")
+    connections.takeEndings()
+    found = load(tmp_path / "rows.py").apply(session.range(0, 600, 1, 300)).coalesce(1)
+    assert sorted(row["id"] for row in found.collect()) == [*range(600)]
+    assert not connections.takeEndings(), "a call waited for a thread, until its worker was killed"
 
 
 @pytest.mark.parametrize("live", [False, True])

@@ -1,5 +1,7 @@
 """States that are handed over: what is none is refused by the call, or ends the query with a code."""
 
+import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,28 @@ def test_states_that_are_none_are_refused(
         steps.apply(rows, states=states)
     assert reason in str(caught.value)
     assert "fix: " in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_states_go_from_batch_to_batch_whoever_has_rows(session: Any, program: str, seed: int) -> None:
+    """A batch has rows of a few users, or none: the states of all others are there after it, too."""
+    chance, orders = random.Random(seed), sorted(drawn(seed, 40), key=lambda order: order[2])
+    steps, found, states = load(program, ["all"] if seed % 2 else []), list[Any](), None
+    while orders:
+        count = chance.choice((0, 1, 2, 15))
+        now, orders = orders[:count], orders[count:]
+        result = steps.apply_all(rows_of(session, now), order_by="at", states=states, gives_states=True).persist()
+        found += steps.select(result, "Digits" if seed % 2 else "Totals").collect()
+        rows = steps.states(result)
+        states = session.createDataFrame(rows.collect(), rows.schema)
+        result.unpersist()
+    if seed % 2 == 0:
+        assert sorted((row["user"], row["total"]) for row in found) == sorted(totals(drawn(seed, 40)))
+        return
+    last = Counter[str]()
+    for row in found:
+        last[row["digit"]] = max(last[row["digit"]], row["times"])
+    assert last == Counter(str(total % 10) for _, total in totals(drawn(seed, 40)))
 
 
 @pytest.mark.parametrize("partitions", [1, 4])

@@ -100,6 +100,16 @@ def test_timers_of_a_batch_go_on_in_a_stream(session: Any, program: Path, tmp_pa
     check(described, writer.all(), [*messages(past), *later])
 
 
+def test_a_batch_without_rows_runs_the_timers_of_its_states(session: Any, program: Path) -> None:
+    (steps, described), rows = applied(program, 5), drawn(5, 60)
+    first = steps.apply_all(rows=session.createDataFrame(rows, SCHEMA), order_by="n", gives_states=True).persist()
+    states = session.createDataFrame(steps.states(first).collect(), steps.states(first).schema)
+    last = steps.apply_all(rows=session.createDataFrame([], SCHEMA), order_by="n", states=states).collect()
+    latest = max(ms_of(row[3]) for row in rows)
+    at_end = [tick for tick in ends(latest, LEVELS) if tick["tick"] != latest]  # no batch has a tick of that time
+    check(described, [*first.collect(), *last], [*messages(rows), *at_end])
+
+
 @pytest.mark.parametrize("kind", ["ingest", "event"])
 def test_a_clock_runs_timers_without_rows(session: Any, program: Path, tmp_path: Path, kind: str) -> None:
     (steps, described), rows = (

@@ -42,6 +42,15 @@ def test_only_lines_of_this_start_are_shown(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.slow
+def test_the_system_gives_java_errors_in_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    spark(tmp_path / "spark", monkeypatch, 'echo "$LC_ALL, $LC_CTYPE, $LC_MESSAGES"; exit 7')
+    with pytest.raises(RunError) as caught:
+        create_session("a", master="local[1]", shuffle_partitions=1, directory=tmp_path)
+    assert caught.value.diagnostics[0].traceback == ", de_DE.UTF-8, C"
+
+
+@pytest.mark.slow
 def test_without_the_program_of_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "away"))
     with pytest.raises(RunError, match="R611 .*away/bin/spark-submit"):

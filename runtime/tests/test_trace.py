@@ -21,7 +21,7 @@ from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker.discovery import stop_worker
 from wallaroo_runtime.worker.spec import WorkerSpec
 
-QUERY = "0b9a1f60-1111-2222-3333-444455556666"
+QUERY, MS_NS = "0b9a1f60-1111-2222-3333-444455556666", 1_000_000
 REVERSE = TESTS / "cases" / "reverse" / "app.py"
 TRACED = Path(__file__).parent / "traced" / "app.py"
 STAGE = pb.Stage(id="s0", bucket_count=1, frame_bytes=1 << 20)
@@ -139,7 +139,10 @@ def test_an_application_is_traced(tmp_path: Path) -> None:
     tasks = {span.span_id: span for span in received.named("stage")}
     for task in tasks.values():
         root = roots.get(task.parent_span_id)  # None: it was not over at the end of the run
-        assert root is None or about(task)["wallaroo.batch"] == about(root)["wallaroo.batch"]
+        if root is not None:
+            assert about(task)["wallaroo.batch"] == about(root)["wallaroo.batch"]
+            assert root.start_time_unix_nano // MS_NS <= task.start_time_unix_nano // MS_NS
+            assert task.end_time_unix_nano <= root.end_time_unix_nano
     calls = {span.span_id: span for span in received.named("Process")}
     assert {call.parent_span_id for call in calls.values()} <= set(tasks)
     for function, method, worker in (

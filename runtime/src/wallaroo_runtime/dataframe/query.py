@@ -128,8 +128,7 @@ def applied(call: Call) -> DataFrame:
         **task_settings(plan, workers, records),
         "applied": own,
         "controls_precede": not ticks.is_of_data,
-        "fails": call.policy.fails,
-        "fails_at": dict(call.policy.parts),
+        "policy": {"fails": call.policy.fails, "parts": dict(call.policy.parts)},
     }
     has_times = all(source.timestamp for source in sources)
     order = call.order_by or (IN_TIME if has_times else "")

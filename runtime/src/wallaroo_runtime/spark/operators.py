@@ -66,6 +66,7 @@ def task_settings(
     return {
         **plan_settings(plan, workers, sampled_below),
         "topics": {},
+        "timed_topics": [],
         "records": [each.settings(plan) for each in records],
         "controls_precede": precede_all(plan, records),
         "targets": plan.targets,
@@ -118,7 +119,7 @@ def _stage(plan: Plan, stage: Stage, worker: RunningWorker, block: int, sampled_
         "entries": sorted(stage.entry_ports),
         "block": block,
         "flush_bytes": FLUSH_BYTES,
-        "sampled_below": str(sampled_below),
+        "sampled_below": sampled_below - (sampled_below >> 63 << 64),  # as a number of Java, which has a sign
     }
 
 

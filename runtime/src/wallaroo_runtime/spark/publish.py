@@ -9,10 +9,8 @@ from types import MappingProxyType
 from wallaroo.diagnostic.fault import reach
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo.worker.host import trace
-from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.account import Account, Accounts, Balance, last_attempts, visits_of
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport
-from wallaroo_runtime.spark.failure.translate import TaskFailure
 from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.spark.micro_batches import Rows
 from wallaroo_runtime.spark.planned import Planned
@@ -49,7 +47,6 @@ class Publisher:
     """Publishes the output of micro-batches, whose rows are descriptors of staged files.
 
     Attributes:
-        failure: The error with which publishing stopped the query, if it did.
         batches: Number of micro-batches that this run has published.
         messages: Number of messages for sinks that this run has published.
         letters: Number of dead letters that this run has published.
@@ -86,7 +83,6 @@ class Publisher:
         workers: Mapping[str, str] = MappingProxyType({}),
         records: RecordCount | None = None,
     ) -> None:
-        self.failure: RunError | None = None
         self._outbox, self._policy, self._rows = outbox, policy, rows
         self._planned, self._balance = planned, balance
         self.endings: dict[str, str] = {}
@@ -95,44 +91,44 @@ class Publisher:
         self.batches = self.messages = self.letters = self.letters_before = 0
         self.counts = Counter[str]()
         self._application, self._workers, self._records = application, workers, records
-        self.bytes_by_file = self.bytes_by_grpc = 0
+        self.bytes_by_file = self.bytes_by_grpc = self._begun = 0
+
+    def begin(self) -> None:
+        """Record that the tasks of the next micro-batch begin now."""
+        self._begun = time.time_ns()
 
     def __call__(self, rows: Rows, batch: int) -> None:
         """Publish one micro-batch. Spark may call this again for a micro-batch that is published already."""
-        begun, before = time.time_ns(), (self.messages, self.letters)
+        before = self.messages, self.letters
         try:
-            self._run(rows, batch, begun)
+            self._run(rows, batch)
         except BaseException as error:
-            self._trace(batch, begun, before, str(error) or type(error).__name__)
+            self._trace(batch, before, str(error) or type(error).__name__)
             raise
-        self._trace(batch, begun, before)
+        self._trace(batch, before)
         reach("driver.before_commit")  # Spark commits when this has returned
 
-    def _trace(self, batch: int, begun: int, before: tuple[int, int], error: str = "") -> None:
+    def _trace(self, batch: int, before: tuple[int, int], error: str = "") -> None:
         if self._planned is None or not trace.is_wanted():
             return
         counts = {"messages_out": self.messages - before[0], "dead_letters": self.letters - before[1]}
-        trace.batch_span(self._application, self._planned.query, batch, begun, counts, error.partition("\n")[0])
+        trace.batch_span(self._application, self._planned.query, batch, self._begun, counts, error.partition("\n")[0])
 
-    def _run(self, rows: Rows, batch: int, begun: int) -> None:
-        try:
-            files, accounts = read_rows(rows)
-            self._check(batch, files, accounts)
-            if self._planned is not None:
-                self._publish(self._planned.query, batch, files, self._planned.offsets(batch))
-            self._visit(batch, accounts)
-            self._count(batch, files, accounts)
-            self._add(batch, accounts)
-        except RunError as error:
-            self.failure = error
-            raise TaskFailure(error) from error
-        self._report(batch, begun, files, accounts)
+    def _run(self, rows: Rows, batch: int) -> None:
+        files, accounts = read_rows(rows)
+        self._check(batch, files, accounts)
+        if self._planned is not None:
+            self._publish(self._planned.query, batch, files, self._planned.offsets(batch))
+        self._visit(batch, accounts)
+        self._count(batch, files, accounts)
+        self._add(batch, accounts)
+        self._report(batch, files, accounts)
         self.batches += 1
 
-    def _report(self, batch: int, begun_ns: int, files: Iterable[StagedFile], accounts: Accounts) -> None:
+    def _report(self, batch: int, files: Iterable[StagedFile], accounts: Accounts) -> None:
         if self._tell_batch is None:
             return
-        report = BatchReport(batch, begun_ns // 1_000_000, time.time_ns() // 1_000_000)
+        report = BatchReport(batch, self._begun // 1_000_000, time.time_ns() // 1_000_000)
         for account in last_attempts(batch, accounts):
             report.add(account.steps, account.arrived, account.stores)
         for file in files:

@@ -4,7 +4,6 @@ import json
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -90,9 +89,8 @@ class RunningQuery:
 
     def exception(self) -> RunError | None:
         """Return the error that ended the query, without stack traces of the JVM; None if there is no such error."""
-        failure = self._publisher.failure or self._room.failure
-        if failure is not None:
-            return failure
+        if self._room.failure is not None:
+            return self._room.failure
         with needing_java(self._log):
             if not self._is_stopped and self._executor.is_gone():
                 if reason := want_of_memory(self._log):
@@ -254,8 +252,13 @@ def _start(
     unmatched = [*check_names(session, topology)] if has_files else []
     if has_files:
         forget_renamed(session, options.checkpoint)
-    check = partial(check_batch, session) if has_files else lambda: None
-    room = OutboxRoom(publisher, outbox, options.max_outbox_bytes, check, unmatched)
+
+    def begin() -> None:
+        if has_files:
+            check_batch(session)
+        publisher.begin()
+
+    room = OutboxRoom(publisher, outbox, options.max_outbox_bytes, begin, unmatched)
     # The plan has the checkpoint's number of partitions. Spark would keep that number anyway, without a message.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     records = record_sources(plan, topology, passes_lost=options.passes_lost)

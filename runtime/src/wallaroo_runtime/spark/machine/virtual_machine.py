@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from wallaroo_runtime.durable.file import private
@@ -56,6 +56,7 @@ class VirtualMachine:
         # A small Java virtual machine computes the command of the large one.
         environment = {"SPARK_LAUNCHER_OPTS": QUICK_JAVA, **os.environ}
         environment |= {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._told)}
+        environment |= english(environment)
         with open(output, "ab", opener=private) as log:
             self.process = subprocess.Popen(
                 [os.path.join(spark_home(), "bin", "spark-submit"), *options, *more],
@@ -135,6 +136,17 @@ def launch(
     except OSError as error:
         raise RunError.of("R611", reason=f"Spark did not start: {error}", fix="install PySpark again") from error
     return machine
+
+
+def english(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables by which the system's errors are in English, since failures are known by their texts.
+
+    Example:
+        >>> english({"LC_ALL": "de_DE.UTF-8"})
+        {'LC_CTYPE': 'de_DE.UTF-8', 'LC_ALL': '', 'LC_MESSAGES': 'C'}
+    """
+    everything = environment.get("LC_ALL", "")
+    return ({"LC_CTYPE": everything, "LC_ALL": ""} if everything else {}) | {"LC_MESSAGES": "C"}
 
 
 def _at_end(end: Callable[[], object]) -> None:

@@ -1,7 +1,7 @@
 """The settings of Spark and the operators for a query in real-time mode."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -75,7 +75,7 @@ def operator_settings(
     workers: Mapping[str, RunningWorker],
     services: Services,
     policy: ErrorPolicy,
-    topics: Iterable[KafkaSource] = (),
+    topics: Sequence[KafkaSource] = (),
 ) -> str:
     """Return the settings of the operators in real-time mode as JSON, without any token, because Spark shows them.
 
@@ -89,12 +89,9 @@ def operator_settings(
     return json.dumps(
         {
             **plan_settings(plan, workers),
-            "topics": {
-                plan.ports[each.path]: {"source": each.name, "topic": each.topic, "is_table": each.table}
-                for each in topics
-            },
-            "fails": policy.fails,
-            "fails_at": dict(policy.parts),
+            "topics": {plan.ports[each.path]: {"source": each.name, "name": each.topic} for each in topics},
+            "timed_topics": [plan.ports[each.path] for each in topics if not each.table],
+            "policy": {"fails": policy.fails, "parts": dict(policy.parts)},
             "journal": services.journal,
             "journal_id": services.gateway.store,
             "gateway": _short(services.gateway),

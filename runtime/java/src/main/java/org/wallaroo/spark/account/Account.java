@@ -13,6 +13,7 @@ import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 
 /**
  * Counts messages between two barriers: read from the journal, processed and emitted by each stage, and delivered.
@@ -51,9 +52,9 @@ public final class Account implements CallCounts {
 
     public static Account of(Settings settings, JournalOffset start) {
         List<Map<String, List<Integer>>> levels = new ArrayList<>();
-        for (int level = 0; level < settings.levels(); level++) {
+        for (List<StageSettings> level : settings.levels()) {
             Map<String, List<Integer>> stages = new LinkedHashMap<>();
-            settings.stages(level).forEach(stage -> stages.put(stage.opening().getStage().getId(), stage.entries()));
+            level.forEach(stage -> stages.put(stage.opening().getStage().getId(), stage.entries()));
             levels.add(stages);
         }
         return new Account(levels, start.messages());
@@ -62,11 +63,6 @@ public final class Account implements CallCounts {
     @Override
     public Counters counters() {
         return counters;
-    }
-
-    @Override
-    public void opened(String stage) {
-        // Batches of real-time mode have no spans.
     }
 
     @Override

@@ -4,19 +4,19 @@ import java.util.List;
 import java.util.Map;
 import org.wallaroo.spark.message.JournalRow;
 
-/** Takes the counts of the calls of a task or an engine. */
+/** Takes the counts of the calls of a task or an engine. Each side takes only the counts that it compares. */
 public interface CallCounts {
     /** Notes that a stage is about to call its worker. */
-    void opened(String stage);
+    default void opened(String stage) {}
 
     /** Notes the numbers of messages that a stage has processed, by port. */
-    void ran(String stage, Map<Integer, Long> messages);
+    default void ran(String stage, Map<Integer, Long> messages) {}
 
     /** Notes the numbers of messages that a stage has emitted, by port. */
-    void gave(String stage, Map<Integer, Long> messages);
+    default void gave(String stage, Map<Integer, Long> messages) {}
 
     /** Counts the messages in the frames that a stage has emitted. */
-    void gave(String stage, List<JournalRow.Item> items);
+    default void gave(String stage, List<JournalRow.Item> items) {}
 
     /** Returns the counters of steps, states and visits. */
     Counters counters();

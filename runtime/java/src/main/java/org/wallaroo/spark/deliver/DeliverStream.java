@@ -11,8 +11,6 @@ import io.grpc.Status;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import org.wallaroo.spark.account.Numbers;
 import org.wallaroo.spark.message.Arrivals;
 import org.wallaroo.spark.message.JournalRow;
@@ -41,8 +39,8 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
             DeliverReply.parser());
     private static final int CHUNK_BYTES = 1 << 20;
     private static final long WINDOW_BYTES = 8 << 20; // largest size of unacknowledged frames
-    private static final Map<String, ManagedChannel> CHANNELS = new ConcurrentHashMap<>();
 
+    private final ManagedChannel channel;
     private final ClientCall<DeliverRequest, DeliverReply> call;
     private final Deque<Sent> unacknowledged = new ArrayDeque<>();
     private final Settings settings;
@@ -68,7 +66,7 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
     public DeliverStream(Settings settings, Attempt attempt, long begin, BarrierQueue queue) {
         this.settings = settings;
         this.queue = queue;
-        ManagedChannel channel = CHANNELS.computeIfAbsent(settings.egress(), Channels::service);
+        channel = Channels.service(settings.egress());
         call = channel.newCall(DELIVER, CallOptions.DEFAULT.withWaitForReady()); // an egress that died is started again
         call.start(this, new Metadata());
         call.sendMessage(DeliverRequest.newBuilder()
@@ -211,5 +209,6 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
             isOver = true;
         }
         call.cancel("the engine has ended", null);
+        channel.shutdownNow();
     }
 }

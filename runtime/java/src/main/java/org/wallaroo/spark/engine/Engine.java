@@ -103,7 +103,7 @@ public final class Engine implements EngineGuard.Served {
             deliveries = stream;
             states.warm();
             numbers.read();
-            ErrorPolicy policy = settings.errorPolicy();
+            ErrorPolicy policy = settings.policy();
             while (source.hasNext()) {
                 JournalRow row = states.run(source.next());
                 LetterFrame.Letter letter = policy.firstThatStops(row.items());

@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.Locale;
 import org.wallaroo.spark.query.OperatorFailure;
 
 /** Reads the files of a journal on this machine; {@code storage/journal} defines their layout. */
@@ -78,7 +79,7 @@ final class JournalFiles extends JournalReader {
     }
 
     private void openSegment() throws IOException {
-        Path path = directory.resolve(String.format("%020d%s", base, SUFFIX));
+        Path path = directory.resolve(String.format(Locale.ROOT, "%020d%s", base, SUFFIX));
         try {
             segment = FileChannel.open(path);
         } catch (NoSuchFileException error) {

@@ -1,6 +1,7 @@
 package org.wallaroo.spark.journal;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.util.HexFormat;
 import java.util.Objects;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
@@ -59,12 +60,13 @@ public final class JournalOffset extends Offset implements PartitionOffset {
      * @param id of the journal
      */
     public static String hex(long id) {
-        return String.format("%016x", id);
+        return HexFormat.of().toHexDigits(id);
     }
 
     @Override
     public String json() {
-        return String.format("{\"journal\": \"%s\", \"offset\": %d, \"sequence\": %d}", hex(journal), offset, messages);
+        // Not String.format, which writes digits of the default locale.
+        return "{\"journal\": \"" + hex(journal) + "\", \"offset\": " + offset + ", \"sequence\": " + messages + "}";
     }
 
     @Override

@@ -8,18 +8,18 @@ import java.util.List;
 import java.util.function.IntFunction;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.Flattened;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.stage.CallScope;
 import org.wallaroo.spark.state.LeftStates;
 
 /** Yields the rows of a level, and after them the final states of the level's buckets, as rows. */
-final class EndRows implements Iterator<byte[]> {
+final class EndRows extends Flattened<byte[]> {
     private final Iterator<byte[]> rows;
     private final Deque<Integer> buckets = new ArrayDeque<>(); // store's numbers of buckets whose states follow
     private final IntFunction<LeftStates> left;
     private final LevelOutput output;
     private Iterator<byte[]> states = Collections.emptyIterator(); // frames
-    private Iterator<byte[]> current = Collections.emptyIterator();
 
     /**
      * Makes the iterator.
@@ -29,11 +29,11 @@ final class EndRows implements Iterator<byte[]> {
      * @param scope buckets that this task runs
      * @param left returns the states of a bucket
      */
-    EndRows(Iterator<byte[]> rows, List<Settings> stages, CallScope scope, IntFunction<LeftStates> left, LevelOutput output) {
+    EndRows(Iterator<byte[]> rows, List<StageSettings> stages, CallScope scope, IntFunction<LeftStates> left, LevelOutput output) {
         this.rows = rows;
         this.left = left;
         this.output = output;
-        for (Settings stage : stages) {
+        for (StageSettings stage : stages) {
             int count = stage.opening().getStage().getBucketCount();
             if (stage.hasState()) {
                 scope.of(count).forEach(bucket -> buckets.add(stage.block() * count + bucket));
@@ -42,20 +42,17 @@ final class EndRows implements Iterator<byte[]> {
     }
 
     @Override
-    public boolean hasNext() {
-        while (!current.hasNext() && !rows.hasNext() && (states.hasNext() || !buckets.isEmpty())) {
-            if (states.hasNext()) {
-                byte[] frame = states.next();
-                current = output.take(List.of(new JournalRow.Item(Frames.port(frame, 0), -1, -1, frame))).iterator();
-            } else {
-                states = left.apply(buckets.remove());
-            }
+    protected Iterator<byte[]> following() {
+        if (rows.hasNext()) {
+            return rows;
         }
-        return current.hasNext() || rows.hasNext();
-    }
-
-    @Override
-    public byte[] next() {
-        return current.hasNext() ? current.next() : rows.next();
+        while (!states.hasNext() && !buckets.isEmpty()) {
+            states = left.apply(buckets.remove());
+        }
+        if (!states.hasNext()) {
+            return null;
+        }
+        byte[] frame = states.next();
+        return output.take(List.of(new JournalRow.Item(Frames.port(frame, 0), -1, -1, frame))).iterator();
     }
 }

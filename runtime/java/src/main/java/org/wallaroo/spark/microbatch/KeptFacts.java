@@ -30,7 +30,7 @@ record KeptFacts(Settings settings, int level) {
             throw refused("spark.sql.shuffle.partitions was " + settings.targets().size() + " when `apply` was called; it has "
                     + partitions + " partitions", "set it to " + partitions + " before `apply`");
         }
-        Applied applied = Applied.of(settings);
+        Applied applied = settings.applied();
         JsonNode now = applied.facts().get(level);
         byte[] kept = store.facts();
         JsonNode before = Json.parse(kept == null ? "{}" : new String(kept, StandardCharsets.UTF_8));
@@ -38,8 +38,8 @@ record KeptFacts(Settings settings, int level) {
             return;
         }
         if (!before.isEmpty()) {
-            JsonNode found = WorkerHome.answer(settings.stages(level).get(0).start(), "wallaroo_runtime.plan.kept",
-                    Json.object("before", before, "now", now, "accepts_changed", applied.accepts_changed()));
+            JsonNode found = WorkerHome.answer(settings.levels().get(level).get(0).start(), "wallaroo_runtime.plan.kept",
+                    Json.object("before", before, "now", now, "accepts_changed", applied.acceptsChanged()));
             if (!found.isEmpty()) {
                 throw refused(found.path("reason").asText(), found.path("fix").asText());
             }

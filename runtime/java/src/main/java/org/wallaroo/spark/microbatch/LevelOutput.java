@@ -10,7 +10,6 @@ import java.util.Map;
 import java.util.Set;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
-import org.wallaroo.spark.query.Applied;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
@@ -51,11 +50,11 @@ final class LevelOutput {
         this.maker = new ShuffleRow.Maker(level, attempt.partition(), attempt.attempt());
         this.account = account;
         this.targets = settings.targets();
-        this.later = settings.laterPorts(level);
-        boolean isLast = level + 1 == settings.levels();
-        this.isApplied = Applied.is(settings);
+        this.later = settings.laterPorts().get(level);
+        boolean isLast = level + 1 == settings.levels().size();
+        this.isApplied = settings.applied() != null;
         this.yieldsFrames = isLast && isApplied;
-        this.isObserved = isApplied && !Applied.of(settings).counts().isEmpty();
+        this.isObserved = isApplied && !settings.applied().counts().isEmpty();
         this.files = isLast && !yieldsFrames ? Staging.of(settings, attempt) : null;
     }
 

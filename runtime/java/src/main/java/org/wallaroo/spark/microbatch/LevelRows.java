@@ -1,7 +1,6 @@
 package org.wallaroo.spark.microbatch;
 
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
@@ -10,6 +9,7 @@ import java.util.function.Function;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Fault;
+import org.wallaroo.spark.query.Flattened;
 import org.wallaroo.spark.query.Settings;
 
 /**
@@ -18,7 +18,7 @@ import org.wallaroo.spark.query.Settings;
  * <p>A row that the level does not run passes through at once. A row that the level runs is held until all rows have
  * come, since calls take rows in order. Frames that the last level stages are held, too.
  */
-final class LevelRows implements Iterator<byte[]> {
+final class LevelRows extends Flattened<byte[]> {
     private final Iterator<byte[]> rows;
     private final Function<List<JournalRow.Item>, Iterator<List<JournalRow.Item>>> level;
     private final LevelOutput output;
@@ -29,7 +29,6 @@ final class LevelRows implements Iterator<byte[]> {
     private final Set<Integer> later;
     private List<ShuffleRow> held = new ArrayList<>();
     private Iterator<List<JournalRow.Item>> leaving; // outputs of the level; null while rows still come
-    private Iterator<byte[]> current = Collections.emptyIterator();
     private boolean isFinished;
 
     /**
@@ -46,26 +45,17 @@ final class LevelRows implements Iterator<byte[]> {
         this.level = level;
         this.output = output;
         this.account = account;
-        isLast = number + 1 == settings.levels();
+        isLast = number + 1 == settings.levels().size();
         isStaging = isLast && !output.yieldsFrames();
-        settings.stages(number).forEach(stage -> entries.addAll(stage.entries()));
-        later = settings.laterPorts(number);
+        settings.levels().get(number).forEach(stage -> entries.addAll(stage.entries()));
+        later = settings.laterPorts().get(number);
     }
 
     @Override
-    public boolean hasNext() {
-        while (!current.hasNext() && !isFinished) {
-            current = following();
+    protected Iterator<byte[]> following() {
+        if (isFinished) {
+            return null;
         }
-        return current.hasNext();
-    }
-
-    @Override
-    public byte[] next() {
-        return current.next();
-    }
-
-    private Iterator<byte[]> following() {
         if (rows.hasNext()) {
             return taken(rows.next()).iterator();
         }

@@ -1,5 +1,6 @@
 package org.wallaroo.spark.microbatch;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.util.List;
 import org.apache.spark.api.java.function.MapFunction;
 import org.apache.spark.sql.Dataset;
@@ -8,7 +9,6 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.TimeMode;
-import org.wallaroo.spark.query.Applied;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.query.Ticks;
 import org.wallaroo.spark.state.StateStore;
@@ -25,14 +25,14 @@ public final class MicroBatch {
      * @param records rows of the sources that Spark reads; in Spark's plan and checkpoint, they follow the journals
      */
     public static Dataset<Row> lower(SparkSession session, String text, List<Dataset<Row>> records) {
-        Settings settings = new Settings(text);
-        List<String> journals = settings.journals();
+        Settings settings = Settings.of(text);
+        List<JsonNode> journals = settings.journals();
         Dataset<byte[]> parts = null;
         for (int number = 0; number < journals.size(); number++) {
             Dataset<byte[]> journal = session.readStream()
                     .format(JournalSource.class.getName())
                     .option("number", number)
-                    .option("place", journals.get(number))
+                    .option("place", journals.get(number).toString())
                     .option("batch_bytes", settings.batchBytes() / journals.size())
                     .option("parts", settings.parts())
                     .option("wait_ms", settings.waitMs())
@@ -52,27 +52,39 @@ public final class MicroBatch {
      * @return rows as {@link OutputRows} makes them
      */
     public static Dataset<Row> apply(String text, List<Dataset<Row>> records, List<Dataset<Row>> states) {
-        Settings settings = new Settings(text);
-        Ticks ticks = Applied.of(settings).ticks();
-        Dataset<byte[]> clock = !ticks.are(Ticks.CLOCK) ? null
-                : records.get(0).sparkSession().readStream()
-                        .format(TickSource.class.getName())
-                        .option("interval_ms", ticks.interval_ms())
-                        .load()
-                        .as(Encoders.BINARY())
-                        .mapPartitions(new TickTask(settings), Encoders.BINARY());
-        return levels(settings, clock, records, states).flatMap(new OutputRows(settings), Encoders.row(OutputRows.SCHEMA));
+        Settings settings = Settings.of(text);
+        Ticks ticks = settings.applied().ticks();
+        SparkSession session = records.get(0).sparkSession();
+        Dataset<byte[]> others = null; // rows of no source
+        if (ticks.are(Ticks.CLOCK)) {
+            others = session.readStream()
+                    .format(TickSource.class.getName())
+                    .option("interval_ms", ticks.intervalMs())
+                    .load()
+                    .as(Encoders.BINARY())
+                    .mapPartitions(new TickTask(settings), Encoders.BINARY());
+        } else if (ticks.are(Ticks.END)) {
+            others = toAll(session, settings, ShuffleRow.Kind.DATA, WindowTime.end());
+        } else if (settings.applied().givesStates() && settings.levels().size() > 1) {
+            others = toAll(session, settings, ShuffleRow.Kind.ACCOUNT, TaskAccount.EMPTY);
+        }
+        return levels(settings, others, records, states).flatMap(new OutputRows(settings), Encoders.row(OutputRows.SCHEMA));
     }
 
-    /** Returns the output of the last level. {@code journals} is level 0's output for journals or a clock, or null. */
+    /** Returns a row for each partition: Spark runs no partition that has states and no rows. */
+    private static Dataset<byte[]> toAll(SparkSession session, Settings settings, ShuffleRow.Kind kind, byte[] payload) {
+        return session.createDataset(ShuffleRow.toAll(settings.targets(), kind, payload), Encoders.BINARY());
+    }
+
+    /** Returns the output of the last level. {@code others} is level 0's output for all but the records, or null. */
     private static Dataset<byte[]> levels(
-            Settings settings, Dataset<byte[]> journals, List<Dataset<Row>> records, List<Dataset<Row>> states) {
-        Dataset<byte[]> rows = journals;
+            Settings settings, Dataset<byte[]> others, List<Dataset<Row>> records, List<Dataset<Row>> states) {
+        Dataset<byte[]> rows = others;
         for (int number = 0; number < records.size(); number++) {
             Dataset<byte[]> found = records.get(number).mapPartitions(new RecordTask(settings, number), Encoders.BINARY());
             rows = rows == null ? found : rows.union(found);
         }
-        for (int level = 1; level < settings.levels(); level++) {
+        for (int level = 1; level < settings.levels().size(); level++) {
             StateTask task = new StateTask(settings, level);
             var grouped = rows.groupByKey((MapFunction<byte[], Integer>) ShuffleRow::targetOf, Encoders.INT());
             rows = states.isEmpty()

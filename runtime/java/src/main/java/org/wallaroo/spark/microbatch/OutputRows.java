@@ -32,7 +32,6 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
     private static final long serialVersionUID = 1L;
 
     private final Settings settings;
-    private transient Applied applied;
 
     OutputRows(Settings settings) {
         this.settings = settings;
@@ -40,17 +39,17 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
 
     @Override
     public Iterator<Row> call(byte[] frame) {
-        applied = applied == null ? Applied.of(settings) : applied;
+        Applied applied = settings.applied();
         if (TaskAccount.is(frame)) {
-            return List.of(counts(TaskAccount.steps(frame))).iterator();
+            return List.of(counts(applied, TaskAccount.steps(frame))).iterator();
         }
         Columns columns = Columns.read(frame);
         List<Row> found = new ArrayList<>(columns.count());
         if (columns.port() == Frames.DEAD_LETTER_PORT) {
             JournalRow.Item item = new JournalRow.Item(columns.port(), -1, -1, frame);
-            LetterFrame.Letter last = settings.errorPolicy().firstThatStops(List.of(item));
+            LetterFrame.Letter last = settings.policy().firstThatStops(List.of(item));
             if (last != null) {
-                throw OperatorFailure.ended(parsed(last.value()), applied.way_out());
+                throw OperatorFailure.ended(parsed(last.value()), applied.wayOut());
             }
             columns.values().forEach(letter -> found.add(row(parsed(letter))));
             return found.iterator();
@@ -68,7 +67,7 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
         return found.iterator();
     }
 
-    private Row counts(Map<String, Map<String, Long>> steps) {
+    private static Row counts(Applied applied, Map<String, Map<String, Long>> steps) {
         Long[] counts = applied.counts().stream()
                 .map(count -> steps.getOrDefault(count.path(), Map.of()).getOrDefault(count.name(), 0L))
                 .toArray(Long[]::new);

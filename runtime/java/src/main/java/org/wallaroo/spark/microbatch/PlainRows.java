@@ -2,7 +2,6 @@ package org.wallaroo.spark.microbatch;
 
 import java.util.Iterator;
 import java.util.function.Supplier;
-import org.wallaroo.spark.query.Applied;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
@@ -10,7 +9,7 @@ import org.wallaroo.spark.query.Settings;
 record PlainRows(Iterator<byte[]> rows) implements Iterator<byte[]> {
     /** Runs a task and returns its rows. The errors stay as they are if the application is not applied. */
     static Iterator<byte[]> of(Settings settings, Supplier<Iterator<byte[]>> task) {
-        return Applied.is(settings) ? new PlainRows(plainly(task)) : task.get();
+        return settings.applied() != null ? new PlainRows(plainly(task)) : task.get();
     }
 
     @Override

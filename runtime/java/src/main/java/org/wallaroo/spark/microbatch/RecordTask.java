@@ -12,7 +12,6 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.LetterFrame;
 import org.wallaroo.spark.message.Origins;
 import org.wallaroo.spark.message.RecordOrigins;
-import org.wallaroo.spark.query.Applied;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Fault;
 import org.wallaroo.spark.query.RecordSource;
@@ -50,16 +49,16 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         TaskAccount account = new TaskAccount(attempt, 0);
         LevelOutput output = new LevelOutput(settings, 0, attempt, account, source.table());
         if (!rows.hasNext()) {
-            return SourceTask.ending(output, ticks(Long.MIN_VALUE, attempt));
+            return SourceTask.ending(output, ticks(Long.MIN_VALUE));
         }
-        boolean isApplied = Applied.is(settings);
+        boolean isApplied = settings.applied() != null;
         List<LetterFrame.Letter> letters = new ArrayList<>();
         Consumer<LetterFrame.Letter> refused = letter -> {
             account.refused(letter.path());
             letters.add(letter);
         };
         RecordFrames frames = new RecordFrames(
-                source, rows, attempt.batch(), account, isApplied && Applied.of(settings).is_ordered(),
+                source, rows, attempt.batch(), account, isApplied && settings.applied().isOrdered(),
                 isApplied ? new WindowTime(settings).last() : -1, isApplied ? refused : null);
         Origins origins = source.topic()
                 ? new RecordOrigins(new Origins.Topic(source.name(), source.place()), source.path(), source.table(),
@@ -67,7 +66,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
                 : Origins.NONE;
         Fault.reach("task.before_stage");
         SourceLevel level = SourceLevel.of(settings, source.stage(), attempt, new FrameRows(frames), origins, account);
-        Iterator<byte[]> made = SourceTask.run(level, output, () -> ticks(frames.latest(), attempt));
+        Iterator<byte[]> made = SourceTask.run(level, output, () -> ticks(frames.latest()));
         return isApplied ? new WithLetters(made, letters, output) : made;
     }
 
@@ -89,8 +88,8 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
         }
     }
 
-    private List<JournalRow.Item> ticks(long latest, Attempt attempt) {
-        return Applied.is(settings) ? new WindowTime(settings).sent(number, latest, attempt.partition()) : List.of();
+    private List<JournalRow.Item> ticks(long latest) {
+        return settings.applied() != null ? new WindowTime(settings).sent(number, latest) : List.of();
     }
 
     /** Yields each frame as a row. The place of such a row only orders rows, and is not in a journal. */

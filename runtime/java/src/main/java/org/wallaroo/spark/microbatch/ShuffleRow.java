@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.Comparator;
+import java.util.List;
 import org.wallaroo.spark.message.Frames;
 
 /**
@@ -68,6 +69,12 @@ record ShuffleRow(int target, Kind kind, int bucket, int origin, long number, Ma
         return ByteBuffer.allocate(HEADER_BYTES + payload.length).putInt(target).putInt(kind.ordinal()).putInt(bucket)
                 .putInt(origin).putLong(number).putInt(maker.level()).putInt(maker.partition()).putLong(maker.attempt())
                 .put(payload).array();
+    }
+
+    /** Returns a row for each partition, from no task, so that all partitions of the later levels have a row. */
+    static List<byte[]> toAll(List<Integer> targets, Kind kind, byte[] payload) {
+        Maker nobody = new Maker(0, 0, 0);
+        return targets.stream().map(target -> new ShuffleRow(target, kind, -1, -1, 0, nobody, payload).toBytes()).toList();
     }
 
     static int targetOf(byte[] row) {

@@ -17,7 +17,7 @@ import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Fault;
-import org.wallaroo.spark.query.Json;
+import org.wallaroo.spark.query.Flattened;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.Credentials;
 import org.wallaroo.spark.stage.SourceLevel;
@@ -61,7 +61,22 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         context.addTaskFailureListener((failed, error) -> {
             output.abort();
         });
-        return new TaskRows(level, output, last);
+        return new Flattened<>() {
+            private boolean isFinished;
+
+            @Override
+            protected Iterator<byte[]> following() {
+                if (level.hasNext()) {
+                    return output.take(level.next()).iterator();
+                }
+                if (isFinished) {
+                    return null;
+                }
+                isFinished = true;
+                level.close(); // not only at the end of the task, which may have many partitions
+                return ending(output, last.get());
+            }
+        };
     }
 
     /** Returns the last rows of a task: rows for the last items, then the rows with which the output finishes. */
@@ -71,45 +86,10 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         return rows.iterator();
     }
 
-    /** Returns a row for each partition, so that a rehearsal opens the store of each partition. */
+    /** Returns the rows with which a rehearsal opens the store of each partition. */
     private List<byte[]> rehearsed() {
-        boolean isLast = settings.levels() == 1;
-        return (isLast ? List.<Integer>of() : settings.targets()).stream()
-                .map(target -> new ShuffleRow(target, ShuffleRow.Kind.ACCOUNT, -1, -1, 0, new ShuffleRow.Maker(0, 0, 0),
-                        new byte[Frames.HEADER_BYTES]).toBytes())
-                .toList();
-    }
-
-    /** Yields the rows of all outputs, then the last rows of the task. */
-    private static final class TaskRows implements Iterator<byte[]> {
-        private final SourceLevel level;
-        private final LevelOutput output;
-        private final Supplier<List<JournalRow.Item>> last;
-        private Iterator<byte[]> current = List.<byte[]>of().iterator();
-        private boolean isFinished;
-
-        private TaskRows(SourceLevel level, LevelOutput output, Supplier<List<JournalRow.Item>> last) {
-            this.level = level;
-            this.output = output;
-            this.last = last;
-        }
-
-        @Override
-        public boolean hasNext() {
-            while (!current.hasNext() && level.hasNext()) {
-                current = output.take(level.next()).iterator();
-            }
-            if (!current.hasNext() && !isFinished) {
-                isFinished = true;
-                current = ending(output, last.get());
-            }
-            return current.hasNext();
-        }
-
-        @Override
-        public byte[] next() {
-            return current.next();
-        }
+        return settings.levels().size() == 1 ? List.of()
+                : ShuffleRow.toAll(settings.targets(), ShuffleRow.Kind.ACCOUNT, TaskAccount.EMPTY);
     }
 
     /** Yields the frames of parts of journals, one part after the other. */
@@ -124,7 +104,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
             this.settings = settings;
             this.parts = parts;
             this.account = account;
-            this.sources = Set.copyOf(settings.stages(0).get(0).entries());
+            this.sources = Set.copyOf(settings.levels().get(0).get(0).entries());
         }
 
         @Override
@@ -132,7 +112,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
             while ((range == null || !range.hasNext()) && parts.hasNext()) {
                 JournalPart part = JournalPart.fromBytes(parts.next());
                 close();
-                JournalPlace place = JournalPlace.of(Json.parse(settings.journals().get(part.number())));
+                JournalPlace place = JournalPlace.of(settings.journals().get(part.number()));
                 range = place.range(part.start(), part.end(), settings.rowBytes());
                 account.bytes(part.end() - part.begin(), place.isSent());
             }

@@ -21,6 +21,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.types.StructType;
 import org.wallaroo.spark.message.Columns;
 import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.query.Flattened;
 
 /** Reads staged files as rows, for a sink that Spark writes. */
 public final class StagedRows {
@@ -51,7 +52,13 @@ public final class StagedRows {
                     frames.close();
                 });
             }
-            return new SinkRows(frames);
+            return new Flattened<>() {
+                @Override
+                protected Iterator<Row> following() {
+                    byte[] frame = frames.next();
+                    return frame == null ? null : rows(Columns.read(frame)).iterator();
+                }
+            };
         }
 
         private static List<Row> rows(Columns frame) {
@@ -62,28 +69,6 @@ public final class StagedRows {
                 found.add(RowFactory.create(key, value));
             }
             return found;
-        }
-    }
-
-    private static final class SinkRows implements Iterator<Row> {
-        private final FileFrames frames;
-        private Iterator<Row> current = List.<Row>of().iterator();
-
-        private SinkRows(FileFrames frames) {
-            this.frames = frames;
-        }
-
-        @Override
-        public boolean hasNext() {
-            for (byte[] frame; !current.hasNext() && (frame = frames.next()) != null; ) {
-                current = Reader.rows(Columns.read(frame)).iterator();
-            }
-            return current.hasNext();
-        }
-
-        @Override
-        public Row next() {
-            return current.next();
         }
     }
 

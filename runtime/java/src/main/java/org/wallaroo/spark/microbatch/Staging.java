@@ -2,6 +2,7 @@ package org.wallaroo.spark.microbatch;
 
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Locale;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
@@ -16,7 +17,7 @@ interface Staging {
 
     /** Returns the name of the file of a port. */
     static String name(Attempt attempt, int port) {
-        return "%s-%d-%d-%d-%d.frames".formatted(
+        return String.format(Locale.ROOT, "%s-%d-%d-%d-%d.frames",
                 attempt.query(), attempt.batch(), attempt.partition(), attempt.attempt(), port);
     }
 

@@ -61,7 +61,7 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
     private java.util.Iterator<byte[]> made(Integer key, java.util.Iterator<byte[]> input) {
         Credentials.putAll(credentials);
         Attempt attempt = settings.isRehearsal() ? Attempt.current().rehearsing() : Attempt.current();
-        if (Applied.is(settings) && Applied.of(settings).is_stream()) {
+        if (settings.applied() != null && settings.applied().isStream()) {
             new KeptFacts(settings, number).check(store);
         }
         TaskAccount account = new TaskAccount(attempt, number);
@@ -71,7 +71,7 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
         });
         // The key selects the buckets, not the task: in a user's own query, Spark may give a task several partitions.
         CallScope scope = new CallScope(settings.targets().indexOf(key), settings.targets().size(), true);
-        Level level = Level.of(settings.stages(number), attempt, store, account, scope);
+        Level level = Level.of(settings.levels().get(number), attempt, store, account, scope);
         TaskContext.get().addTaskCompletionListener(ended -> {
             level.close();
         });
@@ -81,27 +81,27 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
         if (settings.isRehearsal()) {
             return rehearsed(input, level);
         }
-        if (!Applied.is(settings)) {
+        if (settings.applied() == null) {
             return new LevelRows(settings, number, input, level::leaving, output, account);
         }
         WindowTime time = new WindowTime(settings);
         LevelRows made = new LevelRows(
                 settings, number, input, items -> level.leaving(time.taken(items, store, number)), output, account);
-        Applied applied = Applied.of(settings);
-        return !applied.gives_states() ? made : new EndRows(made, settings.stages(number), scope,
+        Applied applied = settings.applied();
+        return !applied.givesStates() ? made : new EndRows(made, settings.levels().get(number), scope,
                 bucket -> new LeftStates(store, bucket, applied.states()), output);
     }
 
     private OperatorFailure twice(Integer port, byte[] key) {
         return OperatorFailure.said("R716", "what", "the parameter `states`", "reason",
                 "state \"%s\" has several rows of the key \"%s\"".formatted(
-                        Applied.of(settings).states().get(port), new String(key, StandardCharsets.UTF_8)),
+                        settings.applied().states().get(port), new String(key, StandardCharsets.UTF_8)),
                 "fix", "keep one of them, e.g. with .dropDuplicates([\"name\", \"key\"])");
     }
 
     private java.util.Iterator<byte[]> rehearsed(java.util.Iterator<byte[]> rows, Level level) {
         level.warm();
-        boolean isLast = number + 1 == settings.levels();
+        boolean isLast = number + 1 == settings.levels().size();
         List<byte[]> made = new ArrayList<>();
         rows.forEachRemaining(row -> made.add(isLast ? new byte[0] : row));
         return made.iterator();

@@ -9,14 +9,16 @@ import java.util.TreeMap;
 import org.wallaroo.spark.account.CallCounts;
 import org.wallaroo.spark.account.Counters;
 import org.wallaroo.spark.message.Arrivals;
-import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Json;
-import org.wallaroo.spark.worker.WorkerChannel;
+import org.wallaroo.spark.worker.WorkerConnection;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 
 /** The counts of one attempt of a task. {@code spark/account.py} compares the counts of a micro-batch's tasks. */
 final class TaskAccount implements CallCounts {
+    /** An account without counts. */
+    static final byte[] EMPTY = "{\"steps\": {}}".getBytes(StandardCharsets.UTF_8);
+
     private final Attempt attempt;
     private final int level;
     private final Counters counters = new Counters();
@@ -40,21 +42,6 @@ final class TaskAccount implements CallCounts {
     @Override
     public void opened(String stage) {
         begun.putIfAbsent(stage, System.currentTimeMillis());
-    }
-
-    @Override
-    public void ran(String stage, Map<Integer, Long> messages) {
-        // Rows are counted where they come and go.
-    }
-
-    @Override
-    public void gave(String stage, Map<Integer, Long> messages) {
-        // Rows are counted where they come and go.
-    }
-
-    @Override
-    public void gave(String stage, List<JournalRow.Item> items) {
-        // Rows are counted where they come and go.
     }
 
     @Override
@@ -105,7 +92,7 @@ final class TaskAccount implements CallCounts {
 
     /** Returns the account as JSON. */
     String json() {
-        endings = WorkerChannel.takeEndings();
+        endings = WorkerConnection.takeEndings();
         return Json.object("batch", attempt.batch(), "level", level, "partition", attempt.partition(),
                 "task", attempt.attempt(), "read", read, "records", records, "bytes_by_file", bytesByFile,
                 "bytes_by_grpc", bytesByService, "made", rows(made), "taken", rows(taken), "makers", makers, "staged", staged,
@@ -131,7 +118,7 @@ final class TaskAccount implements CallCounts {
 
     /** Lets another account report the ends of processes, since nobody will read this account. */
     void abort() {
-        WorkerChannel.giveEndings(endings);
+        WorkerConnection.giveEndings(endings);
     }
 
     private static List<List<Long>> rows(Map<List<Long>, Long> counts) {

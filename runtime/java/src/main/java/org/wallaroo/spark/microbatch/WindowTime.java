@@ -9,7 +9,6 @@ import java.util.stream.Stream;
 import org.wallaroo.spark.bucket.SparkBucketStore;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
-import org.wallaroo.spark.query.Applied;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.query.Ticks;
@@ -33,7 +32,7 @@ final class WindowTime {
 
     WindowTime(Settings settings) {
         this.settings = settings;
-        this.ticks = Applied.of(settings).ticks();
+        this.ticks = settings.applied().ticks();
     }
 
     /** Says whether a time is in the range that windows and timers accept. */
@@ -46,12 +45,14 @@ final class WindowTime {
      *
      * @param source number of the source in the list of sources that Spark reads
      * @param latest the latest time of the task's rows; {@code Long.MIN_VALUE} if no row has a time
-     * @param partition partition of the task
      */
-    List<JournalRow.Item> sent(int source, long latest, int partition) {
-        boolean ends = ticks.are(Ticks.END) && partition == 0; // partition 0 also ends a batch without rows
-        boolean isSent = ends || areOfData() && latest != Long.MIN_VALUE;
-        return isSent ? List.of(tick(source, 0, latest)) : List.of();
+    List<JournalRow.Item> sent(int source, long latest) {
+        return areOfData() && latest != Long.MIN_VALUE ? List.of(tick(source, 0, latest)) : List.of();
+    }
+
+    /** Returns the tick that ends a batch, also a batch without rows. */
+    static byte[] end() {
+        return Frames.tick(AFTER_ALL, Long.MIN_VALUE);
     }
 
     /** Returns the last sequence of a message, which precedes all ticks of the data. */

@@ -1,5 +1,6 @@
 package org.wallaroo.spark.microbatch;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
@@ -12,8 +13,9 @@ import org.apache.spark.scheduler.SparkListenerApplicationEnd;
 import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.SparkSession;
 import org.wallaroo.spark.query.Json;
-import org.wallaroo.spark.query.Settings;
-import org.wallaroo.spark.worker.WorkerChannel;
+import org.wallaroo.spark.query.StageSettings;
+import org.wallaroo.spark.worker.WorkerConnection;
+import org.wallaroo.spark.worker.WorkerHome;
 
 /** Starts and stops workers on the executors of a cluster, in one task for each core. */
 public final class WorkerTasks {
@@ -33,7 +35,7 @@ public final class WorkerTasks {
         context.addSparkListener(new SparkListener() {
             @Override
             public void onApplicationEnd(SparkListenerApplicationEnd end) {
-                WorkerChannel.stopAll();
+                WorkerConnection.stopAll();
             }
         });
     }
@@ -48,8 +50,10 @@ public final class WorkerTasks {
     public static Map<String, String> start(SparkSession session, String workers, int tasks) {
         MapPartitionsFunction<Long, String> start = rows -> {
             List<String> found = new ArrayList<>();
-            Json.parse(workers).forEach(
-                    worker -> found.add(String.join(BETWEEN, WorkerChannel.start(new Settings(worker.toString())))));
+            for (JsonNode worker : Json.parse(workers)) {
+                StageSettings settings = Json.read(worker, StageSettings.class);
+                found.add(settings.worker() + BETWEEN + WorkerHome.of(settings).target());
+            }
             return found.iterator();
         };
         Map<String, String> targets = new TreeMap<>();
@@ -63,7 +67,7 @@ public final class WorkerTasks {
     /** Stops the workers that tasks have started. */
     public static void stop(SparkSession session, int tasks) {
         on(session, tasks, rows -> {
-            WorkerChannel.stopAll();
+            WorkerConnection.stopAll();
             return List.<String>of().iterator();
         });
     }

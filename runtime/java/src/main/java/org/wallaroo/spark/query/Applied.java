@@ -12,15 +12,15 @@ import java.util.Map;
  * @param ticks the ticks that make time pass for windows, timers and ttl
  * @param facts facts about each level, which later runs of the query compare with their own: see {@code plan/kept.py}
  * @param counts path and name of each count that becomes a metric of the query; empty if nobody observes the query
- * @param gives_states whether the states at the end become rows, too
- * @param is_stream whether the query has a checkpoint; within {@code foreachBatch} it has none
- * @param is_ordered whether rows have the order of a column
- * @param accepts_changed whether a changed program may lose fields of states
- * @param way_out advice to the user: how to go on although a dead letter has ended the query
+ * @param givesStates whether the states at the end become rows, too
+ * @param isStream whether the query has a checkpoint; within {@code foreachBatch} it has none
+ * @param isOrdered whether rows have the order of a column
+ * @param acceptsChanged whether a changed program may lose fields of states
+ * @param wayOut advice to the user: how to go on although a dead letter has ended the query
  */
 public record Applied(
         Map<Integer, String> outputs, Map<Integer, String> states, Ticks ticks, List<JsonNode> facts, List<Count> counts,
-        boolean gives_states, boolean is_stream, boolean is_ordered, boolean accepts_changed, String way_out) {
+        boolean givesStates, boolean isStream, boolean isOrdered, boolean acceptsChanged, String wayOut) {
     /**
      * A count of a source, step or sink.
      *
@@ -28,13 +28,4 @@ public record Applied(
      * @param name such as {@code messages_in}
      */
     public record Count(String path, String name) {}
-
-    /** Says whether the application is applied; otherwise its last level stages its output. */
-    public static boolean is(Settings settings) {
-        return settings.value().has("applied");
-    }
-
-    public static Applied of(Settings settings) {
-        return Json.read(settings.value().get("applied"), Applied.class);
-    }
 }

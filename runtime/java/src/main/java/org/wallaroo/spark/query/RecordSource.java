@@ -1,7 +1,5 @@
 package org.wallaroo.spark.query;
 
-import java.io.Serializable;
-
 /**
  * A source that Spark reads, with the properties that tasks need.
  *
@@ -19,4 +17,4 @@ import java.io.Serializable;
  */
 public record RecordSource(
         int port, int stage, String path, String name, String place, long limit, boolean keys, boolean whole,
-        boolean topic, boolean table, boolean rows) implements Serializable {}
+        boolean topic, boolean table, boolean rows) {}

@@ -1,16 +1,15 @@
 package org.wallaroo.spark.query;
 
-import java.io.Serializable;
 import java.util.Map;
 
 /**
  * The ticks that make time pass for the windows, timers and ttl of an applied application.
  *
  * @param kind {@link #CLOCK}, {@link #WATERMARKS} or {@link #END}; empty if nothing makes time pass
- * @param interval_ms time from one tick of the clock to the next
+ * @param intervalMs time from one tick of the clock to the next
  * @param delays for each source, by name, the milliseconds by which its watermark is earlier than its latest row
  */
-public record Ticks(String kind, long interval_ms, Map<String, Long> delays) implements Serializable {
+public record Ticks(String kind, long intervalMs, Map<String, Long> delays) {
     /** The kind of ticks that have the time at which a micro-batch begins. */
     public static final String CLOCK = "clock";
     /** The kind of ticks that end a micro-batch, with a time before which no more rows are expected. */

@@ -9,6 +9,6 @@ import org.wallaroo.spark.query.Settings;
 public final class JournalSource extends JournalFormat {
     @Override
     protected MicroBatchStream stream(CaseInsensitiveStringMap options) {
-        return new JournalStream(new Settings(options.get("settings")));
+        return new JournalStream(Settings.of(options.get("settings")));
     }
 }

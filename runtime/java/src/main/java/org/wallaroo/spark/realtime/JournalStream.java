@@ -32,7 +32,7 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
 
     @Override
     public Offset initialOffset() {
-        return new JournalOffset(settings.journalId(), 0, 0);
+        return new JournalOffset(Long.parseUnsignedLong(settings.journalId(), 16), 0, 0);
     }
 
     @Override

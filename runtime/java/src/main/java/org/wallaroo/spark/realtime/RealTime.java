@@ -28,14 +28,14 @@ public final class RealTime {
      * @param text settings, see {@link Settings}
      */
     public static Dataset<Row> lower(SparkSession session, String text) {
-        Settings settings = new Settings(text);
+        Settings settings = Settings.of(text);
         Dataset<byte[]> rows = session.readStream()
                 .format(JournalSource.class.getName())
                 .option("settings", text)
                 .load()
                 .as(Encoders.BINARY())
                 .coalesce(1); // with one shuffle partition there is no shuffle: a batch is one task
-        if (settings.levels() > 1) {
+        if (settings.levels().size() > 1) {
             rows = keyed(rows, new StateKeeper());
         }
         return rows.toDF("barrier");
@@ -107,6 +107,6 @@ public final class RealTime {
      * @param text settings of the query
      */
     public static long end(String text) {
-        return Engine.guard(new Settings(text)).end();
+        return Engine.guard(Settings.of(text)).end();
     }
 }

@@ -126,7 +126,9 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
         private final transient Metadata trailers;
 
         public StreamEnded(Status status, Metadata trailers) {
-            super(status.getCode() + ": " + status.getDescription());
+            // The description of a lost connection is only "io exception".
+            super(status.getCode() + ": " + status.getDescription()
+                    + (status.getCause() == null ? "" : ": " + status.getCause().getMessage()), status.getCause());
             this.status = status;
             this.trailers = trailers;
         }

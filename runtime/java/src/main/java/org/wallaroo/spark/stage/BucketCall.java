@@ -14,6 +14,7 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.worker.Audit;
 import org.wallaroo.spark.worker.Quarantine;
 import org.wallaroo.spark.worker.WorkerChannel;
+import org.wallaroo.spark.worker.WorkerStream;
 import wallaroo.worker.v1.WorkerOuterClass.Bucket;
 import wallaroo.worker.v1.WorkerOuterClass.Failure;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
@@ -35,6 +36,7 @@ final class BucketCall {
     private static final Set<String> HEALED_BY_CARE = Set.of("C511", "C525", "W430");
 
     private final int bucket;
+    private final int number; // of the bucket in the store, and origin of its outputs
     private final BucketVersion version;
     private final List<byte[]> parts = new ArrayList<>();
     private final Quarantine quarantine = new Quarantine();
@@ -54,8 +56,9 @@ final class BucketCall {
     private boolean hasSentEnd;
     private StateDone done;
 
-    BucketCall(int bucket, BucketVersion version, Audit audit, boolean releases) {
+    BucketCall(int bucket, int number, BucketVersion version, Audit audit, boolean releases) {
         this.bucket = bucket;
+        this.number = number;
         this.version = version;
         this.audit = audit;
         this.releases = releases;
@@ -124,18 +127,23 @@ final class BucketCall {
     }
 
     /** Sends the parts, and the end of the call, that were not sent on this stream yet. */
-    void send(StateStream stream) {
+    void send(WorkerStream<StateRequest, StateReply> stream) {
         if (sent == 0 && !hasSentEnd) {
             index = stream.nextIndex();
         }
         for (; sent < parts.size(); sent++) {
             byte[] frames = parts.get(sent);
-            stream.send(request(sent == 0).setFrames(UnsafeByteOperations.unsafeWrap(frames)).setMore(true).setRelease(releases));
+            stream.send(of(request(sent == 0)
+                    .setFrames(UnsafeByteOperations.unsafeWrap(frames)).setMore(true).setRelease(releases)));
         }
         if (isEnding && !hasSentEnd) {
             hasSentEnd = true;
-            stream.send(request(parts.isEmpty()));
+            stream.send(of(request(parts.isEmpty())));
         }
+    }
+
+    private static StateRequest of(Bucket.Builder bucket) {
+        return StateRequest.newBuilder().setBucket(bucket).build();
     }
 
     private Bucket.Builder request(boolean isFirst) {
@@ -157,7 +165,7 @@ final class BucketCall {
      * @param channel raises the error of a worker that breaks a rule
      * @param released list to which the outputs that may leave are added
      */
-    void receive(StateStream stream, BucketStore store, WorkerChannel channel, List<JournalRow.Item> released) {
+    void receive(WorkerStream<StateRequest, StateReply> stream, BucketStore store, WorkerChannel channel, List<JournalRow.Item> released) {
         while (!isAnswered()) {
             StateReply reply = stream.receive(quarantine);
             switch (reply.getKindCase()) {
@@ -165,7 +173,7 @@ final class BucketCall {
                     checkIndex(channel, reply.getNeedState().getIndex());
                     pending.clear();
                     changes.clear();
-                    sendLog(stream, store.log(bucket, version));
+                    sendLog(stream, store.log(number, version));
                 }
                 case OUTPUT -> {
                     checkIndex(channel, reply.getOutput().getIndex());
@@ -210,7 +218,7 @@ final class BucketCall {
         }
     }
 
-    private void sendLog(StateStream stream, List<byte[]> entries) {
+    private void sendLog(WorkerStream<StateRequest, StateReply> stream, List<byte[]> entries) {
         List<List<byte[]>> parts = entries.isEmpty() ? List.of(entries) : RequestParts.of(entries);
         for (int i = 0; i < parts.size(); i++) {
             StateLog.Builder log = StateLog.newBuilder().setIndex(index).setMore(i + 1 < parts.size());
@@ -235,7 +243,7 @@ final class BucketCall {
                 frame = null;
             }
             if (frame != null) {
-                released.add(new JournalRow.Item(output.getPort(), output.getBucket(), bucket, frame));
+                released.add(new JournalRow.Item(output.getPort(), output.getBucket(), number, frame));
             }
         }
         pending.clear();

@@ -12,13 +12,16 @@ import org.wallaroo.spark.bucket.BucketStore;
 import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Fault;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.worker.Audit;
 import org.wallaroo.spark.worker.Deadline;
 import org.wallaroo.spark.worker.Suspect;
 import org.wallaroo.spark.worker.WorkerChannel;
 import org.wallaroo.spark.worker.WorkerGone;
+import org.wallaroo.spark.worker.WorkerStream;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
+import wallaroo.worker.v1.WorkerOuterClass.StateReply;
+import wallaroo.worker.v1.WorkerOuterClass.StateRequest;
 
 /** The open bucket calls of a stage in a task. Calls of several buckets run at the same time. */
 final class BucketCalls {
@@ -29,15 +32,16 @@ final class BucketCalls {
     private final WorkerChannel channel;
     private final Opening opening;
     private final BucketStore store;
-    private final Settings settings;
+    private final StageSettings settings;
     private final Audit audit;
     private final CallCounts account;
     private final boolean endsAtOnce;
     private final Deadline deadline;
     private final Map<Integer, BucketCall> open = new LinkedHashMap<>();
-    private final Map<Integer, StateStream> streams = new HashMap<>();
+    private final int first; // number of bucket 0 in the store
+    private final Map<Integer, WorkerStream<StateRequest, StateReply>> streams = new HashMap<>();
 
-    BucketCalls(WorkerChannel channel, Opening opening, BucketStore store, Settings settings, CallCounts account,
+    BucketCalls(WorkerChannel channel, Opening opening, BucketStore store, StageSettings settings, CallCounts account,
             boolean endsAtOnce) {
         this.channel = channel;
         this.opening = opening;
@@ -47,6 +51,7 @@ final class BucketCalls {
         this.account = account;
         this.endsAtOnce = endsAtOnce;
         this.deadline = new Deadline(settings.deadlineMs());
+        this.first = settings.block() * opening.getStage().getBucketCount();
     }
 
     /** Says whether no call is open. */
@@ -58,7 +63,7 @@ final class BucketCalls {
      * Runs frames of any buckets as the next parts of their calls.
      *
      * @param items frames with their buckets, all of one stretch of the journal
-     * @return iterator over outputs; the origin of an output is the bucket that emitted it
+     * @return iterator over outputs; the origin of an output is the store's number of the bucket that emitted it
      */
     Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items) {
         Map<Integer, List<byte[]>> frames = byBucket(items);
@@ -106,7 +111,7 @@ final class BucketCalls {
 
     private BucketCall add(int bucket, List<byte[]> frames) {
         BucketCall call = open.computeIfAbsent(bucket,
-                number -> new BucketCall(number, store.version(number), audit, !endsAtOnce));
+                key -> new BucketCall(bucket, first + bucket, store.version(first + bucket), audit, !endsAtOnce));
         RequestParts.of(frames).forEach(part -> call.add(RequestParts.joined(part)));
         return call;
     }
@@ -119,9 +124,9 @@ final class BucketCalls {
 
     /** Ends the streams. */
     void close() {
-        List<StateStream> ending = List.copyOf(streams.values());
+        List<WorkerStream<StateRequest, StateReply>> ending = List.copyOf(streams.values());
         streams.clear();
-        Closing.all(ending, StateStream::close);
+        Closing.all(ending, WorkerStream::close);
     }
 
     /** Returns the frames of each bucket, in an order that does not depend on where parts begin. */
@@ -171,24 +176,31 @@ final class BucketCalls {
         return calls;
     }
 
-    /** Opens streams of buckets in advance, but only as many as may be open at the same time. */
+    /** Opens streams of buckets in advance, but only as many as may be open at the same time, and reads all versions. */
     void open(List<Integer> buckets) {
         buckets.stream().limit(endsAtOnce ? OPEN_CALLS : buckets.size()).forEach(this::stream);
+        buckets.forEach(bucket -> store.version(first + bucket));
     }
 
-    private StateStream stream(BucketCall call) {
+    private WorkerStream<StateRequest, StateReply> stream(BucketCall call) {
         return stream(call.bucket());
     }
 
-    private StateStream stream(int number) {
+    private WorkerStream<StateRequest, StateReply> stream(int bucket) {
         account.opened(opening.getStage().getId());
-        return streams.computeIfAbsent(number,
-                bucket -> new StateStream(channel, bucket, opening, deadline));
+        return streams.computeIfAbsent(bucket, this::opened);
+    }
+
+    /** Opens the stream for the calls of a bucket. Calls of one stream do not overlap, so each bucket has its own one. */
+    private WorkerStream<StateRequest, StateReply> opened(int bucket) {
+        var stream = new WorkerStream<>(channel, bucket, WorkerChannel.PROCESS_STATE, opening, deadline);
+        stream.send(StateRequest.newBuilder().setOpening(stream.opening()).build());
+        return stream;
     }
 
     private void learn(WorkerGone gone) {
         for (BucketCall call : open.values()) {
-            StateStream stream = streams.get(call.bucket());
+            var stream = streams.get(call.bucket());
             Suspect suspect = stream == null ? null : gone.suspect(stream.flight());
             if (suspect != null && suspect.index() == call.index() && call.done() == null) {
                 channel.learn(call.quarantine(), suspect);
@@ -203,7 +215,7 @@ final class BucketCalls {
         // The first changes of a bucket are its whole state.
         boolean isWhole = call.done().getSnapshot() || call.version().counter() == 0;
         BucketVersion after = call.version().after(call.done().getNonce(), changes.size(), bytes, isWhole);
-        store.store(call.bucket(), call.version(), after, changes);
+        store.store(first + call.bucket(), call.version(), after, changes);
         account.ran(opening.getStage().getId(), call.came());
         account.counters().count(call.done().getCountsList());
         account.counters().visit(call.done().getVisitsList());

@@ -35,7 +35,6 @@ final class DataCalls {
     private final CallCounts account;
     private final Deque<Unanswered> unanswered = new ArrayDeque<>();
     private List<WorkerStream<ProcessRequest, ProcessReply>> streams = List.of();
-    private long[] calls = {};
     private int next; // endpoint of the next data
 
     DataCalls(WorkerChannel channel, Opening opening, long deadlineMs, CallCounts account) {
@@ -88,7 +87,7 @@ final class DataCalls {
     private void put(Unanswered data) {
         open();
         data.endpoint = next;
-        data.index = calls[next]++;
+        data.index = streams.get(next).nextIndex();
         Data.Builder request = Data.newBuilder()
                 .setIndex(data.index)
                 .setFrames(UnsafeByteOperations.unsafeWrap(data.frames))
@@ -109,16 +108,13 @@ final class DataCalls {
             for (int i = 0; i < channel.width(); i++) {
                 var stream = new WorkerStream<>(channel, i, WorkerChannel.PROCESS, opening, deadline);
                 opened.add(stream);
-                stream.send(ProcessRequest.newBuilder()
-                        .setOpening(opening.toBuilder().setInFlight(stream.flight().path()))
-                        .build());
+                stream.send(ProcessRequest.newBuilder().setOpening(stream.opening()).build());
             }
         } catch (RuntimeException error) {
             Closing.all(opened, WorkerStream::close);
             throw error;
         }
         streams = opened;
-        calls = new long[opened.size()];
         next = opening.getPartition() % opened.size(); // tasks that send data once use different endpoints
     }
 

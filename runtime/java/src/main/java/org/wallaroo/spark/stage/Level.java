@@ -9,7 +9,7 @@ import org.wallaroo.spark.bucket.BucketStore;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 
 /** The stages of a level, which run one after the other: a later stage takes output of an earlier one. */
 public final class Level implements AutoCloseable {
@@ -26,9 +26,9 @@ public final class Level implements AutoCloseable {
      * @param scope buckets that run here
      */
     public static Level of(
-            List<Settings> stages, Attempt attempt, BucketStore store, CallCounts account, CallScope scope) {
+            List<StageSettings> stages, Attempt attempt, BucketStore store, CallCounts account, CallScope scope) {
         List<LevelStage> made = new ArrayList<>();
-        for (Settings stage : stages) {
+        for (StageSettings stage : stages) {
             made.add(stage.hasState()
                     ? new StateStage(stage, attempt, store, account, scope)
                     : new ReceivingStage(stage, attempt, account));

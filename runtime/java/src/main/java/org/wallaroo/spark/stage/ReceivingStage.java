@@ -9,7 +9,7 @@ import java.util.TreeMap;
 import org.wallaroo.spark.account.CallCounts;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.worker.WorkerChannel;
 
 /**
@@ -27,12 +27,12 @@ final class ReceivingStage implements LevelStage {
     private final int buckets;
     private final int block;
 
-    ReceivingStage(Settings stage, Attempt attempt, CallCounts account) {
+    ReceivingStage(StageSettings stage, Attempt attempt, CallCounts account) {
         var opening = attempt.opening(stage.opening());
         buckets = opening.getStage().getBucketCount();
         block = stage.block();
         entries = stage.entries();
-        calls = new DataCalls(WorkerChannel.of(stage), opening, stage.deadlineMs(), account);
+        calls = new DataCalls(new WorkerChannel(stage), opening, stage.deadlineMs(), account);
     }
 
     @Override

@@ -9,11 +9,13 @@ import java.util.Set;
 import org.wallaroo.spark.account.CallCounts;
 import org.wallaroo.spark.message.Arrivals;
 import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalOrigins;
 import org.wallaroo.spark.message.JournalRow.Kind;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.Origins;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.worker.WorkerChannel;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
 
@@ -49,7 +51,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     }
 
     public static SourceLevel of(Settings settings, Attempt attempt, Iterator<JournalRow> rows, CallCounts account) {
-        return of(settings, 0, attempt, rows, settings.origins(), account);
+        return of(settings, 0, attempt, rows, new JournalOrigins(settings.topics()), account);
     }
 
     /**
@@ -60,10 +62,10 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     public static SourceLevel of(
             Settings settings, int reader, Attempt attempt, Iterator<JournalRow> rows, Origins origins,
             CallCounts account) {
-        List<Settings> stages = settings.stages(0);
-        Settings first = stages.get(reader);
+        List<StageSettings> stages = settings.levels().get(0);
+        StageSettings first = stages.get(reader);
         DataCalls calls = new DataCalls(
-                WorkerChannel.of(first), attempt.opening(first.opening()), first.deadlineMs(), account);
+                new WorkerChannel(first), attempt.opening(first.opening()), first.deadlineMs(), account);
         List<LevelStage> others = new ArrayList<>();
         stages.subList(reader + 1, stages.size())
                 .forEach(stage -> others.add(new ReceivingStage(stage, attempt, account)));

@@ -20,9 +20,8 @@ public final class StateLevels implements AutoCloseable {
     private final List<Level> levels = new ArrayList<>();
 
     public StateLevels(Settings settings, Attempt attempt, BucketStore store, CallCounts account) {
-        for (int level = 1; level < settings.levels(); level++) {
-            levels.add(Level.of(settings.stages(level), attempt, store, account, CallScope.OPEN));
-        }
+        settings.levels().stream().skip(1)
+                .forEach(stages -> levels.add(Level.of(stages, attempt, store, account, CallScope.OPEN)));
     }
 
     /** Reads the versions of all buckets, so that the first message does not wait for Spark's store. */

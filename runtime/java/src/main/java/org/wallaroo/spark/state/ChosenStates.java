@@ -1,11 +1,8 @@
 package org.wallaroo.spark.state;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import java.io.IOException;
-import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
@@ -28,7 +25,7 @@ final class ChosenStates extends StoredLogs<Row> {
 
     private Choice choice() {
         if (choice == null) {
-            choice = Choice.of(Json.parse(text));
+            choice = Json.read(Json.parse(text), Choice.class);
         }
         return choice;
     }
@@ -64,43 +61,29 @@ final class ChosenStates extends StoredLogs<Row> {
      * @param keys keys of the states; null for all keys
      * @param prefixes prefixes of keys; a wanted key has one of these
      * @param after key that precedes all wanted keys; null for all keys
-     * @param limit largest number of states
+     * @param limit largest number of states; null for no limit
      * @param mostBytes largest size of a value; of a larger value only the size is shown
      * @param pageBytes size of all shown states after which no state follows
      */
-    private record Choice(Set<Integer> ports, Set<StateKey> keys, List<byte[]> prefixes, byte[] after, long limit,
-            long mostBytes, long pageBytes) {
-        static Choice of(JsonNode value) {
-            Set<Integer> ports = new HashSet<>();
-            value.path("ports").forEach(port -> ports.add(port.asInt()));
-            Set<StateKey> keys = value.path("keys").isArray() ? new HashSet<>() : null;
-            value.path("keys").forEach(key -> keys.add(new StateKey(0, bytes(key))));
-            List<byte[]> prefixes = new ArrayList<>();
-            value.path("prefixes").forEach(prefix -> prefixes.add(bytes(prefix)));
-            byte[] after = value.path("after").isTextual() ? bytes(value.path("after")) : null;
-            return new Choice(ports, keys, prefixes, after, value.path("limit").asLong(Long.MAX_VALUE),
-                    value.path("most_bytes").asLong(Long.MAX_VALUE), value.path("page_bytes").asLong(Long.MAX_VALUE));
+    record Choice(Set<Integer> ports, Set<ByteBuffer> keys, List<byte[]> prefixes, byte[] after, Long limit,
+            Long mostBytes, Long pageBytes) {
+        Choice {
+            limit = limit == null ? Long.MAX_VALUE : limit;
+            mostBytes = mostBytes == null ? Long.MAX_VALUE : mostBytes;
+            pageBytes = pageBytes == null ? Long.MAX_VALUE : pageBytes;
         }
 
         boolean wants(StateKey state) {
             byte[] key = state.key();
             return ports.contains(state.port())
                     && (after == null || Arrays.compareUnsigned(key, after) > 0)
-                    && (keys == null || keys.contains(new StateKey(0, key)))
+                    && (keys == null || keys.contains(ByteBuffer.wrap(key)))
                     && prefixes.stream().anyMatch(prefix -> prefix.length <= key.length
                             && Arrays.equals(prefix, 0, prefix.length, key, 0, prefix.length));
         }
 
         boolean hasValue(long size) {
             return size <= mostBytes;
-        }
-
-        private static byte[] bytes(JsonNode text) {
-            try {
-                return text.binaryValue();
-            } catch (IOException error) {
-                throw new UncheckedIOException(error);
-            }
         }
     }
 }

@@ -1,19 +1,19 @@
 package org.wallaroo.spark.state;
 
-import java.util.ArrayDeque;
-import java.util.Deque;
+import java.util.ArrayList;
 import java.util.Iterator;
-import java.util.NoSuchElementException;
+import java.util.List;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
-import java.util.function.Function;
+import org.wallaroo.spark.query.Flattened;
 
 /** Turns states into rows of logs. Each row is written when a caller asks for it, so that few rows are in memory. */
-final class LogRows<T> implements Iterator<byte[]> {
+final class LogRows<T> extends Flattened<byte[]> {
     private final Iterator<T> states;
-    private final Deque<byte[]> made = new ArrayDeque<>();
     private final LogWriter writer;
-    private final Consumer<T> add;
+    private final BiConsumer<LogWriter, T> add;
     private final Consumer<LogWriter> last;
+    private List<byte[]> made = new ArrayList<>();
     private boolean hasEnded;
 
     /**
@@ -21,35 +21,28 @@ final class LogRows<T> implements Iterator<byte[]> {
      *
      * @param layout layout of the logs
      * @param states states to write
-     * @param add gets the writer, and returns the function that writes one state with this writer
+     * @param add writes one state
      * @param last writes the rows that follow all states
      */
-    LogRows(LogWriter.Layout layout, Iterator<T> states, Function<LogWriter, Consumer<T>> add, Consumer<LogWriter> last) {
-        this.last = last;
+    LogRows(LogWriter.Layout layout, Iterator<T> states, BiConsumer<LogWriter, T> add, Consumer<LogWriter> last) {
         this.states = states;
         this.writer = new LogWriter(layout, row -> made.add(row.toBytes()));
-        this.add = add.apply(writer);
+        this.add = add;
+        this.last = last;
     }
 
     @Override
-    public boolean hasNext() {
-        while (made.isEmpty() && !hasEnded) {
-            if (states.hasNext()) {
-                add.accept(states.next());
-            } else {
-                hasEnded = true;
-                writer.end();
-                last.accept(writer);
-            }
+    protected Iterator<byte[]> following() {
+        while (made.isEmpty() && states.hasNext()) {
+            add.accept(writer, states.next());
         }
-        return !made.isEmpty();
-    }
-
-    @Override
-    public byte[] next() {
-        if (!hasNext()) {
-            throw new NoSuchElementException();
+        if (made.isEmpty() && !hasEnded) {
+            hasEnded = true;
+            writer.end();
+            last.accept(writer);
         }
-        return made.remove();
+        List<byte[]> rows = made;
+        made = new ArrayList<>();
+        return rows.isEmpty() ? null : rows.iterator();
     }
 }

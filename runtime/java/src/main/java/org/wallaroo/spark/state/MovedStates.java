@@ -21,6 +21,6 @@ final class MovedStates extends StoredLogs<byte[]> {
     @Override
     Iterator<byte[]> results(Map<StateKey, StateValue> states) {
         return new LogRows<>(layout, states.entrySet().iterator(),
-                writer -> state -> writer.add(state.getKey(), state.getValue()), writer -> { });
+                (writer, state) -> writer.add(state.getKey(), state.getValue()), writer -> { });
     }
 }

@@ -7,6 +7,7 @@ import static org.apache.spark.sql.functions.shiftright;
 
 import java.util.List;
 import org.apache.spark.api.java.function.MapFunction;
+import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
@@ -101,8 +102,15 @@ public final class StateStore {
      * @param states rows of port, key, encoding and value, of one stage
      */
     public static Dataset<Row> given(Dataset<Row> states, int block, int buckets, List<Integer> targets) {
-        GivenStates function = new GivenStates(layout(block, buckets, targets));
+        LogWriter.Layout layout = layout(block, buckets, targets);
+        MapPartitionsFunction<Row, byte[]> function = rows -> new LogRows<>(layout, rows, StateStore::add, writer -> { });
         return states.mapPartitions(function, Encoders.BINARY()).toDF("row");
+    }
+
+    private static void add(LogWriter writer, Row state) {
+        byte[] value = state.getAs(3);
+        writer.add(new StateKey(state.getInt(0), state.getAs(1)),
+                new StateValue(state.getInt(2), value.length, List.of(value)));
     }
 
     /** Returns the key by which Spark's shuffle brings a row for {@link FirstLogs} to its partition. */

@@ -1,14 +1,12 @@
 package org.wallaroo.spark.state;
 
-import java.io.Serializable;
 import java.util.Iterator;
-import java.util.List;
 import java.util.Map;
-import java.util.NoSuchElementException;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
 import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.bucket.SparkBucketStore;
+import org.wallaroo.spark.query.Flattened;
 
 /**
  * Reads the logs of a partition of Spark's store, one bucket after the other.
@@ -32,12 +30,9 @@ abstract class StoredLogs<T> implements MapPartitionsFunction<Row, T> {
         return new Buckets(rows);
     }
 
-    private final class Buckets implements Iterator<T>, Serializable {
-        private static final long serialVersionUID = 1L;
-
-        private final transient Iterator<Row> rows;
-        private transient Iterator<T> current = List.<T>of().iterator();
-        private transient Row next; // the first row of the next bucket
+    private final class Buckets extends Flattened<T> {
+        private final Iterator<Row> rows;
+        private Row next; // the first row of the next bucket
 
         private Buckets(Iterator<Row> rows) {
             this.rows = rows;
@@ -49,19 +44,8 @@ abstract class StoredLogs<T> implements MapPartitionsFunction<Row, T> {
         }
 
         @Override
-        public boolean hasNext() {
-            while (!current.hasNext() && next != null) {
-                current = bucket();
-            }
-            return current.hasNext();
-        }
-
-        @Override
-        public T next() {
-            if (!hasNext()) {
-                throw new NoSuchElementException();
-            }
-            return current.next();
+        protected Iterator<T> following() {
+            return next == null ? null : bucket();
         }
 
         private Iterator<T> bucket() {

@@ -43,7 +43,7 @@ final class TableStates implements MapPartitionsFunction<Row, byte[]> {
     public Iterator<byte[]> call(Iterator<Row> rows) {
         List<byte[]> examples = new ArrayList<>();
         long[] doubles = new long[1];
-        return new LogRows<>(layout, rows, writer -> row -> {
+        return new LogRows<>(layout, rows, (writer, row) -> {
             byte[] state = state(row.getAs(1), isPython);
             int encoding = isPython ? IN_PYTHON : IN_GO;
             writer.add(new StateKey(port, row.getAs(0)), new StateValue(encoding, state.length, List.of(state)));

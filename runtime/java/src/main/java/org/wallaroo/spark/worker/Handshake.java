@@ -7,7 +7,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.wallaroo.spark.query.OperatorFailure;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.rpc.Channels;
 import org.wallaroo.spark.rpc.ReplyQueue;
 import wallaroo.worker.v1.WorkerOuterClass.InitReply;
@@ -23,7 +23,7 @@ final class Handshake {
     private final String worker;
     private final InitRequest ours;
 
-    Handshake(Settings settings) {
+    Handshake(StageSettings settings) {
         worker = settings.worker();
         ours = settings.init();
     }

@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
 /**
@@ -15,6 +16,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
 final class TraceParent {
     private static final Metadata.Key<String> HEADER =
             Metadata.Key.of("traceparent", Metadata.ASCII_STRING_MARSHALLER);
+    private static final HexFormat HEX = HexFormat.of();
 
     private TraceParent() {}
 
@@ -32,7 +34,8 @@ final class TraceParent {
                     opening.getStage().getId(), String.valueOf(opening.getAttempt())));
             boolean isSampled = Long.compareUnsigned(ByteBuffer.wrap(batch, 8, 8).getLong(), sampledBelow) < 0
                     || sampledBelow == -1;
-            metadata.put(HEADER, "00-" + hex(batch, 16) + "-" + hex(stage, 8) + "-" + (isSampled ? "01" : "00"));
+            metadata.put(HEADER, "00-" + HEX.formatHex(batch, 0, 16) + "-" + HEX.formatHex(stage, 0, 8)
+                    + "-" + (isSampled ? "01" : "00"));
         }
         return metadata;
     }
@@ -43,13 +46,5 @@ final class TraceParent {
         } catch (NoSuchAlgorithmException error) {
             throw new IllegalStateException(error);
         }
-    }
-
-    private static String hex(byte[] bytes, int count) {
-        StringBuilder text = new StringBuilder();
-        for (int i = 0; i < count; i++) {
-            text.append(String.format("%02x", bytes[i]));
-        }
-        return text.toString();
     }
 }

@@ -4,10 +4,8 @@ import com.google.protobuf.MessageLite;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.MethodDescriptor;
-import java.util.List;
-import java.util.Map;
 import org.wallaroo.spark.query.OperatorFailure;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.rpc.Channels;
 import wallaroo.worker.v1.WorkerOuterClass.Failure;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
@@ -25,40 +23,15 @@ public final class WorkerChannel {
             method("ProcessState", MethodType.BIDI_STREAMING, StateRequest.parser(), StateReply.parser());
     private static final int RETRY_LIMIT = 3;
     private static final int DEADLINE_LIMIT = 2;
-    private final Settings settings;
+    private final StageSettings settings;
     private final WorkerConnection connection;
     private int broken;
     private int retries;
     private int deadlines;
 
-    private WorkerChannel(Settings settings) {
+    public WorkerChannel(StageSettings settings) {
         this.settings = settings;
         this.connection = WorkerConnection.of(settings);
-    }
-
-    /** Returns the channel of a task to the worker of a query. */
-    public static WorkerChannel of(Settings settings) {
-        return new WorkerChannel(settings);
-    }
-
-    /** Starts a stage's worker in this virtual machine. Returns its name and the gRPC target of its first endpoint. */
-    public static List<String> start(Settings stage) {
-        return List.of(stage.worker(), WorkerHome.of(stage).target());
-    }
-
-    /** Ends all workers that this virtual machine has started. */
-    public static void stopAll() {
-        WorkerConnection.stopAll();
-    }
-
-    /** Returns a text for each process of a worker that has ended by itself since the last call of this method. */
-    public static Map<String, String> takeEndings() {
-        return WorkerConnection.takeEndings();
-    }
-
-    /** Takes back texts that were not reported, so that the next {@link #takeEndings} returns them again. */
-    public static void giveEndings(Map<String, String> endings) {
-        WorkerConnection.ENDINGS.putAll(endings);
     }
 
     private static <Q extends MessageLite, R extends MessageLite> MethodDescriptor<Q, R> method(

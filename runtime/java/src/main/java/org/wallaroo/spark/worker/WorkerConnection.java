@@ -13,11 +13,11 @@ import java.util.logging.Logger;
 import java.util.regex.Pattern;
 import org.apache.spark.SparkEnv;
 import org.wallaroo.spark.query.OperatorFailure;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.rpc.ReplyQueue;
 
 /** The connections of this virtual machine to a worker, which all tasks share; they stay open across batches. */
-final class WorkerConnection {
+public final class WorkerConnection {
     private static final Logger LOG = Logger.getLogger(WorkerConnection.class.getName()); // Spark's own log
     private static final int BROKEN_LIMIT = 30; // times that streams may break in succession
     private static final Set<Status.Code> BROKEN = Set.of(Status.Code.UNAVAILABLE, Status.Code.CANCELLED,
@@ -26,9 +26,9 @@ final class WorkerConnection {
     private static final Pattern NO_MEMORY = Pattern.compile(
             "MemoryError|out of memory|[Cc]annot allocate memory|bad_alloc|pthread_create failed");
     private static final Map<Path, WorkerConnection> OPEN = new ConcurrentHashMap<>();
-    static final Map<String, String> ENDINGS = new ConcurrentHashMap<>(); // by process, until reported
+    private static final Map<String, String> ENDINGS = new ConcurrentHashMap<>(); // by process, until reported
 
-    private final Settings settings;
+    private final StageSettings settings;
     private final Path directory;
     private final Supervisor supervisor;
     private final Set<WorkerStream<?, ?>> streams = ConcurrentHashMap.newKeySet();
@@ -43,19 +43,19 @@ final class WorkerConnection {
      */
     record Endpoint(ManagedChannel channel, int generation) {}
 
-    private WorkerConnection(Settings settings, Path directory) {
+    private WorkerConnection(StageSettings settings, Path directory) {
         this.settings = settings;
         this.directory = directory;
         this.supervisor = new Supervisor(directory, () -> WorkerHome.startAgain(settings));
     }
 
     /** Returns the connection to the worker of a query. */
-    static WorkerConnection of(Settings settings) {
+    static WorkerConnection of(StageSettings settings) {
         return OPEN.computeIfAbsent(WorkerHome.of(settings).directory(), path -> new WorkerConnection(settings, path));
     }
 
     /** Ends all workers that this virtual machine has started, also those that no task has used. */
-    static void stopAll() {
+    public static void stopAll() {
         WorkerHome.started().values().forEach(home -> {
             WorkerConnection open = OPEN.remove(home.directory());
             if (open != null) {
@@ -67,7 +67,7 @@ final class WorkerConnection {
     }
 
     /** Returns a text for each process of a worker that has ended by itself since the last call of this method. */
-    static Map<String, String> takeEndings() {
+    public static Map<String, String> takeEndings() {
         Map<String, String> taken = new HashMap<>();
         for (String process : ENDINGS.keySet()) { // tasks call this at the same time, and only one gets an ending
             String text = ENDINGS.remove(process);
@@ -76,6 +76,11 @@ final class WorkerConnection {
             }
         }
         return taken;
+    }
+
+    /** Takes back texts that were not reported, so that the next {@link #takeEndings} returns them again. */
+    public static void giveEndings(Map<String, String> endings) {
+        ENDINGS.putAll(endings);
     }
 
     Supervisor supervisor() {

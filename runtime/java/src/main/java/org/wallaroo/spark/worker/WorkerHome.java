@@ -10,7 +10,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.SparkFiles;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.OperatorFailure;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.rpc.ReplyQueue;
 
 /**
@@ -19,7 +19,7 @@ import org.wallaroo.spark.rpc.ReplyQueue;
  * <p>A program in Python ({@code worker/here.py}) unpacks the application, starts the supervisor and checks the worker.
  */
 public final class WorkerHome {
-    private static final Map<String, WorkerHome> STARTED = new ConcurrentHashMap<>(); // by Settings.start()
+    private static final Map<JsonNode, WorkerHome> STARTED = new ConcurrentHashMap<>(); // by request
 
     private final Path directory;
     private final String target;
@@ -30,19 +30,19 @@ public final class WorkerHome {
     }
 
     /** Returns the home of a worker. Starts the worker here if neither the driver nor another task has started it. */
-    static WorkerHome of(Settings worker) {
+    public static WorkerHome of(StageSettings worker) {
         return worker.workerDirectory().isEmpty()
                 ? STARTED.computeIfAbsent(worker.start(), WorkerHome::start)
                 : new WorkerHome(Path.of(worker.workerDirectory()), "");
     }
 
     /** Starts the supervisor of a worker again after its end, unless another task has done so. */
-    static void startAgain(Settings worker) {
+    static void startAgain(StageSettings worker) {
         start(worker.start());
     }
 
     /** Returns the homes of the workers that this virtual machine has started. */
-    static Map<String, WorkerHome> started() {
+    static Map<JsonNode, WorkerHome> started() {
         return STARTED;
     }
 
@@ -51,12 +51,12 @@ public final class WorkerHome {
     }
 
     /** Returns the gRPC target of the worker's first endpoint. */
-    String target() {
+    public String target() {
         return target;
     }
 
-    private static WorkerHome start(String text) {
-        JsonNode found = answer(text, "wallaroo_runtime.worker.here", text);
+    private static WorkerHome start(JsonNode request) {
+        JsonNode found = answer(request, "wallaroo_runtime.worker.here", request.toString());
         if (found.has("diagnostics")) {
             throw OperatorFailure.found(found.path("diagnostics"));
         }
@@ -66,12 +66,11 @@ public final class WorkerHome {
     /**
      * Runs a Python module of the runtime in a process, and returns its answer.
      *
-     * @param text spec from which the worker is started, see {@link Settings#start}
+     * @param start request with which the worker is started, see {@link StageSettings}
      * @param module name of the module
      * @param request JSON for the module's standard input
      */
-    public static JsonNode answer(String text, String module, String request) {
-        JsonNode start = Json.parse(text);
+    public static JsonNode answer(JsonNode start, String module, String request) {
         String python = start.path("python").asText();
         try {
             ProcessBuilder builder = new ProcessBuilder(

@@ -26,19 +26,20 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     private final int generation;
     private final ReplyQueue<Q, R> replies;
     private final FlightFile flight;
-    private final String stage;
+    private final Opening opening;
     private final Deadline deadline;
+    private long calls; // number of calls of the stream so far
     private int outputs; // number of outputs of the current call so far
 
     public WorkerStream(
             WorkerChannel channel, int number, MethodDescriptor<Q, R> method, Opening opening, Deadline deadline) {
         this.channel = channel;
-        this.stage = opening.getStage().getId();
         this.deadline = deadline;
         this.connection = channel.connection();
         WorkerConnection.Endpoint endpoint = connection.endpoint(number);
         this.generation = endpoint.generation();
         this.flight = new FlightFile(connection.directory());
+        this.opening = opening.toBuilder().setInFlight(flight.path()).build();
         try {
             this.replies = new ReplyQueue<>(endpoint.channel(), method, channel.metadata(opening));
         } catch (RuntimeException error) {
@@ -51,6 +52,16 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     /** Returns the file in which the worker notes the message in flight. */
     public FlightFile flight() {
         return flight;
+    }
+
+    /** Returns the opening that the first request must have. */
+    public Opening opening() {
+        return opening;
+    }
+
+    /** Returns the number of the next call. */
+    public long nextIndex() {
+        return calls++;
     }
 
     /** Returns the number of the worker's process that serves the stream. */
@@ -127,8 +138,8 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
         }
         if (isPatienceOver || marks.values().stream().allMatch(mark -> mark.message() == 0)) {
             if (outputs > 0) {
-                throw channel.brokeRules("stage \"" + stage + "\", field done: missing for " + Suspect.seconds(allowed)
-                        + " s after " + outputs + " outputs");
+                throw channel.brokeRules("stage \"" + opening.getStage().getId() + "\", field done: missing for "
+                        + Suspect.seconds(allowed) + " s after " + outputs + " outputs");
             }
             throw hung(own, allowed);
         }
@@ -152,7 +163,7 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
             return WorkerGone.ended(generation, ending, new IllegalStateException("it ended while it was awaited"));
         }
         if (!isCertain) {
-            channel.missedDeadline(seconds, stage);
+            channel.missedDeadline(seconds, opening.getStage().getId());
             return WorkerGone.hung(generation, ending, flight, null);
         }
         Suspect suspect =

@@ -51,7 +51,7 @@ class DeliverStreamTest {
         FakeServer.add(service, DeliverStream.DELIVER, () -> answer);
         Path socket = directory.resolve("egress" + servers++);
         try (FakeServer server = new FakeServer(socket, service)) {
-            Settings settings = new Settings(Json.object("egress", socket.toString(), "egress_epoch", 1));
+            Settings settings = Settings.of(Json.object("egress", socket.toString(), "egress_epoch", 1));
             BarrierQueue queue = new BarrierQueue(new JournalOffset(1, 0, 0), 1);
             DeliverStream stream = new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0, queue);
             stream.deliver(List.of(new JournalRow.Item(2, -1, 1, FramesTest.frame(2, 1, 0, new byte[2]))), Arrivals.NONE);
@@ -130,7 +130,7 @@ class DeliverStreamTest {
     void aStreamThatItsEngineClosesFailsNoTask() throws InterruptedException {
         String nobody = directory.resolve("nobody").toString();
         BarrierQueue queue = new BarrierQueue(new JournalOffset(1, 0, 0), 1);
-        Settings settings = new Settings(Json.object("egress", nobody, "egress_epoch", 1));
+        Settings settings = Settings.of(Json.object("egress", nobody, "egress_epoch", 1));
         new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0, queue).close();
         assertNull(queue.next(1, TimeUnit.MILLISECONDS.toNanos(300)));
     }
@@ -151,7 +151,7 @@ class DeliverStreamTest {
     /** Delivers one frame to an egress of the network, and returns the stream. */
     private static DeliverStream deliverTo(String address, String token) {
         Credentials.put(address, token, "");
-        Settings settings = new Settings(Json.object("egress", address, "egress_epoch", 1));
+        Settings settings = Settings.of(Json.object("egress", address, "egress_epoch", 1));
         BarrierQueue queue = new BarrierQueue(new JournalOffset(1, 0, 0), 1);
         DeliverStream stream = new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0, queue);
         stream.deliver(List.of(new JournalRow.Item(2, -1, 1, FramesTest.frame(2, 1, 0, new byte[2]))), Arrivals.NONE);

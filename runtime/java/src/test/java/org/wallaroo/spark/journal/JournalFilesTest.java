@@ -7,7 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.Locale;
 import java.util.Random;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -43,6 +45,21 @@ class JournalFilesTest {
             assertNull(reader.read(journal.end().offset(), 1));
             assertArrayEquals(journal.bytes(), read.toByteArray());
             assertEquals(journal.end().messages(), reader.place().messages());
+        }
+    }
+
+    /** Some locales have digits of their own. */
+    @Test
+    void theLocaleMakesNoDifference() throws IOException {
+        WrittenJournal journal = new WrittenJournal(directory);
+        journal.append(0, 1, 10);
+        Locale before = Locale.getDefault();
+        Locale.setDefault(Locale.forLanguageTag("fa-IR"));
+        try (JournalFiles reader = new JournalFiles(directory, new JournalOffset(WrittenJournal.ID, 0, 0))) {
+            assertArrayEquals(journal.bytes(), reader.read(journal.end().offset(), 1000));
+            assertEquals(journal.end(), JournalOffset.parse(journal.end().json()));
+        } finally {
+            Locale.setDefault(before);
         }
     }
 }

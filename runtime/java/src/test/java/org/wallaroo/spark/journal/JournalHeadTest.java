@@ -29,7 +29,7 @@ class JournalHeadTest {
 
     private Settings settings() {
         String gateway = directory.resolve("gateway.sock").toString();
-        return new Settings(Json.object("gateway", gateway, "gateway_epoch", 1, "journal", directory.toString()));
+        return Settings.of(Json.object("gateway", gateway, "gateway_epoch", 1, "journal", directory.toString()));
     }
 
     private JournalHead follow() {

@@ -60,8 +60,8 @@ class JournalTailTest {
     private static Settings settings(FakeServer server, String token) {
         Credentials.put(server.address(), token, "");
         // A query's text is its own: the port of a server may be that of one before, whose head is closed for good.
-        return new Settings(Json.object(
-                "gateway", server.address(), "gateway_epoch", 3, "journal", "", "query", QUERIES.incrementAndGet()));
+        return Settings.of(Json.object(
+                "gateway", server.address(), "gateway_epoch", 3, "journal", "", "row_bytes", QUERIES.incrementAndGet()));
     }
 
     /** Returns frames of 1 to 3 messages; some are larger than a row may be. */

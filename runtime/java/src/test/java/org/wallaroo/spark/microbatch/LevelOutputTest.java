@@ -20,7 +20,7 @@ class LevelOutputTest {
     private static final int TABLE = 2;
 
     private static Settings settings(boolean controlsPrecede) {
-        return new Settings(Json.object("levels", List.of(List.of(), List.of()), "targets", List.of(0),
+        return Settings.of(Json.object("levels", List.of(List.of(), List.of()), "targets", List.of(0),
                 "later_ports", List.of(List.of(STREAM, TABLE, Frames.TICK_PORT), List.of()),
                 "controls_precede", controlsPrecede));
     }

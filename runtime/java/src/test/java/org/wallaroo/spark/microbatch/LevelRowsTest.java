@@ -26,7 +26,7 @@ class LevelRowsTest {
     private static final ShuffleRow.Maker MAKER = new ShuffleRow.Maker(0, 0, 7);
 
     private static Settings settings() {
-        return new Settings(Json.object(
+        return Settings.of(Json.object(
                 "levels", List.of(List.of(), List.of(Json.parse(Json.object("entries", List.of(MINE, BOTH)))), List.of()),
                 "targets", List.of(0), "later_ports", List.of(List.of(), List.of(LATER, BOTH, GIVEN), List.of()),
                 "controls_precede", false));

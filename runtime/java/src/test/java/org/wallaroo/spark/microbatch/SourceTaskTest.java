@@ -50,7 +50,7 @@ class SourceTaskTest {
             parts.add(new JournalPart(0, WrittenJournal.ID, begin.offset(), journal.end().offset()).toBytes());
         }
         journal.publish();
-        Settings settings = new Settings(Json.object("row_bytes", 1 << 20,
+        Settings settings = Settings.of(Json.object("row_bytes", 1 << 20,
                 "journals", List.of(Json.parse(Json.object("directory", directory.toString()))),
                 "levels", List.of(List.of(Json.parse(Json.object("entries", List.of(0)))))));
         var account = new TaskAccount(new Attempt("q", 5, 0, 7), 0);

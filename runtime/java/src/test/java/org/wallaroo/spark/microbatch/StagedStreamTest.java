@@ -11,6 +11,7 @@ import io.grpc.Status;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
@@ -65,6 +66,17 @@ class StagedStreamTest {
         });
         staging.abort();
         return Map.entry(written.size(), failure);
+    }
+
+    @Test
+    void theLocaleMakesNoDifferenceToNamesOfFiles() {
+        Locale before = Locale.getDefault();
+        Locale.setDefault(Locale.forLanguageTag("fa-IR"));
+        try {
+            assertEquals("q-4-0-7-2.frames", Staging.name(ATTEMPT, 2));
+        } finally {
+            Locale.setDefault(before);
+        }
     }
 
     @Test

@@ -15,7 +15,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
-import org.wallaroo.spark.worker.WorkerChannel;
+import org.wallaroo.spark.worker.WorkerConnection;
 
 class TaskAccountTest {
     private static final long NOW = 1_800_000_000_000L;
@@ -48,12 +48,12 @@ class TaskAccountTest {
     /** A process of a worker has ended: the account of one attempt that is not given up says so. */
     @Test
     void theEndOfAWorkerIsReportedOnce() {
-        WorkerChannel.takeEndings();
-        WorkerChannel.giveEndings(Map.of("driver, process 7", "it was killed"));
+        WorkerConnection.takeEndings();
+        WorkerConnection.giveEndings(Map.of("driver, process 7", "it was killed"));
         for (int attempt = 0; attempt < 3; attempt++) {
             TaskAccount account = new TaskAccount(new Attempt("q", 5, 0, attempt), 0);
             assertTrue(account.json().contains("\"endings\":{\"driver, process 7\":\"it was killed\"}"));
-            LevelOutput output = new LevelOutput(new Settings(
+            LevelOutput output = new LevelOutput(Settings.of(
                     "{\"levels\": [[], []], \"later_ports\": [[], []], \"targets\": [0], \"controls_precede\": false}"), 0,
                     new Attempt("q", 5, 0, attempt), account);
             output.abort();

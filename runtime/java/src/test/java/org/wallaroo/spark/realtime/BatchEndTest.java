@@ -9,7 +9,7 @@ import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
 class BatchEndTest {
-    private final Settings settings = new Settings("{\"test\": \"batch end\"}");
+    private final Settings settings = Settings.of("{\"journal\": \"batch end\"}");
 
     private static JournalOffset at(long offset) {
         return new JournalOffset(1, offset, 0);

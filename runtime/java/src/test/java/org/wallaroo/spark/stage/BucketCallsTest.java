@@ -20,7 +20,7 @@ import org.wallaroo.spark.message.FramesTest;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.LetterFrame;
 import org.wallaroo.spark.query.OperatorFailure;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.rpc.FakeServer;
 import org.wallaroo.spark.worker.FakeWorker;
 import org.wallaroo.spark.worker.WorkerChannel;
@@ -109,8 +109,8 @@ class BucketCallsTest {
     void aMessageThatFailsWhenItsCallIsMadeAgainIsADeadLetter() throws Exception {
         PlainStore store = new PlainStore();
         try (FakeWorker worker = new FakeWorker(directory, () -> null, LateFailure::new)) {
-            Settings settings = worker.settings();
-            BucketCalls calls = new BucketCalls(WorkerChannel.of(settings), OPENING, store, settings, AccountTest.empty(), false);
+            StageSettings settings = worker.settings();
+            BucketCalls calls = new BucketCalls(new WorkerChannel(settings), OPENING, store, settings, AccountTest.empty(), false);
             List<JournalRow.Item> outputs = new ArrayList<>();
             calls.run(List.of(new JournalRow.Item(1, 3, -1, messages(1, 3, 0)))).forEachRemaining(outputs::addAll);
             calls.run(List.of(new JournalRow.Item(1, 3, -1, messages(1, 1, 3)))).forEachRemaining(outputs::addAll);
@@ -192,8 +192,8 @@ class BucketCallsTest {
 
     private List<JournalRow.Item> answersOf(String fault) throws IOException {
         try (FakeWorker worker = new FakeWorker(directory, () -> null, () -> new Faulty(fault))) {
-            Settings settings = worker.settings();
-            BucketCalls calls = new BucketCalls(WorkerChannel.of(settings), OPENING, new PlainStore(), settings, AccountTest.empty(), false);
+            StageSettings settings = worker.settings();
+            BucketCalls calls = new BucketCalls(new WorkerChannel(settings), OPENING, new PlainStore(), settings, AccountTest.empty(), false);
             List<JournalRow.Item> outputs = new ArrayList<>();
             calls.run(List.of(new JournalRow.Item(1, 3, -1, messages(1, 2, 0)))).forEachRemaining(outputs::addAll);
             outputs.addAll(calls.flush());

@@ -21,8 +21,9 @@ import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.OperatorFailure;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.worker.WorkerChannel;
+import org.wallaroo.spark.worker.WorkerConnection;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
 
@@ -62,7 +63,7 @@ final class CallsMain {
                 case "bucket" -> SESSIONS.get(name).bucket(request);
                 case "close" -> SESSIONS.remove(name).close();
                 case "log" -> Map.of("lines", List.copyOf(LOG));
-                case "endings" -> Map.of("endings", WorkerChannel.takeEndings());
+                case "endings" -> Map.of("endings", WorkerConnection.takeEndings());
                 default -> throw new IllegalArgumentException("unknown: " + request.get("op"));
             };
         } catch (OperatorFailure failure) {
@@ -85,8 +86,8 @@ final class CallsMain {
         private int reads;
 
         private Session(JsonNode request) {
-            Settings settings = new Settings(request.get("settings").toString());
-            WorkerChannel channel = WorkerChannel.of(settings);
+            StageSettings settings = Json.read(request.get("settings"), StageSettings.class);
+            WorkerChannel channel = new WorkerChannel(settings);
             Opening opening = settings.opening();
             stage = opening.getStage().getId();
             account = new Account(List.of(Map.of(stage, List.of())), 0);

@@ -25,7 +25,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.wallaroo.spark.message.FramesTest;
 import org.wallaroo.spark.query.OperatorFailure;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.rpc.FakeServer;
 import org.wallaroo.spark.worker.FakeWorker;
 import org.wallaroo.spark.worker.FlightFile;
@@ -69,8 +69,8 @@ class DataCallsTest {
 
     private List<Output> answers(int in, int out, int frames) throws IOException {
         try (FakeWorker worker = new FakeWorker(directory, () -> new Answers(in, out, frames), () -> null)) {
-            Settings settings = worker.settings();
-            DataCalls calls = new DataCalls(WorkerChannel.of(settings), OPENING, settings.deadlineMs(), AccountTest.empty());
+            StageSettings settings = worker.settings();
+            DataCalls calls = new DataCalls(new WorkerChannel(settings), OPENING, settings.deadlineMs(), AccountTest.empty());
             calls.send(FramesTest.frame(0, 2, 10, new byte[5]));
             calls.send(FramesTest.frame(0, 2, 12, new byte[5]));
             List<Output> outputs = new ArrayList<>(calls.receive());
@@ -103,8 +103,8 @@ class DataCallsTest {
         Path second = Files.createFile(directory.resolve(parts[0] + "java" + (number + 2)));
         try (FakeWorker worker = new FakeWorker(directory, () -> new Answers(2, 2, 2), () -> null)) {
             worker.haveEndpoints(2);
-            Settings settings = worker.settings();
-            DataCalls calls = new DataCalls(WorkerChannel.of(settings), OPENING, settings.deadlineMs(), AccountTest.empty());
+            StageSettings settings = worker.settings();
+            DataCalls calls = new DataCalls(new WorkerChannel(settings), OPENING, settings.deadlineMs(), AccountTest.empty());
             assertThrows(UncheckedIOException.class, calls::open);
             assertFalse(Files.exists(first), "the first stream is open");
             Files.delete(second);
@@ -144,9 +144,9 @@ class DataCallsTest {
         List<String> came = new CopyOnWriteArrayList<>();
         try (FakeWorker worker = new FakeWorker(directory, () -> new Noted(came, new CopyOnWriteArrayList<>()), () -> null)) {
             worker.haveEndpoints(width);
-            Settings settings = worker.settings();
+            StageSettings settings = worker.settings();
             Opening opening = OPENING.toBuilder().setPartition(partition).build();
-            DataCalls calls = new DataCalls(WorkerChannel.of(settings), opening, settings.deadlineMs(), AccountTest.empty());
+            DataCalls calls = new DataCalls(new WorkerChannel(settings), opening, settings.deadlineMs(), AccountTest.empty());
             calls.open();
             List<String> files = flights(); // streams are opened in the order of endpoints
             List<String> expected = new ArrayList<>();
@@ -175,8 +175,8 @@ class DataCallsTest {
         List<ServerCall<ProcessRequest, ProcessReply>> opened = new CopyOnWriteArrayList<>();
         try (FakeWorker worker = new FakeWorker(directory, () -> new Noted(new ArrayList<>(), opened), () -> null)) {
             worker.haveEndpoints(3);
-            Settings settings = worker.settings();
-            DataCalls calls = new DataCalls(WorkerChannel.of(settings), OPENING, settings.deadlineMs(), AccountTest.empty());
+            StageSettings settings = worker.settings();
+            DataCalls calls = new DataCalls(new WorkerChannel(settings), OPENING, settings.deadlineMs(), AccountTest.empty());
             calls.open();
             Path file = Path.of(flights().get(broken));
             Files.delete(file);

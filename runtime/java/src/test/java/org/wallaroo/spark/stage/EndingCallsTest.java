@@ -29,7 +29,7 @@ import org.wallaroo.spark.bucket.PlainStore;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.FramesTest;
 import org.wallaroo.spark.message.JournalRow;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.rpc.FakeServer;
 import org.wallaroo.spark.worker.FakeWorker;
 import org.wallaroo.spark.worker.WorkerChannel;
@@ -130,8 +130,8 @@ class EndingCallsTest {
     }
 
     private BucketCalls calls(FakeWorker worker) {
-        Settings settings = worker.settings();
-        return new BucketCalls(WorkerChannel.of(settings), OPENING, store, settings, AccountTest.empty(), true);
+        StageSettings settings = worker.settings();
+        return new BucketCalls(new WorkerChannel(settings), OPENING, store, settings, AccountTest.empty(), true);
     }
 
     private static String text(int bucket, byte[] frame) {

@@ -21,7 +21,7 @@ import org.wallaroo.spark.message.FramesTest;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Json;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.rpc.FakeServer;
 import org.wallaroo.spark.worker.FakeWorker;
 import wallaroo.worker.v1.WorkerOuterClass.Data;
@@ -112,15 +112,15 @@ class ReceivingStageTest {
         return StepCount.newBuilder().setPath(path).setMessagesIn(messages).setMessagesOut(messages).build();
     }
 
-    private static Settings settings(FakeWorker worker) {
+    private static StageSettings settings(FakeWorker worker) {
         Opening opening = Opening.newBuilder()
                 .setStage(FakeWorker.stage("s1")
                         .addNodes(Node.newBuilder().setPath(STEP).setPort(1).setKind(NodeKind.NODE_KIND_RECEIVE))
                         .addNodes(Node.newBuilder().setPath(SINK).setPort(2).addInputs(STEP)
                                 .setKind(NodeKind.NODE_KIND_SINK)))
                 .build();
-        return new Settings(Json.object("worker", "main", "worker_directory", worker.settings().workerDirectory(), "init", "",
+        return Json.read(Json.parse(Json.object("worker", "main", "worker_directory", worker.settings().workerDirectory(), "init", "",
                 "deadline_ms", 20_000, "entries", List.of(1), "block", 40,
-                "opening", Base64.getEncoder().encodeToString(opening.toByteArray())));
+                "opening", Base64.getEncoder().encodeToString(opening.toByteArray()))), StageSettings.class);
     }
 }

@@ -19,7 +19,7 @@ import org.wallaroo.spark.message.FramesTest;
 import org.wallaroo.spark.message.JournalRow.Kind;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.JournalOrigins;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.worker.FakeWorker;
 import org.wallaroo.spark.worker.WorkerChannel;
 
@@ -96,8 +96,8 @@ class SourceLevelTest {
         Source source = new Source(rows);
         List<String> found = new ArrayList<>();
         try (FakeWorker worker = new FakeWorker(directory, () -> new DataCallsTest.Answers(2, 2, 2), () -> null)) {
-            Settings settings = worker.settings();
-            DataCalls calls = new DataCalls(WorkerChannel.of(settings), DataCallsTest.OPENING, settings.deadlineMs(), AccountTest.empty());
+            StageSettings settings = worker.settings();
+            DataCalls calls = new DataCalls(new WorkerChannel(settings), DataCallsTest.OPENING, settings.deadlineMs(), AccountTest.empty());
             SourceLevel outputs = new SourceLevel(source, calls, new Level(List.of()), new JournalOrigins(Map.of()), Set.of(0), Set.of(), Set.of(Frames.VISIT_PORT));
             while (outputs.hasNext()) {
                 JournalRow row = outputs.next();

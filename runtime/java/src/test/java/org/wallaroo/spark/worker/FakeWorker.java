@@ -23,7 +23,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 import org.wallaroo.spark.query.Json;
-import org.wallaroo.spark.query.Settings;
+import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.rpc.Channels;
 import org.wallaroo.spark.rpc.FakeServer;
 import wallaroo.worker.v1.WorkerOuterClass.InitReply;
@@ -105,14 +105,14 @@ public final class FakeWorker implements AutoCloseable {
     }
 
     /** Returns settings of a query that this worker serves. */
-    public Settings settings() {
+    public StageSettings settings() {
         return settings(InitRequest.getDefaultInstance());
     }
 
-    Settings settings(InitRequest handshake) {
+    StageSettings settings(InitRequest handshake) {
         String init = Base64.getEncoder().encodeToString(handshake.toByteArray());
-        return new Settings(Json.object("worker", "main", "worker_directory", directory.toString(), "init", init,
-                "deadline_ms", 20_000, "flush_bytes", 8 << 20));
+        return Json.read(Json.parse(Json.object("worker", "main", "worker_directory", directory.toString(), "init", init,
+                "deadline_ms", 20_000, "flush_bytes", 8 << 20)), StageSettings.class);
     }
 
     /** Lets it say that it has so many endpoints; all lead to the first one. */

@@ -19,6 +19,7 @@ import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.OperatorFailure;
 import wallaroo.worker.v1.WorkerOuterClass.Failure;
 import wallaroo.worker.v1.WorkerOuterClass.InitReply;
@@ -39,7 +40,7 @@ class WorkerChannelTest {
     @Test
     void aHandshakeThatWasInterruptedIsMadeAgain() throws IOException, InterruptedException {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
-            WorkerChannel channel = WorkerChannel.of(worker.settings());
+            WorkerChannel channel = new WorkerChannel(worker.settings());
             worker.beSilent(true);
             Thread engine = new Thread(() -> assertThrows(IllegalStateException.class, channel::width));
             engine.start();
@@ -54,12 +55,12 @@ class WorkerChannelTest {
     /** Tasks that take the ends of workers at the same time: only one reports an end. */
     @Test
     void onlyOneTaskTakesTheEndOfAWorker() {
-        WorkerChannel.takeEndings();
+        WorkerConnection.takeEndings();
         int count = 20_000;
         for (int number = 0; number < count; number++) {
-            WorkerChannel.giveEndings(Map.of("driver, process " + number, "it was killed"));
+            WorkerConnection.giveEndings(Map.of("driver, process " + number, "it was killed"));
         }
-        int taken = IntStream.range(0, 8).parallel().map(task -> WorkerChannel.takeEndings().size()).sum();
+        int taken = IntStream.range(0, 8).parallel().map(task -> WorkerConnection.takeEndings().size()).sum();
         assertEquals(count, taken);
     }
 
@@ -75,7 +76,7 @@ class WorkerChannelTest {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
             worker.haveEndpoints(2);
             worker.answer(InitReply.newBuilder().setProtocolMin(least).setProtocolMax(most).setInterfaceHash(hash).build());
-            WorkerChannel channel = WorkerChannel.of(worker.settings(InitRequest.newBuilder()
+            WorkerChannel channel = new WorkerChannel(worker.settings(InitRequest.newBuilder()
                     .setProtocolMin(1).setProtocolMax(1).setInterfaceHash("sha256:1").build()));
             if (text.isEmpty()) {
                 assertEquals(2, channel.width());
@@ -101,7 +102,7 @@ class WorkerChannelTest {
             String own = text.contains("\"") ? text.substring(0, 4) + " mine" : text;
             worker.answer(InitReply.newBuilder().setProtocolMin(least).setProtocolMax(most).setInterfaceHash(hash)
                     .setFailure(Failure.newBuilder().setCode(own.substring(0, 4)).setMessage(own.substring(5))).build());
-            WorkerChannel channel = WorkerChannel.of(worker.settings(InitRequest.newBuilder()
+            WorkerChannel channel = new WorkerChannel(worker.settings(InitRequest.newBuilder()
                     .setProtocolMin(1).setProtocolMax(1).setInterfaceHash("sha256:1").build()));
             String said = assertThrows(OperatorFailure.class, channel::width).getMessage();
             assertTrue(said.startsWith(text), said);
@@ -113,7 +114,7 @@ class WorkerChannelTest {
     void aHandshakeThatEndsFailsForEachTask() throws IOException {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
             worker.refuse(Status.UNKNOWN.withDescription("MemoryError"));
-            WorkerChannel channel = WorkerChannel.of(worker.settings());
+            WorkerChannel channel = new WorkerChannel(worker.settings());
             String said = assertThrows(OperatorFailure.class, channel::width).getMessage();
             assertEquals(said, assertThrows(OperatorFailure.class, channel::width).getMessage());
             worker.refuse(Status.OK);
@@ -126,7 +127,7 @@ class WorkerChannelTest {
     void eachTaskCountsItsOwnFailures(RepetitionInfo repetition) throws IOException {
         Random random = new Random(repetition.getCurrentRepetition());
         try (FakeWorker worker = worker()) {
-            List<WorkerChannel> tasks = Stream.generate(() -> WorkerChannel.of(worker.settings())).limit(4).toList();
+            List<WorkerChannel> tasks = Stream.generate(() -> new WorkerChannel(worker.settings())).limit(4).toList();
             int[][] counts = new int[4][3];
             tasks.get(0).width();
             for (int events = 0; events < 300; events++) {
@@ -177,8 +178,8 @@ class WorkerChannelTest {
     @Test
     void aStreamKnowsTheProcessThatItGoesTo() throws Exception {
         try (FakeWorker worker = worker()) {
-            WorkerChannel channel = WorkerChannel.of(worker.settings());
-            WorkerChannel other = WorkerChannel.of(worker.settings());
+            WorkerChannel channel = new WorkerChannel(worker.settings());
+            WorkerChannel other = new WorkerChannel(worker.settings());
             Thread thread = new Thread(() -> {
                 for (int times = 0; times < 200; times++) {
                     int generation = other.connection().endpoint(0).generation();
@@ -205,8 +206,8 @@ class WorkerChannelTest {
     @Test
     void workersThatNoTaskHasUsedAreStopped() throws IOException {
         try (FakeWorker worker = worker()) {
-            WorkerHome.started().put("unused", new WorkerHome(directory, ""));
-            WorkerChannel.stopAll();
+            WorkerHome.started().put(Json.parse("{}"), new WorkerHome(directory, ""));
+            WorkerConnection.stopAll();
             assertEquals(List.of("stop"), worker.asked());
             assertTrue(WorkerHome.started().isEmpty());
         }

@@ -77,7 +77,7 @@ class WorkerStreamTest {
 
     private WorkerGone missed(long... ordinals) throws IOException {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
-            WorkerChannel channel = WorkerChannel.of(worker.settings());
+            WorkerChannel channel = new WorkerChannel(worker.settings());
             var awaited = open(channel);
             var other = open(channel);
             note(awaited.flight(), 3, ordinals[0]);
@@ -108,7 +108,7 @@ class WorkerStreamTest {
     @Test
     void aMessageInAProcessThatEndedByItselfHasNotHung() throws IOException {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
-            WorkerChannel channel = WorkerChannel.of(worker.settings());
+            WorkerChannel channel = new WorkerChannel(worker.settings());
             var awaited = open(channel);
             var other = open(channel);
             note(awaited.flight(), 3, 7);
@@ -144,7 +144,7 @@ class WorkerStreamTest {
     /** Returns after how many milliseconds a call is given up, in which messages have hung. */
     private long waited(long ordinal, int hung, long progressMs) throws Exception {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
-            WorkerChannel channel = WorkerChannel.of(worker.settings());
+            WorkerChannel channel = new WorkerChannel(worker.settings());
             Quarantine quarantine = new Quarantine();
             for (int i = 0; i < hung; i++) {
                 quarantine.learn(new Suspect(0, 50 + i, Suspect.Cause.HUNG, "2", false, ""));
@@ -187,12 +187,12 @@ class WorkerStreamTest {
         "flight-1-0, 0, true", "flight-1-0, 8, false"})
     void progressOfAnotherCallOfTheProcessPutsADeadlineOff(String who, long process, boolean isSame) throws Exception {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
-            WorkerChannel channel = WorkerChannel.of(worker.settings());
+            WorkerChannel channel = new WorkerChannel(worker.settings());
             Deadline deadline = new Deadline(400);
             var awaited = open(channel, deadline);
             note(Path.of(awaited.flight().path()), new FlightFile.Mark(3, 0, 7, 0));
             var other = who.equals("task") ? open(channel, deadline)
-                    : who.equals("query") ? open(WorkerChannel.of(worker.settings())) : null;
+                    : who.equals("query") ? open(new WorkerChannel(worker.settings())) : null;
             Path path = other == null ? directory.resolve(who) : Path.of(other.flight().path());
             Thread writer = worker(path, 1600, 9, process);
             long waited = givenUp(awaited, new Quarantine());
@@ -210,7 +210,7 @@ class WorkerStreamTest {
     @CsvSource({"true, 1000, 2000", "false, 2000, 4000"})
     void aCallThatHangsIsLeftToTheTaskThatAwaitsIt(boolean isOwn, long least, long most) throws IOException {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
-            WorkerChannel channel = WorkerChannel.of(worker.settings());
+            WorkerChannel channel = new WorkerChannel(worker.settings());
             Deadline deadline = new Deadline(1000);
             var awaited = open(channel, deadline);
             var other = open(channel, isOwn ? deadline : new Deadline(1000));
@@ -231,7 +231,7 @@ class WorkerStreamTest {
             Status status = code.toStatus().withDescription(text);
             try (FakeWorker worker = new FakeWorker(Files.createTempDirectory(directory, ""),
                     () -> (request, call) -> call.close(status, new Metadata()), () -> null)) {
-                var stream = open(WorkerChannel.of(worker.settings()));
+                var stream = open(new WorkerChannel(worker.settings()));
                 stream.send(ProcessRequest.getDefaultInstance());
                 RuntimeException broken = assertThrows(RuntimeException.class, () -> stream.receive(new Quarantine()));
                 stream.close();
