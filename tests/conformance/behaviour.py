@@ -11,7 +11,7 @@ from wallaroo.message.codec import CODECS, Codec
 from wallaroo.message.frame import FrameError, read_frame
 from wallaroo.message.state_piece import Joiner
 from wallaroo.worker.bucket import bucket, state, state_cells
-from wallaroo.worker.bucket.open_run import OpenRun
+from wallaroo.worker.bucket.call_run import CallRun
 from wallaroo.worker.host import call
 from wallaroo.worker.stage import chain, exit, stage
 from wallaroo.worker.value.value import NotSerializableError, StateReadError
@@ -47,9 +47,9 @@ def unreadable_is_new(original: Any) -> Any:
 
 
 def fails_whole(original: Any) -> Any:
-    def result(self: Any, of: Any) -> Any:
+    def result(self: Any, **given: Any) -> Any:
         try:
-            return original(self, of)
+            return original(self, **given)
         except NotSerializableError as err:
             msg = "a state cannot be written"
             raise RuntimeError(msg) from err
@@ -198,9 +198,9 @@ BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "unreadable-state-is-new": (State, "cell", unreadable_is_new),
     "unwritable-state-ends-the-call": (Run, "_result", fails_whole),
     "state-is-not-put-back": (Run, "_put_back", lambda _: lambda *given: None),
-    "counts-last-part": (OpenRun, "_counted", last_counts),
+    "counts-last-part": (CallRun, "_counted", last_counts),
     "step-by-step": (stage.Stage, "order", no_order),
-    "repeats-from-the-log": (OpenRun, "_repeat", careful_repeat),
+    "repeats-from-the-log": (CallRun, "_repeat", careful_repeat),
     "ignores-check-persist": (Calls, "__init__", checks(False)),
     "always-checks-persist": (Calls, "__init__", checks(True)),
     "reversed-branches": (stage.Stage, "_link", last_first),

@@ -41,7 +41,7 @@ class ReleasesNothing(Fault):
 
 
 def last_counts(_: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an `OpenRun._counted` that forgets the parts before."""
+    """Return an `CallRun._counted` that forgets the parts before."""
     return lambda self, counts: list(counts)
 
 
@@ -51,10 +51,10 @@ def no_order(_: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def careful_repeat(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an `OpenRun._repeat` after which states of released parts are taken for those of the log."""
+    """Return an `CallRun._repeat` after which states of released parts are taken for those of the log."""
 
     def repeat(self: Any, *given: Any) -> None:
         original(self, *given)
-        self._saved = {cell: data for cell, data in self._saved.items() if cell.live is UNREAD}
+        self._before = {cell: data for cell, data in self._before.items() if cell.live is UNREAD}
 
     return repeat

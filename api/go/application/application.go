@@ -48,8 +48,8 @@ func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *Pipel
 	pipeline.Nodes = append(pipeline.Nodes, node)
 	var policies []*string
 	if sourceConfig == nil {
-		a.declared.Report(diagnostic.Of("T207", "method", "NewPipeline", "parameter", "sourceConfig", "actual", "nil",
-			"expected", "a source", "fix", "pass what e.g. MakeTCPSourceConfig returns"), declaration.Pointer(node.Path), place)
+		found := diagnostic.Wrong("NewPipeline", "sourceConfig", "nil", "a source", "pass what e.g. MakeTCPSourceConfig returns")
+		a.declared.Report(found, declaration.Pointer(node.Path), place)
 	} else {
 		source := sourceConfig.source()
 		source.Path, source.Name, source.Place = node.Path, cmp.Or(source.Name, name), place

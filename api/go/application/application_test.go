@@ -197,6 +197,8 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 			"T207 Build of application_test.builds: parameter result is a nil *application_test.symbolData;",
 			"T207 Build of application_test.builds: parameter result is int, of which each call gets a copy;",
 			"T207 Build of application_test.builds: parameter result is []int, of which each call gets a copy;",
+			"T207 Build of application_test.builds: parameter result is the same *application_test.symbolData for each key; expected a new state in each call",
+			"T207 Build of application_test.builds: parameter result is the same map[string]int for each key;",
 		}},
 		"nil": {func(a *app.Application) {
 			a.NewPipeline("p", nil).To(nil).ToStatePartition(nil, nil, "s", nil).ToSink(nil)

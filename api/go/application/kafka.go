@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
@@ -160,15 +161,11 @@ func kafkaEdge(method, topic string, brokers, level any) (*topology.Kafka, []dia
 }
 
 func wrongForm(method string, given []any, expected string) []diagnostic.Diagnostic {
-	actual := "("
+	types := make([]string, len(given))
 	for i, value := range given {
-		if i > 0 {
-			actual += ", "
-		}
-		actual += fmt.Sprintf("%T", value)
+		types[i] = fmt.Sprintf("%T", value)
 	}
-	return []diagnostic.Diagnostic{diagnostic.Of("T207", "method", method, "parameter", "rest", "actual", actual+")",
-		"expected", expected, "fix", "pass "+expected)}
+	return []diagnostic.Diagnostic{diagnostic.Wrong(method, "rest", "("+strings.Join(types, ", ")+")", expected)}
 }
 
 // unsigned converts a uint64 or an int to uint64. It accepts int, because untyped constants arrive as int.

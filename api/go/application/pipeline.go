@@ -153,8 +153,8 @@ func (p *PipelineBuilder) addSinks(method string, sinkConfigs ...SinkConfig) *Pi
 }
 
 func (p *PipelineBuilder) wrongParameter(method, path string, place declaration.Place) {
-	p.application.Report(diagnostic.Of("T207", "method", method, "parameter", "sinkConfig", "actual", "without a sink or an encoder",
-		"expected", "a sink", "fix", "pass what e.g. MakeTCPSinkConfig returns for an encoder"), declaration.Pointer(path), place)
+	found := diagnostic.Wrong(method, "sinkConfig", "without a sink or an encoder", "a sink", "pass what e.g. MakeTCPSinkConfig returns for an encoder")
+	p.application.Report(found, declaration.Pointer(path), place)
 }
 
 // follow reports the call of a method if the pipeline has already ended.

@@ -2,12 +2,8 @@ package stream
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/gob"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"math"
 	"reflect"
 	"unicode/utf8"
 
@@ -22,8 +18,9 @@ import (
 // processes. Without a registered codec, basic types are written as they are, and other types with encoding/gob, which
 // needs exported fields (C504). Gob does not preserve everything. An empty slice becomes nil, and a nil map may become
 // an empty map. Two pointers to the same value become pointers to two values. A time.Time keeps the offset of its zone
-// but loses the name of its location. A value with a pointer cycle is refused (C504). Generated protobuf types need no
-// codec. A component of another program uses the codec "protobuf:FULL.NAME" for them.
+// but loses the name of its location and the reading of the monotonic clock. A value with a pointer cycle is refused
+// (C504). Generated protobuf types need no codec. A component of another program uses the codec "protobuf:FULL.NAME"
+// for them.
 type Codec[T any] interface {
 	Encode(value T) ([]byte, error)
 	Decode(data []byte) (T, error)
@@ -48,32 +45,18 @@ type formed[T any] struct {
 // The built-in codecs have the same bytes in all languages: UTF-8 for Text, the bytes themselves for Bytes, and 8
 // bytes big-endian for Int64 and Float64.
 var (
-	Text  Codec[string] = functions[string]{encodeText, decodeText}
+	Text  Codec[string] = functions[string]{encodeText, codec.DecodeString}
 	Bytes Codec[[]byte] = functions[[]byte]{
 		func(value []byte) ([]byte, error) { return value, nil },
 		func(data []byte) ([]byte, error) { return data, nil },
 	}
 	Int64 Codec[int64] = functions[int64]{
-		func(value int64) ([]byte, error) { return bytesOf(uint64(value)), nil },
-		func(data []byte) (int64, error) {
-			if len(data) != 8 {
-				return 0, errLength(data)
-			}
-			return int64(binary.BigEndian.Uint64(data)), nil
-		},
+		func(value int64) ([]byte, error) { return bytesOf(uint64(value)), nil }, codec.DecodeInt64,
 	}
 	Float64 Codec[float64] = functions[float64]{
-		func(value float64) ([]byte, error) { return bytesOf(math.Float64bits(value)), nil },
-		func(data []byte) (float64, error) {
-			if len(data) != 8 {
-				return 0, errLength(data)
-			}
-			return math.Float64frombits(binary.BigEndian.Uint64(data)), nil
-		},
+		func(value float64) ([]byte, error) { return codec.AppendFloat64(nil, value), nil }, codec.DecodeFloat64,
 	}
 )
-
-func errLength(data []byte) error { return fmt.Errorf("%d bytes; expected 8", len(data)) }
 
 func encodeText(value string) ([]byte, error) {
 	if !utf8.ValidString(value) {
@@ -82,22 +65,15 @@ func encodeText(value string) ([]byte, error) {
 	return []byte(value), nil
 }
 
-func decodeText(data []byte) (string, error) {
-	if !utf8.Valid(data) {
-		return "", errors.New("the bytes are not UTF-8")
-	}
-	return string(data), nil
-}
-
 // JSON returns a codec that uses encoding/json. It ignores object members that T does not have. Bytes after the value
 // are an error. A number in an `any` is decoded as float64, or as json.Number if float64 cannot represent it. Other
 // values in an `any` are decoded as JSON types, too: a struct becomes a map. To keep their types, use gob.Register in
 // place of this codec. Register refuses a T that encoding/json cannot read back (C504): interfaces with methods, func,
 // chan, or a type with only one of MarshalJSON and UnmarshalJSON. For states it also refuses fields that are not
-// exported.
+// exported, and fields of an embedded struct that another field hides. A text that is not UTF-8 is refused.
 func JSON[T any]() Codec[T] {
 	return formed[T]{functions[T]{
-		func(value T) ([]byte, error) { return json.Marshal(&value) },
+		func(value T) ([]byte, error) { return codec.MarshalJSON(&value) },
 		func(data []byte) (value T, err error) {
 			err = codec.UnmarshalJSON(data, &value)
 			return value, err

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 
 	"wallarooapi/internal/declaration"
@@ -81,7 +82,7 @@ func rowSource[T any](method string, format Spark) Source[T] {
 	found = append(found, follows(method, "Schema", format.Schema)...)
 	found = append(found, follows(method, "Value", format.Value)...)
 	format.Value = allColumns
-	edge := &topology.Spark{Format: format.Format, Options: format.Options, Schema: schemaOf(rows), Value: allColumns,
+	edge := &topology.Spark{Format: format.Format, Options: maps.Clone(format.Options), Schema: schemaOf(rows), Value: allColumns,
 		Key: format.Key, Timestamp: format.Timestamp}
 	found = append(found, checkFormat(method, format)...)
 	return Source[T]{declaration.Source{Edge: edge, Given: &rowReader[T]{rowForm[T]{rows}}, Found: found}}
@@ -91,7 +92,7 @@ func rowSink[T any](method string, format Spark) Sink[T] {
 	rows, found := rowsOf[T](method)
 	found = append(found, follows(method, "Schema", format.Schema)...)
 	format.Schema, format.Value = "", cmp.Or(format.Value, allColumns)
-	edge := &topology.Spark{Format: format.Format, Options: format.Options, Schema: schemaOf(rows), Value: format.Value}
+	edge := &topology.Spark{Format: format.Format, Options: maps.Clone(format.Options), Schema: schemaOf(rows), Value: format.Value}
 	found = append(found, checkFormat(method, format)...)
 	found = append(found, checkSinkFormat(method, format)...)
 	made := &rowWriter[T]{rowForm[T]{rows}}
@@ -103,8 +104,7 @@ func follows(method, parameter, value string) []diagnostic.Diagnostic {
 	if value == "" {
 		return nil
 	}
-	return []diagnostic.Diagnostic{diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", diagnostic.Shown(value),
-		"expected", "none: it follows from the type of the rows", "fix", "leave it out")}
+	return []diagnostic.Diagnostic{diagnostic.Wrong(method, parameter, diagnostic.Shown(value), "none: it follows from the type of the rows", "leave it out")}
 }
 
 func rowsOf[T any](method string) (*row.Rows, []diagnostic.Diagnostic) {
@@ -114,8 +114,7 @@ func rowsOf[T any](method string) (*row.Rows, []diagnostic.Diagnostic) {
 	}
 	var found []diagnostic.Diagnostic
 	for _, fault := range faults {
-		found = append(found, diagnostic.Of("T207", "method", method, "parameter", fault.Field, "actual", fault.Actual,
-			"expected", fault.Expected, "fix", fault.Fix))
+		found = append(found, diagnostic.Wrong(method, fault.Field, fault.Actual, fault.Expected, fault.Fix))
 	}
 	return nil, found
 }

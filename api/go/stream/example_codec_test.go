@@ -42,7 +42,7 @@ func ExampleCodec() {
 	// 0102
 	// fffffffffffffffe
 	// 3fe0000000000000
-	// 2 bytes; expected 8
+	// 2 bytes; a number has 8
 }
 
 func ExampleJSON() {

@@ -64,17 +64,12 @@ func checkTopic(method string, topic Kafka) []diagnostic.Diagnostic {
 	return c.found
 }
 
-func (c *topicCheck) wrong(parameter string, actual any, expected string) {
-	c.add(parameter, actual, expected, "pass "+expected)
-}
-
-func (c *topicCheck) add(parameter string, actual any, expected, fix string) {
+func (c *topicCheck) wrong(parameter string, actual any, expected string, fix ...string) {
 	shown := fmt.Sprint(actual)
 	if text, is := actual.(string); is {
 		shown = diagnostic.Shown(text)
 	}
-	c.found = append(c.found, diagnostic.Of("T207", "method", c.method, "parameter", parameter, "actual", shown,
-		"expected", expected, "fix", fix))
+	c.found = append(c.found, diagnostic.Wrong(c.method, parameter, shown, expected, fix...))
 }
 
 func (c *topicCheck) brokers() {
@@ -110,21 +105,21 @@ func (c *topicCheck) options() {
 		}
 		switch {
 		case field != "":
-			c.add("Options", name, "none that the field "+field+" has", "pass it as "+field)
+			c.wrong("Options", name, "none that the field "+field+" has", "pass it as "+field)
 		case isClient && setting != "" || isSpark:
 		default:
 			expected := `settings of Kafka's client with "kafka." in front`
 			if !strings.HasSuffix(c.method, "Sink") {
 				expected += `, or options of Spark's source, e.g. "maxOffsetsPerTrigger"`
 			}
-			c.add("Options", name, expected, fmt.Sprintf("write %q, or leave it out", clientOption+setting))
+			c.wrong("Options", name, expected, fmt.Sprintf("write %q, or leave it out", clientOption+setting))
 		}
 	}
 }
 
 func (c *topicCheck) source() {
 	if c.topic.Start != "" && !startPattern.MatchString(c.topic.Start) {
-		c.add("Start", c.topic.Start, `"start", "end", an offset, or "-n" for n before the end`, `pass e.g. "end"`)
+		c.wrong("Start", c.topic.Start, `"start", "end", an offset, or "-n" for n before the end`, `pass e.g. "end"`)
 	}
 	seen := map[int]bool{}
 	for _, number := range c.topic.Partitions {
@@ -134,7 +129,7 @@ func (c *topicCheck) source() {
 		seen[number] = true
 	}
 	if c.topic.ExactlyOnce {
-		c.add("ExactlyOnce", true, "false: it is of sinks", "leave it out")
+		c.wrong("ExactlyOnce", true, "false: it is of sinks", "leave it out")
 	}
 	if c.topic.Table {
 		c.table()
@@ -143,14 +138,14 @@ func (c *topicCheck) source() {
 
 func (c *topicCheck) table() {
 	if c.method != "KafkaRecordSource" {
-		c.add("Table", true, "false: a table has whole records", "use stream.KafkaRecordSource")
+		c.wrong("Table", true, "false: a table has whole records", "use stream.KafkaRecordSource")
 	}
 	if c.topic.Start != "" && c.topic.Start != "start" {
-		c.add("Start", c.topic.Start, `"start": a table is read whole`, "leave Start out, or Table")
+		c.wrong("Start", c.topic.Start, `"start": a table is read whole`, "leave Start out, or Table")
 	}
 	for name := range c.topic.Options {
 		if slices.Contains(limitingOptions, strings.ToLower(name)) {
-			c.add("Options", name, "none that would divide a table, which is read whole and in order", "leave the option out")
+			c.wrong("Options", name, "none that would divide a table, which is read whole and in order", "leave the option out")
 		}
 	}
 }
@@ -159,13 +154,13 @@ func (c *topicCheck) table() {
 func (c *topicCheck) sink() {
 	const onlySources = ": it is of sources"
 	if c.topic.Start != "" {
-		c.add("Start", c.topic.Start, "none"+onlySources, "leave it out")
+		c.wrong("Start", c.topic.Start, "none"+onlySources, "leave it out")
 	}
 	if len(c.topic.Partitions) > 0 {
-		c.add("Partitions", c.topic.Partitions, "none"+onlySources, "leave it out; the encoder's record says its partition")
+		c.wrong("Partitions", c.topic.Partitions, "none"+onlySources, "leave it out; the encoder's record says its partition")
 	}
 	if c.topic.Table {
-		c.add("Table", true, "false"+onlySources, `leave it out; a topic is compacted by Create with the option "cleanup.policy"`)
+		c.wrong("Table", true, "false"+onlySources, `leave it out; a topic is compacted by Create with the option "cleanup.policy"`)
 	}
 }
 

@@ -2,6 +2,8 @@ package stream
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -163,7 +165,7 @@ func sourceEdge(topic Kafka) *topology.Kafka {
 		topic.Start = "start"
 	}
 	edge := &topology.Kafka{
-		Topic: topic.Topic, Brokers: topic.Brokers, Start: topic.Start, Options: topic.Options, Table: topic.Table,
+		Topic: topic.Topic, Brokers: slices.Clone(topic.Brokers), Start: topic.Start, Options: maps.Clone(topic.Options), Table: topic.Table,
 		Create: creation(topic),
 	}
 	for _, number := range topic.Partitions {
@@ -174,7 +176,7 @@ func sourceEdge(topic Kafka) *topology.Kafka {
 
 func sinkEdge(topic Kafka) *topology.Kafka {
 	return &topology.Kafka{
-		Topic: topic.Topic, Brokers: topic.Brokers, Options: topic.Options, ExactlyOnce: topic.ExactlyOnce, Create: creation(topic),
+		Topic: topic.Topic, Brokers: slices.Clone(topic.Brokers), Options: maps.Clone(topic.Options), ExactlyOnce: topic.ExactlyOnce, Create: creation(topic),
 	}
 }
 
@@ -182,5 +184,7 @@ func creation(topic Kafka) *topology.Creation {
 	if topic.Create == nil {
 		return nil
 	}
-	return (*topology.Creation)(topic.Create)
+	made := topology.Creation(*topic.Create)
+	made.Options = maps.Clone(made.Options)
+	return &made
 }

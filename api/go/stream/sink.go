@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"maps"
 
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
@@ -71,7 +72,7 @@ func KafkaSinkOf[T any](name string, args []string, encode func(message T) (Reco
 // SparkSink writes to a Spark sink. Each message is one row with the columns value and key. A format without a name or
 // a value is reported (T207), and so are fields that only sources have.
 func SparkSink[T any](format Spark, encode func(message T) (Record, error)) Sink[T] {
-	edge := &topology.Spark{Format: format.Format, Options: format.Options, Value: format.Value}
+	edge := &topology.Spark{Format: format.Format, Options: maps.Clone(format.Options), Value: format.Value}
 	return recordSink(declaration.Sink{Edge: edge, Found: append(checkFormat("SparkSink", format), checkSinkFormat("SparkSink", format)...)}, encode)
 }
 
@@ -79,8 +80,7 @@ func SparkSink[T any](format Spark, encode func(message T) (Record, error)) Sink
 func checkSinkFormat(method string, format Spark) (found []diagnostic.Diagnostic) {
 	for _, field := range [][2]string{{"Schema", format.Schema}, {"Key", format.Key}, {"Timestamp", format.Timestamp}} {
 		if name, value := field[0], field[1]; value != "" {
-			found = append(found, diagnostic.Of("T207", "method", method, "parameter", name, "actual", diagnostic.Shown(value),
-				"expected", "none: it is of sources", "fix", "leave it out; Value is the select list of the rows"))
+			found = append(found, diagnostic.Wrong(method, name, diagnostic.Shown(value), "none: it is of sources", "leave it out; Value is the select list of the rows"))
 		}
 	}
 	return found

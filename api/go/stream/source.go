@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"time"
 
@@ -194,7 +195,7 @@ func ConnectorSource[T any](address string, connector Connector, decode func(rec
 // SparkSource reads from a Spark source. Each row is one message. A format without a name or a value is reported
 // (T207).
 func SparkSource[T any](format Spark, decode func(record Record) (T, error)) Source[T] {
-	edge := &topology.Spark{Format: format.Format, Options: format.Options, Schema: format.Schema, Value: format.Value,
+	edge := &topology.Spark{Format: format.Format, Options: maps.Clone(format.Options), Schema: format.Schema, Value: format.Value,
 		Key: format.Key, Timestamp: format.Timestamp}
 	return recordSource("SparkSource", edge, decode, checkFormat("SparkSource", format))
 }
@@ -258,8 +259,7 @@ func recordSource[T any](method string, edge topology.Edge, decode func(Record) 
 }
 
 func wrongSource(method, parameter, actual, expected string) []diagnostic.Diagnostic {
-	return []diagnostic.Diagnostic{diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", diagnostic.Shown(actual),
-		"expected", expected, "fix", "pass "+expected)}
+	return []diagnostic.Diagnostic{diagnostic.Wrong(method, parameter, diagnostic.Shown(actual), expected)}
 }
 
 func checkFormat(method string, format Spark) []diagnostic.Diagnostic {

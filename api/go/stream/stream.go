@@ -153,8 +153,7 @@ func add[In, Out any](s Stream[In], step *declaration.Step, function any) Stream
 }
 
 func (a *Application) wrong(method, parameter, actual, expected, path string, place declaration.Place) {
-	a.declared.Report(diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", actual, "expected", expected,
-		"fix", "pass "+expected), declaration.Pointer(path), place)
+	a.declared.Wrong(declaration.Pointer(path), place, method, parameter, actual, expected)
 }
 
 // learn registers T, so that serialized messages of type T can be read back.

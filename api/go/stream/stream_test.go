@@ -153,7 +153,7 @@ func TestErrorsNilAndSkip(t *testing.T) {
 	if got, want := read(t, outputs, 2), []string{"a", "a'", "abc"}; !slices.Equal(got, want) {
 		t.Errorf("messages are %q; want %q", got, want)
 	}
-	want := []string{"C501 item: no item", "C501 pairs: no pair", "C501 Items: no bytes", "C505 texts: the bytes are not UTF-8"}
+	want := []string{"C501 item: no item", "C501 pairs: no pair", "C501 Items: no bytes", "C505 texts: the text is not UTF-8"}
 	if got := read(t, outputs, frame.DeadLetterPort); !slices.Equal(got, want) {
 		t.Errorf("dead letters are %q; want %q", got, want)
 	}

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 func setup(args []string) *application.Application {
 	port := "7010"
 	if len(args) > 0 {
-		port = args[0]
+		port, args[0] = args[0], "taken" // the arguments of setup are its own
 	}
 	app := application.MakeApplication("Words")
 	app.NewPipeline("Words", application.MakeTCPSourceConfig("127.0.0.1", port, example.Lines{})).
@@ -30,9 +31,13 @@ func setup(args []string) *application.Application {
 func ExampleMain() {
 	document := emitted("ExampleMain", func() { worker.Main(setup) })
 	example.Show(document, "sources", "name", "port")
+	var described struct{ Workers []struct{ Args []string } }
+	failed(json.Unmarshal([]byte(document), &described))
+	fmt.Println(described.Workers[0].Args)
 	example.Show(document, "steps", "name", "inputs")
 	// Output:
 	// Words 7020
+	// [7020]
 	// split [0/sources/0]
 	// count [0/steps/0]
 }

@@ -11,6 +11,7 @@ package worker
 
 import (
 	"os"
+	"slices"
 
 	wa "wallarooapi"
 	"wallarooapi/internal/launch"
@@ -34,7 +35,7 @@ type Application interface {
 // has findings, and 1 for other failures.
 func Main[A Application](setup func(args []string) A) {
 	os.Exit(launch.Run(trace.Name(setup), func() string {
-		args := wa.Args
+		args := slices.Clone(wa.Args) // which go into the topology, and setup may change its own
 		if len(args) > 0 {
 			args = args[1:]
 		}

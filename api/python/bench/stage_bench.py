@@ -10,7 +10,8 @@ from pathlib import Path
 from wallaroo.emit.program import load
 from wallaroo.message.frame import FRAMED, FrameHeader, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketRun
+from wallaroo.worker.bucket.bucket import BucketResult
+from wallaroo.worker.bucket.call_run import CallRun
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.value import ValueCodec
@@ -79,8 +80,9 @@ def main(messages: int) -> None:
     seen = 0
     for bucket, parts in grouped.items():
         state = BucketState(codec)
-        result = BucketRun(second, pb.Bucket(index=0, bucket=bucket), parts).attempt(state)
-        assert result is not None
+        call = pb.Bucket(index=0, bucket=bucket)
+        result = CallRun(second, call, state).part(call, parts)
+        assert isinstance(result, BucketResult)
         seen += result.done.counts[-1].messages_out
     count_time = time.process_time() - begin
     assert seen == words, (seen, words)

@@ -2,15 +2,16 @@
 
 import pickle
 import threading
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from call_case import attempt, closed_call
 
 import wallaroo
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.message.frame import FrameError, encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket.bucket import BucketResult
 from wallaroo.worker.bucket.state import BucketKey, BucketState, StateCache, Version
 from wallaroo.worker.host.call import BucketProtocolError, failure_of
 from wallaroo.worker.stage.stage import Stage
@@ -89,15 +90,14 @@ def stored(stage: Stage, result: BucketResult) -> dict[bytes, list[str]]:
 
 def run(stage: Stage, messages: list[tuple[str, str]], log: list[bytes] = [], **wishes: Any) -> BucketResult:  # noqa: B006
     """Do what the service does."""
-    call = BucketRun(stage, pb.Bucket(index=0, bucket=0, **wishes), [keyed(messages)])
-    state = BucketState(stage.codec)
-    state.read(log)
-    result = call.attempt(state)
-    if result is None:
+
+    def committed() -> BucketState:
         state = BucketState(stage.codec)
         state.read(log)
-        result = call.careful(state)
-    return result
+        return state
+
+    call = pb.Bucket(index=0, bucket=0, **wishes)
+    return closed_call(stage, call, [keyed(messages)], committed(), committed)[0]
 
 
 def test_each_key_has_its_state_and_only_changed_keys_are_written(kit: Any) -> None:
@@ -276,9 +276,8 @@ def test_single_state_has_the_empty_key(kit: Any) -> None:
     outputs = Stage(app, kit.stage_of(app, "0/sources/0")).run(0, kit.wire([b"x", b"y"]))
     (output,) = outputs
     assert read_frame(output.frame).keys == [b""]
-    result = BucketRun(Stage(app, kit.stage_of(app, "0/steps/0")), pb.Bucket(index=0), [output.frame]).attempt(
-        BucketState(ValueCodec(app.serializer))
-    )
+    stage = Stage(app, kit.stage_of(app, "0/steps/0"))
+    result = attempt(stage, pb.Bucket(index=0), [output.frame], BucketState(ValueCodec(app.serializer)))
     assert result is not None
     assert kit.sunk(result.outputs) == [(0, b"x"), (1, b"x,y")]
 
@@ -305,3 +304,48 @@ def test_failures_cross_the_process_border_with_their_code(error: Exception, cod
     failure = failure_of(error)
     assert (failure.code, failure.message, failure.retriable) == (code, message, False)
     assert bool(failure.traceback) == isinstance(error, ZeroDivisionError)
+
+
+def test_a_key_without_a_message_gets_no_state(kit: Any) -> None:
+    """A key exit leaves the key of a message that it could not serialize in its frame."""
+    stage = make(kit)
+    frame = encode_frame([b"x"], port=1, encoding=TEXT, keys=[b"gone", b"a"], key_indexes=[1])
+    result = attempt(stage, pb.Bucket(index=0), [frame], BucketState(stage.codec))
+    assert result is not None
+    assert result.done.keys == 1
+
+
+class Made:
+    """A state whose class fails if asked to."""
+
+    fails: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        if Made.fails:
+            msg = "no state"
+            raise ValueError(msg)
+        self.count = 0
+
+
+@wallaroo.state_computation("made")
+def fill(data: str, state: Made) -> Any:
+    state.count += 1
+    Made.fails = data == "boom"
+    if data == "boom":
+        msg = "boom"
+        raise ValueError(msg)
+    return data, True
+
+
+def test_a_state_that_cannot_be_made_again_makes_dead_letters(kit: Any) -> None:
+    app = kit.build(lambda builder: builder.to_state_partition(fill, Made, "made", first), encoder=plain)
+    stage = Stage(app, kit.stage_of(app, "0/steps/0"))
+
+    def empty() -> BucketState:
+        Made.fails = False
+        return BucketState(stage.codec)
+
+    frames = [keyed([("a", "x"), ("b", "boom"), ("b", "y"), ("a", "z")])]
+    result, _ = closed_call(stage, pb.Bucket(index=0), frames, empty(), empty)
+    assert kit.sunk(result.outputs) == [(0, b"x"), (3, b"z")]
+    assert [(each.sequence, each.code) for each in kit.letters(result.outputs)] == [(1, "C501"), (2, "C501")]

@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
+from call_case import attempt
 
 import wallaroo
 from wallaroo import testing
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketRun
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.value import TEXT
@@ -46,7 +46,7 @@ def test_the_message_is_a_dead_letter_and_the_state_as_before(kit: Any) -> None:
         frame = encode_frame(
             [word.encode() for word in words], port=1, encoding=TEXT, keys=[b"k"], key_indexes=[0] * len(words)
         )
-        return BucketRun(stage, pb.Bucket(index=0), [frame]).checked(state)
+        return attempt(stage, pb.Bucket(index=0), [frame], state, checks_persist=True)
 
     result = call("forget", "a", "look", "forget", "b")
     assert kit.sunk(result.outputs) == [(1, b"a"), (2, b"a"), (4, b"a,b")]

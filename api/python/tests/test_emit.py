@@ -207,6 +207,12 @@ def test_setup_that_exits(tmp_path: Path) -> None:
     [
         ("import not_there\n", "the import of app failed; ModuleNotFoundError: No module named 'not_there'", 1),
         ("\ndef f(:\n", "the import of app failed; SyntaxError: invalid syntax (app.py, line 2)", 2),
+        (
+            "from . import other\n",
+            "the import of app failed; ImportError: attempted relative import with no known parent package; a file is "
+            "in no package: name it as a module, PACKAGE.MODULE",
+            1,
+        ),
     ],
 )
 def test_import_that_fails(tmp_path: Path, text: str, message: str, line: int) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from call_case import attempt, second_try
 
 import wallaroo
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketRun
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.flight import BYTES, NOTE_BYTES, OUTSIDE, InFlight
 from wallaroo.worker.stage.stage import Stage
@@ -144,7 +144,7 @@ def test_skipped_messages_are_dead_letters_of_the_source(kit: Any, flight: InFli
 def test_skipped_messages_leave_the_state_alone(kit: Any, flight: InFlight) -> None:
     stage, state = state_stage(kit), BucketState(state_stage(kit).codec)
     with stage.call(2, flight, SKIPS):
-        result = BucketRun(stage, pb.Bucket(index=2), [keyed("a1", "a2"), keyed("a3", "b1", "a4")]).attempt(state)
+        result = attempt(stage, pb.Bucket(index=2), [keyed("a1", "a2"), keyed("a3", "b1", "a4")], state)
         assert result is not None
     assert kit.sunk(result.outputs) == [(0, b"<a1>"), (0, b"<a1,a3>"), (2, b"<a1,a3,a4>")]
     assert [(each.code, each.path, each.key, each.preview) for each in kit.letters(result.outputs)] == [
@@ -157,13 +157,13 @@ def test_skipped_messages_leave_the_state_alone(kit: Any, flight: InFlight) -> N
 
 def test_a_replay_tells_the_same_ordinals(kit: Any, flight: InFlight) -> None:
     stage = state_stage(kit)
-    run = BucketRun(stage, pb.Bucket(index=1), [keyed("a1"), keyed("boom", "a2", "a3")])
+    call, frames = pb.Bucket(index=1), [keyed("a1"), keyed("boom", "a2", "a3")]
     skips = [pb.Skip(ordinal=2, code="C508", reason="it ended")]
     with stage.call(1, flight, skips):
-        assert run.attempt(BucketState(stage.codec)) is None
+        assert attempt(stage, call, frames, BucketState(stage.codec)) is None
     assert WATCH.look() == (1, 0)
     with stage.call(1, flight, skips):
-        outputs = run.careful(BucketState(stage.codec)).outputs
+        outputs = second_try(stage, call, frames, BucketState(stage.codec)).outputs
     assert WATCH.seen == [(1, 1), (1, 2), (1, 1), (1, 2), (1, 4)]
     assert [(each.code, each.sequence) for each in kit.letters(outputs)] == [("C508", 1), ("C501", 0)]
     assert kit.sunk(outputs) == [(0, b"<a1>"), (2, b"<a1,a3>")]
@@ -203,7 +203,7 @@ def test_who_writes_and_reads_states_is_noted(kit: Any, tmp_path: Path) -> None:
     state = BucketState(stage.codec)
     with InFlight(str(WATCH.path)) as flight:
         with stage.call(6, flight, []):
-            result = BucketRun(stage, pb.Bucket(index=6), [keyed("ab", "bc")]).attempt(state)
+            result = attempt(stage, pb.Bucket(index=6), [keyed("ab", "bc")], state)
         assert result is not None
         assert WATCH.seen == [(6, 1), (6, 2), (6, OUTSIDE), (6, OUTSIDE)], "written at the end, for no message"
         assert WATCH.notes == ["", ""], "which costs a word and no text"
@@ -211,7 +211,7 @@ def test_who_writes_and_reads_states_is_noted(kit: Any, tmp_path: Path) -> None:
         again.read([entry for change in result.changes for entry in change.entries])
         WATCH.seen.clear(), WATCH.notes.clear()
         with stage.call(7, flight, []):
-            BucketRun(stage, pb.Bucket(index=7), [keyed("ax")]).watched(again, checks_persist=False)
+            attempt(stage, pb.Bucket(index=7, careful=True), [keyed("ax")], again)
         read, wrote = (f'{verb} the state of step "counted", key {"a"!r}' for verb in ("read", "wrote"))
         assert WATCH.notes == [read, read, wrote]
         assert WATCH.seen == [(7, OUTSIDE), (7, 1), (7, 1), (7, OUTSIDE)], "read, run, written after it, and at the end"
@@ -224,8 +224,8 @@ def test_a_message_is_at_work_while_it_is_read_back_and_a_skipped_one_is_not_rea
     frame = encode_frame([data] * 4, port=1, encoding=PICKLED, keys=[b"a"], key_indexes=[0] * 4)
     WATCH.seen.clear()
     with stage.call(8, flight, SKIPS):
-        run = BucketRun(stage, pb.Bucket(index=8), [frame])
-        result = run.watched(BucketState(stage.codec), checks_persist=False)
+        result = attempt(stage, pb.Bucket(index=8, careful=True), [frame], BucketState(stage.codec))
+    assert result is not None
     # Noted is no text, so that the computation fails on it, with the state of before: two dead letters more.
     assert [each for each in WATCH.seen if each[1] != OUTSIDE][:2] == [(8, 1), (8, 3)]
     letters = kit.letters(result.outputs)

@@ -37,6 +37,24 @@ class FullProducer:
         pass
 
 
+class LateProducer:
+    """A producer that reports deliveries once it may. Errors of the reports are passed on, as by Kafka's client."""
+
+    def __init__(self, settings: Any) -> None:
+        self.may_report, self.reports = threading.Event(), list[Any]()
+
+    def produce(self, *_: Any, on_delivery: Any, **__: Any) -> None:
+        self.reports.append(on_delivery)
+
+    def poll(self, seconds: float) -> None:
+        self.may_report.wait(min(seconds, 0.001))
+        while self.may_report.is_set() and self.reports:
+            self.reports.pop(0)(None, SimpleNamespace(partition=lambda: 0, offset=lambda: 7))
+
+    def flush(self, seconds: float) -> None:
+        self.poll(seconds)
+
+
 class SilentConsumer:
     """A consumer of a table with one partition, which never ends."""
 
@@ -84,6 +102,17 @@ def test_finish_does_not_wait_for_an_emit_that_has_no_room() -> None:
         each.join(WAIT_S)
         assert not each.is_alive()
     assert isinstance(promises[0].exception(0), goka.EmitterClosedError)
+
+
+def test_a_caller_that_gives_up_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`asyncio.wait_for(asyncio.wrap_future(promise), 1)` cancels the promise after a second."""
+    monkeypatch.setattr(CLIENT, "Producer", LateProducer)
+    with goka.Emitter(BROKERS, "clicks", goka.String()) as writer:
+        first = writer.emit("Ann", "x")
+        first.cancel()
+        writer._producer.may_report.set()
+        assert writer.emit("Bob", "y").result(WAIT_S / 10) == goka.Delivered(0, 7)
+        assert first.result(WAIT_S / 10) == goka.Delivered(0, 7)
 
 
 def test_a_view_that_is_stopped_before_its_thread_begins(monkeypatch: pytest.MonkeyPatch) -> None:

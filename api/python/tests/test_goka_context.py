@@ -1,11 +1,15 @@
 """Contexts: what callbacks see and write, and Goka's words for what it refuses."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from wallaroo import KafkaRecord, goka, testing
 from wallaroo.diagnostic.diagnostic import DiagnosticError
@@ -49,6 +53,46 @@ def test_a_context_shows_its_message() -> None:
     assert seen(look) == ("in", "Ann", "g", 3, 17, {"h": b"2", "n": None}, at)
     bare = KafkaRecord("in", None, b"")
     assert seen(look, record=bare) == ("in", "", "g", 0, 0, {}, None)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(time_ms=some.one_of(some.integers(-(1 << 63), (1 << 63) - 1), some.sampled_from((0, -1, 253_402_300_800_000))))
+def test_records_of_any_time_are_processed(time_ms: int) -> None:
+    at = seen(lambda ctx: ctx.timestamp, record=replace(RECORD, timestamp_ms=time_ms))
+    assert at is None if time_ms in (0, -1) else isinstance(at, datetime)
+    joined = graph(lambda ctx, message: None, goka.join("users-table", STRING))
+    record = JoinDecoder().decode(KafkaRecord("users-table", b"Ann", b"x", timestamp_ms=time_ms))
+    state = goka.GroupState()
+    assert GroupComputation(joined, None).with_state(record, state) == ([], True)
+    assert state.joined == {"users-table": b"x"}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda ctx: ctx.value(),
+        lambda ctx: ctx.set_value(1),
+        lambda ctx: ctx.delete(),
+        lambda ctx: ctx.join("users-table"),
+        lambda ctx: ctx.emit("out", "Ann", 1),
+        lambda ctx: ctx.defer_commit(),
+    ],
+)
+def test_a_context_is_closed_after_its_callback(use: Callable[[goka.Context], object], *, fails: bool) -> None:
+    kept: list[goka.Context] = []
+
+    def keep(ctx: goka.Context, message: object) -> None:
+        kept.append(ctx)
+        if fails:
+            ctx.fail("no")
+
+    state = goka.GroupState(b"7")
+    with contextlib.suppress(goka.CallbackError):
+        run(keep, goka.join("users-table", STRING), state=state)
+    with pytest.raises(goka.CallbackError, match="the callback has returned; its context is no longer valid"):
+        use(kept[0])
+    assert (state.value, deferred.count()) == (b"7", 0)
 
 
 def test_a_callback_reads_its_own_writes() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from call_case import attempt, second_try
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
@@ -20,7 +21,6 @@ from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.message.key import key_bytes, state_key
 from wallaroo.message.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketRun
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.host.call import CallRunner
 from wallaroo.worker.stage.exit import KEY_EXPECTED
@@ -155,10 +155,10 @@ def in_bucket(app: Application, stage: pb.Stage, keys: Sequence[bytes], values: 
         key_indexes=[sorted(set(keys)).index(key) for key in keys], timestamps=list(range(len(values))),
     )  # fmt: skip
     state = BucketState(ValueCodec(app.serializer))
-    result = BucketRun(Stage(app, stage), pb.Bucket(), [data]).attempt(state)
+    result = attempt(Stage(app, stage), pb.Bucket(), [data], state)
     if result is not None:
         return result, False
-    return BucketRun(Stage(app, stage), pb.Bucket(), [data]).careful(BucketState(ValueCodec(app.serializer))), True
+    return second_try(Stage(app, stage), pb.Bucket(), [data], BucketState(ValueCodec(app.serializer))), True
 
 
 def test_state_steps_keep_key_and_time_and_always_save(kit: Any) -> None:

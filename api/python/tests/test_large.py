@@ -5,6 +5,7 @@ import pickle
 from typing import Any
 
 import pytest
+from call_case import closed_call
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from wallaroo.message import state_piece
 from wallaroo.message.frame import FrameError, encode_frame, read_frame
 from wallaroo.message.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket.bucket import BucketResult
 from wallaroo.worker.bucket.state import MAX_STATE_BYTES, BucketState
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value import dead_letter
@@ -204,9 +205,8 @@ def run(
     stage: Stage, messages: list[str], log: list[bytes], max_bytes: int = MAX_STATE_BYTES, **wishes: Any
 ) -> BucketResult:
     """Do what the service does."""
-    call = BucketRun(stage, pb.Bucket(index=0, bucket=0, **wishes), [keyed(messages)])
-    result = call.attempt(read(stage, log, max_bytes))
-    return call.careful(read(stage, log, max_bytes)) if result is None else result
+    call, committed = pb.Bucket(index=0, bucket=0, **wishes), lambda: read(stage, log, max_bytes)
+    return closed_call(stage, call, [keyed(messages)], committed(), committed)[0]
 
 
 def entries(result: BucketResult) -> list[bytes]:

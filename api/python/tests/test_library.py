@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from call_case import attempt
 
 import wallaroo
 from wallaroo.emit.program import load
 from wallaroo.message.frame import KEYS, FrameError, encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketRun
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
 
@@ -179,7 +179,7 @@ def test_a_state_of_a_library_takes_the_codec(maths: Any) -> None:
     stage = Stage(maths.application, pb.Stage(id="s", bucket_count=1, nodes=[node, send]))
     frame = encode_frame(numbers(5, 6), port=3, keys=[b"a"], key_indexes=[0, 0], sequences=[0, 1])
     assert read_frame(frame).header.flags & KEYS
-    result = BucketRun(stage, pb.Bucket(index=0), [frame]).attempt(BucketState(stage.codec))
+    result = attempt(stage, pb.Bucket(index=0), [frame], BucketState(stage.codec))
     assert result is not None
     (output,) = result.outputs
     assert read_frame(output.frame).values() == numbers(5, 11)

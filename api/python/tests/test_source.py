@@ -187,6 +187,24 @@ def test_formats_of_spark() -> None:
     ]  # fmt: skip
 
 
+def test_settings_that_the_program_changes_later_count_as_they_were() -> None:
+    options: dict[str, Any] = {"path": "/in"}
+    source = wallaroo.SparkSourceConfig("json", options, Text)
+    options["path"] = "/out"
+    sink = wallaroo.SparkSinkConfig("parquet", options, Text)
+    options.clear()
+    assert [part["options"] for part in parts(source, sink)] == [{"path": "/in"}, {"path": "/out"}]
+    create: dict[str, Any] = {"partitions": 2, "options": {"cleanup.policy": "compact"}}
+    reads = wallaroo.KafkaSourceConfig("in", [("h", 1)], "Warn", Text, create=create)
+    create["partitions"], create["options"]["cleanup.policy"] = 3, "delete"
+    writes = wallaroo.KafkaSinkConfig("out", [("h", 1)], "Warn", 0, 0, Text, create=create)
+    create.clear()
+    assert [part["create"] for part in parts(reads, writes)] == [
+        {"partitions": 2, "options": {"cleanup.policy": "compact"}},
+        {"partitions": 3, "options": {"cleanup.policy": "delete"}},
+    ]
+
+
 def test_tcp_sources_of_both_orders_of_parameters() -> None:
     class Framed(Text):
         def header_length(self) -> int:

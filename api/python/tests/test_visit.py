@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
+from call_case import attempt
 
 import wallaroo
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.emit.topology import topology
 from wallaroo.message.frame import FrameError, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketRun
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
 
@@ -105,7 +105,7 @@ def test_a_frame_that_is_no_visit_is_damage(kit: Any) -> None:
     for values, encoding in (([], 0), ([b"", b""], 0), ([b"\xff\xff"], 0)):
         frame = encode_frame(values, port=65533, encoding=encoding)
         with pytest.raises(FrameError):
-            BucketRun(stage, pb.Bucket(index=0), [frame]).attempt(BucketState(stage.codec))
+            attempt(stage, pb.Bucket(index=0), [frame], BucketState(stage.codec))
 
 
 def test_a_stage_that_names_another_visit_is_refused(kit: Any) -> None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from call_case import attempt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,6 @@ from wallaroo.emit.program import load
 from wallaroo.message.frame import read_frame
 from wallaroo.message.key import bucket_of, key_bytes, key_json
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketRun
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
 
@@ -174,7 +174,7 @@ def test_one_object_sees_every_message_once_and_in_order(kit: Any, calls: list[l
         second = Stage(app, kit.stage_of(app, "0/steps/0"))
         state = BucketState(second.codec)
         state.read(log)
-        result = BucketRun(second, pb.Bucket(index=0, bucket=0), [b"".join(frames)]).attempt(state)
+        result = attempt(second, pb.Bucket(index=0, bucket=0), [b"".join(frames)], state)
         assert result is not None
         log += [entry for change in result.changes for entry in change.entries]
         got += [value for _, value in kit.sunk(result.outputs)]

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from call_case import attempt, second_try
 from window_case import (
     PORT,
     TUMBLING,
@@ -24,7 +25,6 @@ from window_case import (
 from wallaroo.message.frame import FrameError, encode_frame
 from wallaroo.message.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketRun
 from wallaroo.worker.stage.flight import OUTSIDE, InFlight
 from wallaroo.worker.value.value import StateReadError
 
@@ -96,7 +96,7 @@ def test_a_skipped_message_is_a_dead_letter_and_its_key_gets_no_state(kit: Any) 
     events = [*sums(1, 2, key="a"), *sums(3, key="b", start=2), {"sequence": 3, "tick": 12}]
     skips = [pb.Skip(ordinal=at, code="C508", reason="it fell") for at in (1, 2)]
     with stage.call(0, InFlight(""), skips):
-        result = BucketRun(stage, pb.Bucket(index=0), frames(stage, events)).attempt(read(stage, []))
+        result = attempt(stage, pb.Bucket(index=0), frames(stage, events), read(stage, []))
     assert result is not None
     assert kit.sunk(result.outputs) == [(3, b"'a' [1]")]
     assert letters(kit, result) == [(1, "a", "C508"), (2, "b", "C508")]
@@ -107,7 +107,7 @@ def test_a_skipped_tick_is_a_dead_letter_without_a_key_and_the_next_one_does_its
     stage = make(kit, TUMBLING)
     events = [*sums(1), {"sequence": 1, "tick": 10}, {"sequence": 1, "tick": 11}]
     with stage.call(0, InFlight(""), [pb.Skip(ordinal=1, code="C509", reason="no answer within 1 s")]):
-        result = BucketRun(stage, pb.Bucket(index=0), frames(stage, events)).attempt(read(stage, []))
+        result = attempt(stage, pb.Bucket(index=0), frames(stage, events), read(stage, []))
     assert result is not None
     assert kit.sunk(result.outputs) == [(1, b"'a' [1]")]
     (letter,) = kit.letters(result.outputs)
@@ -128,7 +128,7 @@ def test_the_message_at_work_is_noted_for_ticks_too(kit: Any) -> None:
     stage = make(kit, TUMBLING, Noting())
     events = [*sums(1), {"sequence": 1, "tick": 10}, *sums(2, start=12)]
     with stage.call(0, InFlight(""), []):
-        assert BucketRun(stage, pb.Bucket(index=0), frames(stage, events)).attempt(read(stage, [])) is not None
+        assert attempt(stage, pb.Bucket(index=0), frames(stage, events), read(stage, [])) is not None
         assert stage.flight[1] == 0
     # The message of sequence 12 makes the second window due.
     assert seen == [("update", 1), ("output", 2), ("update", 3)]
@@ -152,7 +152,7 @@ def test_a_state_that_is_written_before_a_message_is_not_written_for_the_one_bef
 
     stage = make(kit, TUMBLING, Noting())
     with stage.call(0, InFlight(""), []):
-        BucketRun(stage, pb.Bucket(index=0), frames(stage, sums(1, 2))).careful(read(stage, []))
+        second_try(stage, pb.Bucket(index=0), frames(stage, sums(1, 2)), read(stage, []))
     assert seen[:4] == [("update", 1), ("written", 1), ("written", OUTSIDE), ("update", 2)]
 
 
@@ -229,4 +229,4 @@ def test_a_frame_that_is_not_for_windows(kit: Any, absent: list[int]) -> None:
     stage = make(kit, TUMBLING)
     frame = encode_frame([b""], port=PORT, keys=[b"a"] * len(absent), key_indexes=[0] * len(absent), absent=absent)
     with pytest.raises(FrameError, match="a frame of port 1 with "):
-        BucketRun(stage, pb.Bucket(index=0), [frame]).attempt(read(stage, []))
+        attempt(stage, pb.Bucket(index=0), [frame], read(stage, []))

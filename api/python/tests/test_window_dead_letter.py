@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 import pytest
+from call_case import attempt
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from window_case import PORT, TUMBLING, Values, application, entries, make, plain, read, run, sums, tick
@@ -19,7 +20,6 @@ from wallaroo.diagnostic.diagnostic import DiagnosticError, shown
 from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, encode_frame, read_frame, write_frame
 from wallaroo.message.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketRun
 from wallaroo.worker.stage.flight import MESSAGE, InFlight
 from wallaroo.worker.stage.stage import Stage
 
@@ -76,15 +76,14 @@ def test_what_update_returns_has_no_effect_unless_it_is_a_new_accumulator(
 def test_messages_of_another_worker(kit: Any, codec: str, values: list[bytes]) -> None:
     stage = make(kit, TUMBLING, codec=codec)
     frame = encode_frame(values, port=PORT, timestamp_ms=1, keys=[b"a", b"b"], key_indexes=[0, 1])
-    call = BucketRun(stage, pb.Bucket(index=0), [frame, tick(2, 11)])
-    result = call.attempt(read(stage, []))
+    result = attempt(stage, pb.Bucket(index=0), [frame, tick(2, 11)], read(stage, []))
     assert result is not None
     assert kit.sunk(result.outputs) == [(2, f"'a' [{5 if codec == 'int64' else repr('ok')}]".encode())]
     (letter,) = kit.letters(result.outputs)
     assert (letter.code, letter.sequence, letter.key, letter.input) == ("C505", 1, b"b", values[1])
     assert letter.error.startswith(f'it is not in codec "{codec}"; ')
     with stage.call(0, InFlight(""), [pb.Skip(ordinal=1, code="C508", reason="it fell")]):
-        result = BucketRun(stage, pb.Bucket(index=0), [frame]).attempt(read(stage, []))
+        result = attempt(stage, pb.Bucket(index=0), [frame], read(stage, []))
     assert result is not None
     assert [(each.code, each.input) for each in kit.letters(result.outputs)] == [("C508", values[1])]
 
@@ -95,7 +94,7 @@ def test_a_message_that_the_users_deserialize_cannot_read(kit: Any) -> None:
     stage = make(kit, TUMBLING, app=app)
     good, bad = (encode_frame([data], port=PORT, sequence=at, encoding=32, timestamp_ms=1, keys=[b"a"], key_indexes=[0])
                  for at, data in enumerate((b"7", b"{")))  # fmt: skip
-    result = BucketRun(stage, pb.Bucket(index=0), [bad, good, tick(2, 11)]).attempt(read(stage, []))
+    result = attempt(stage, pb.Bucket(index=0), [bad, good, tick(2, 11)], read(stage, []))
     assert result is not None
     assert kit.sunk(result.outputs) == [(2, b"'a' [7]")]
     (letter,) = kit.letters(result.outputs)

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from call_case import closed_call, open_call
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
-from open_case import open_call
 from window_case import PORT, Event, Values, dropped, entries, keys, letters, make, read
 from window_history import cut, histories, reference, windows
 
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket.bucket import BucketResult
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
 
@@ -30,12 +30,7 @@ def plain_call(
     stage: Stage, call: pb.Bucket, state: BucketState, log: list[bytes], frames: list[bytes]
 ) -> tuple[BucketResult, BucketState]:
     """Return what a call gave, and the state that it left."""
-    run = BucketRun(stage, call, frames)
-    result = run.attempt(state)
-    if result is None:
-        state = read(stage, log)
-        result = run.careful(state)
-    return result, state
+    return closed_call(stage, call, frames, state, lambda: read(stage, log))
 
 
 class Bounded(Values):

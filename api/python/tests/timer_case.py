@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from open_case import open_call
+from call_case import attempt, closed_call, open_call
 from window_case import VECTORS, tick
 
 import wallaroo
 from wallaroo.component.application import Application
 from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket.bucket import BucketResult
 from wallaroo.worker.bucket.cell import UNREAD, TimedCell
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
@@ -267,14 +267,11 @@ def call(
         state = committed() if wishes.careful else state
         parts = [cut(stage, events[:at], chance), cut(stage, events[at:], chance)]
         return open_call(stage, wishes, state, committed, parts)
-    run = BucketRun(stage, wishes, cut(stage, events, chance))
-    if way == "careful":
-        state = committed()
-        return run.watched(state, checks_persist=chance.random() < 0.5), state
-    if way == "checked":
-        return run.checked(state), state
-    result = run.attempt(state)
-    if result is None:
-        state = committed()
-        result = run.careful(state)
+    frames = cut(stage, events, chance)
+    if way == "plain":
+        return closed_call(stage, wishes, frames, state, committed)
+    wishes.careful = way == "careful"
+    state = committed() if wishes.careful else state
+    result = attempt(stage, wishes, frames, state, checks_persist=way == "checked" or chance.random() < 0.5)
+    assert result is not None
     return result, state

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+from call_case import closed_call
+
 import wallaroo
 from wallaroo.component.application import Application, State, Step
 from wallaroo.diagnostic.location import Location
 from wallaroo.message.frame import FRAMED, TICK_PORT, FrameHeader, encode_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket.bucket import BucketResult
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.value import ValueCodec
@@ -97,9 +99,8 @@ def frames(stage: Stage, events: list[Event]) -> list[bytes]:
 
 def run(stage: Stage, events: list[Event], log: list[bytes], **wishes: Any) -> BucketResult:
     """Do what the service does, the state read from its log."""
-    call = BucketRun(stage, pb.Bucket(index=0, bucket=0, **wishes), frames(stage, events))
-    result = call.attempt(read(stage, log))
-    return call.careful(read(stage, log)) if result is None else result
+    call, committed = pb.Bucket(index=0, bucket=0, **wishes), lambda: read(stage, log)
+    return closed_call(stage, call, frames(stage, events), committed(), committed)[0]
 
 
 def read(stage: Stage, log: list[bytes]) -> BucketState:

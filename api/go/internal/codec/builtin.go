@@ -28,9 +28,9 @@ type Builtin struct {
 
 var builtins = []Builtin{
 	{"bytes", appendBytes, decodeBytes, func(t reflect.Type) bool { return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 }},
-	{"string", appendString, decodeString, func(t reflect.Type) bool { return t.Kind() == reflect.String }},
-	{"int64", appendInt64, decodeInt64, isInteger},
-	{"float64", appendFloat64, decodeFloat64, func(t reflect.Type) bool { return t.Kind() == reflect.Float64 || t.Kind() == reflect.Float32 }},
+	{"string", appendString, boxed(DecodeString), func(t reflect.Type) bool { return t.Kind() == reflect.String }},
+	{"int64", appendInt64, boxed(DecodeInt64), isInteger},
+	{"float64", appendFloat64, boxed(DecodeFloat64), func(t reflect.Type) bool { return t.Kind() == reflect.Float64 || t.Kind() == reflect.Float32 }},
 	{"json", appendJSON, decodeJSON, func(reflect.Type) bool { return true }},
 }
 
@@ -150,9 +150,15 @@ func appendString(out []byte, value any) ([]byte, error) {
 	return append(out, text...), nil
 }
 
-func decodeString(data []byte) (any, error) {
+// boxed returns a decoder whose results are of type any.
+func boxed[T any](decode func(data []byte) (T, error)) func(data []byte) (any, error) {
+	return func(data []byte) (any, error) { return decode(data) }
+}
+
+// DecodeString reads UTF-8.
+func DecodeString(data []byte) (string, error) {
 	if !utf8.Valid(data) {
-		return nil, errors.New("the text is not UTF-8")
+		return "", errors.New("the text is not UTF-8")
 	}
 	return string(data), nil
 }
@@ -170,7 +176,8 @@ func appendInt64(out []byte, value any) ([]byte, error) {
 	return out, otherType(value, "an integer")
 }
 
-func decodeInt64(data []byte) (any, error) {
+// DecodeInt64 reads 8 bytes, big-endian.
+func DecodeInt64(data []byte) (int64, error) {
 	number, err := eightBytes(data)
 	return int64(number), err
 }
@@ -180,13 +187,19 @@ func appendFloat64(out []byte, value any) ([]byte, error) {
 	if !v.CanFloat() {
 		return out, otherType(value, "float64")
 	}
-	if math.IsNaN(v.Float()) {
-		return binary.BigEndian.AppendUint64(out, oneNaN), nil
-	}
-	return binary.BigEndian.AppendUint64(out, math.Float64bits(v.Float())), nil
+	return AppendFloat64(out, v.Float()), nil
 }
 
-func decodeFloat64(data []byte) (any, error) {
+// AppendFloat64 writes 8 bytes, big-endian, which are the same for all NaN.
+func AppendFloat64(out []byte, number float64) []byte {
+	if math.IsNaN(number) {
+		return binary.BigEndian.AppendUint64(out, oneNaN)
+	}
+	return binary.BigEndian.AppendUint64(out, math.Float64bits(number))
+}
+
+// DecodeFloat64 reads 8 bytes, big-endian.
+func DecodeFloat64(data []byte) (float64, error) {
 	number, err := eightBytes(data)
 	return math.Float64frombits(number), err
 }

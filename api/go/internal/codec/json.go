@@ -47,6 +47,9 @@ func appendTree(out []byte, value any) ([]byte, error) {
 	case json.Number:
 		return appendNumber(out, v)
 	case *big.Int:
+		if v == nil {
+			return append(out, "null"...), nil
+		}
 		return v.Append(out, 10), nil
 	case []any:
 		return appendArray(out, v)
@@ -58,7 +61,7 @@ func appendTree(out []byte, value any) ([]byte, error) {
 
 // appendOther writes a value of a type of the program with encoding/json.
 func appendOther(out []byte, value any) ([]byte, error) {
-	text, err := json.Marshal(value)
+	text, err := MarshalJSON(value)
 	if wrong := (*json.UnsupportedTypeError)(nil); errors.As(err, &wrong) {
 		if path := fieldOf(reflect.TypeOf(value), wrong.Type, "", map[reflect.Type]bool{}); path != "" {
 			err = fmt.Errorf("field %s of %T is a %s, which JSON has not; the tag `json:\"-\"` leaves it out", path, value, wrong.Type)
@@ -269,6 +272,26 @@ func decodeJSONInto(data []byte, t reflect.Type) (any, error) {
 		return nil, notJSON(err)
 	}
 	return into.Elem().Interface(), nil
+}
+
+// replacement is what json.Marshal writes for a byte that is not UTF-8. It writes U+FFFD itself as its three bytes.
+var replacement = []byte(`\ufffd`)
+
+// MarshalJSON is json.Marshal, but refuses a text that is not UTF-8: json.Marshal would change the text. It does not find
+// such a text in an interface, or in a value that has methods for its JSON.
+func MarshalJSON(value any) ([]byte, error) {
+	data, err := json.Marshal(value)
+	if !bytes.Contains(data, replacement) || !bytes.Contains(bytes.ReplaceAll(data, []byte(`\\`), nil), replacement) {
+		return data, err
+	}
+	isOwn := leadsTo(reflect.TypeOf(value), map[reflect.Type]bool{}, func(t reflect.Type) (is, isKnown bool) {
+		is = t.PkgPath() != "time" && (t.Kind() == reflect.Interface || methodOf(t, jsonWritingTypes) < len(jsonWritingTypes))
+		return is, is || t.PkgPath() == "time"
+	})
+	if isOwn {
+		return data, err
+	}
+	return nil, errors.New("a text is not UTF-8")
 }
 
 // UnmarshalJSON is json.Unmarshal, except for a number in an interface that float64 cannot represent. Such a number

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"fmt"
@@ -88,7 +89,7 @@ func (c *jsonCheck) visit(t reflect.Type, at part) {
 		c.key(t.Key(), at)
 		c.visit(t.Elem(), at.item())
 	case reflect.Struct:
-		c.fields(t, at)
+		c.fields(t, at, map[string]part{})
 	}
 }
 
@@ -105,37 +106,50 @@ func (c *jsonCheck) key(t reflect.Type, at part) {
 	}
 }
 
-func (c *jsonCheck) fields(t reflect.Type, at part) {
-	names := map[string]string{}
+// leavesOut records a part that JSON leaves out.
+func (c *jsonCheck) leavesOut(at part, fix, reason string, values ...any) {
+	if c.incomplete == nil {
+		c.incomplete = &Error{Type: at.root.String(), Reason: fmt.Sprintf(reason, values...), Fix: fix + ownCodec}
+	}
+}
+
+// fields checks the fields of a struct. names are those in the JSON object, to which embedded structs add theirs.
+func (c *jsonCheck) fields(t reflect.Type, at part, names map[string]part) {
 	for i := range t.NumField() {
 		field := t.Field(i)
 		tag := field.Tag.Get("json")
 		if field.Name == "_" || tag == "-" || slices.Contains(emptyTypes, field.Type) {
 			continue
 		}
-		found := at.field(field.Name)
-		isEmbedded := field.Anonymous && pointedTo(field.Type).Kind() == reflect.Struct
-		if !field.IsExported() {
-			switch {
-			case !isEmbedded:
-				if c.incomplete == nil {
-					c.incomplete = &Error{Type: at.root.String(), Reason: found.String() + " is not exported, so JSON leaves it out", Fix: "export it" + ownCodec}
-				}
-				continue
-			case field.Type.Kind() == reflect.Pointer:
-				c.refuse(found, "embed it without the pointer", "%s is a pointer to a type that is not exported; encoding/json does not set it", found)
-				continue
-			}
+		found, inner, isPointer := at.field(field.Name), pointedTo(field.Type), field.Type.Kind() == reflect.Pointer
+		name, _, _ := strings.Cut(tag, ",")
+		isEmbedded := field.Anonymous && inner.Kind() == reflect.Struct
+		switch {
+		case !field.IsExported() && !isEmbedded:
+			c.leavesOut(at, "export it", "%s is not exported, so JSON leaves it out", found)
+		case !field.IsExported() && isPointer:
+			c.refuse(found, "embed it without the pointer", "%s is a pointer to a type that is not exported; encoding/json does not set it", found)
+		case !isEmbedded || name != "":
+			name = cmp.Or(name, field.Name)
+			c.name(found, name, names)
+			c.visit(field.Type, found)
+		case !isPointer || !c.seen[inner]:
+			c.seen[inner] = true
+			c.fields(inner, found, names)
 		}
-		if name, _, _ := strings.Cut(tag, ","); !isEmbedded || name != "" {
-			if name == "" {
-				name = field.Name
-			}
-			if names[name] != "" {
-				c.refuse(found, "give one of them another tag", "%s and field %s are both %q in JSON, which leaves out both", found, names[name], name)
-			}
-			names[name] = field.Name
-		}
-		c.visit(field.Type, found)
+	}
+}
+
+// name records the name of a field in JSON. Of two fields with one name, JSON has only the outer one, or none.
+func (c *jsonCheck) name(found part, name string, names map[string]part) {
+	const remedy = "give one of them another tag"
+	other, taken := names[name]
+	names[name] = found
+	switch {
+	case !taken:
+	case strings.Count(other.path, ".") == strings.Count(found.path, "."):
+		c.refuse(found, remedy, "%s and field %s are both %q in JSON, which leaves out both", found, other.path, name)
+	default:
+		c.leavesOut(found, remedy, "%s and field %s are both %q in JSON, which leaves out the inner one", found, other.path, name)
 	}
 }

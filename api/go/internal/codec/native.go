@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"reflect"
 )
 
 // The tags state the type of the bytes after the tag. They are stored in state logs, so their meaning never changes.
@@ -81,31 +82,18 @@ func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
 	return result, nil
 }
 
-// integer returns the tag and the bits of a value of any integer type. For other values, ok is false.
+// integer returns the tag and the bits of a value of a basic integer type. For other values, ok is false. The tags have
+// the order of the kinds.
 func integer(value any) (tag byte, bits uint64, ok bool) {
-	switch v := value.(type) {
-	case int:
-		return tagInt, zigzag(int64(v)), true
-	case int8:
-		return tagInt8, zigzag(int64(v)), true
-	case int16:
-		return tagInt16, zigzag(int64(v)), true
-	case int32:
-		return tagInt32, zigzag(int64(v)), true
-	case int64:
-		return tagInt64, zigzag(v), true
-	case uint:
-		return tagUint, uint64(v), true
-	case uint8:
-		return tagUint8, uint64(v), true
-	case uint16:
-		return tagUint16, uint64(v), true
-	case uint32:
-		return tagUint32, uint64(v), true
-	case uint64:
-		return tagUint64, v, true
+	v := reflect.ValueOf(value)
+	kind := v.Kind()
+	if kind < reflect.Int || kind > reflect.Uint64 || v.Type().PkgPath() != "" {
+		return 0, 0, false
 	}
-	return 0, 0, false
+	if tag = tagInt + byte(kind-reflect.Int); v.CanInt() {
+		return tag, zigzag(v.Int()), true
+	}
+	return tag, v.Uint(), true
 }
 
 // zigzag encodes numbers near zero in few bits, independent of their sign.
@@ -134,7 +122,7 @@ func (d *Decoder) decodeNative(data []byte) (any, error) {
 		return math.Float64frombits(binary.LittleEndian.Uint64(rest)), nil
 	case tag >= tagInt && tag <= tagUint64:
 		if bits, size := binary.Uvarint(rest); size == len(rest) && size > 0 {
-			return wholeNumber(tag, bits), nil
+			return wholeNumbers[tag-tagInt](bits), nil
 		}
 	case tag >= tagGobFirst && tag <= tagGobNextPointer, tag == tagGobWhole, tag == tagGobWholePointer:
 		return d.gob.decode(tag, rest)
@@ -148,26 +136,16 @@ func (d *Decoder) decodeNative(data []byte) (any, error) {
 	return nil, &Error{Type: "a serialized value", Reason: fmt.Sprintf("tag %d with %d bytes was not written by this SDK", tag, len(rest))}
 }
 
-func wholeNumber(tag byte, bits uint64) any {
-	switch tag {
-	case tagInt:
-		return int(unzigzag(bits))
-	case tagInt8:
-		return int8(unzigzag(bits))
-	case tagInt16:
-		return int16(unzigzag(bits))
-	case tagInt32:
-		return int32(unzigzag(bits))
-	case tagInt64:
-		return unzigzag(bits)
-	case tagUint:
-		return uint(bits)
-	case tagUint8:
-		return uint8(bits)
-	case tagUint16:
-		return uint16(bits)
-	case tagUint32:
-		return uint32(bits)
-	}
-	return bits
+// wholeNumbers makes a number of the type of each tag from tagInt on.
+var wholeNumbers = [...]func(bits uint64) any{
+	func(bits uint64) any { return int(unzigzag(bits)) },
+	func(bits uint64) any { return int8(unzigzag(bits)) },
+	func(bits uint64) any { return int16(unzigzag(bits)) },
+	func(bits uint64) any { return int32(unzigzag(bits)) },
+	func(bits uint64) any { return unzigzag(bits) },
+	func(bits uint64) any { return uint(bits) },
+	func(bits uint64) any { return uint8(bits) },
+	func(bits uint64) any { return uint16(bits) },
+	func(bits uint64) any { return uint32(bits) },
+	func(bits uint64) any { return bits },
 }

@@ -105,8 +105,7 @@ func (a *Application) checkPolicies() {
 func (a *Application) checkPolicy(policy, pointer string, place Place) {
 	const expected = `"dead_letter" or "fail"`
 	if policy != "" && policy != "dead_letter" && policy != "fail" {
-		a.Report(diagnostic.Of("T207", "method", "OnError", "parameter", "policy", "actual", diagnostic.Shown(policy),
-			"expected", expected, "fix", "pass "+expected), pointer, place)
+		a.Wrong(pointer, place, "OnError", "policy", diagnostic.Shown(policy), expected)
 	}
 }
 

@@ -47,8 +47,7 @@ func (a *Application) checkCodec(pointer string, step *Step, method, parameter, 
 	form, ok := codec.BuiltinOf(name)
 	if !ok {
 		expected, fix := codec.Expected(name)
-		a.Report(diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", diagnostic.Shown(name),
-			"expected", expected, "fix", fix), pointer, step.Place)
+		a.Report(diagnostic.Wrong(method, parameter, diagnostic.Shown(name), expected, fix), pointer, step.Place)
 		return
 	}
 	if !form.Holds(t) {
@@ -58,8 +57,7 @@ func (a *Application) checkCodec(pointer string, step *Step, method, parameter, 
 
 // Wrong reports a wrong argument for a parameter of a public method.
 func (a *Application) Wrong(pointer string, place Place, method, parameter, actual, expected string) {
-	a.Report(diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", actual, "expected", expected,
-		"fix", "pass "+expected), pointer, place)
+	a.Report(diagnostic.Wrong(method, parameter, actual, expected), pointer, place)
 }
 
 func (a *Application) checkOffers() {

@@ -52,8 +52,9 @@ func (a *Application) newListener(source *Source, edge *topology.TCP) {
 	}
 	length := framed.HeaderLength()
 	if !topology.HeaderLengthIsUsable(length) {
-		a.Report(diagnostic.Of("T207", "method", fmt.Sprintf("source %q", source.Name), "parameter", "HeaderLength",
-			"actual", length, "expected", "1 to 64 bytes", "fix", "return the number of bytes that stand before each payload"), Pointer(source.Path), source.Place)
+		found := diagnostic.Wrong(fmt.Sprintf("source %q", source.Name), "HeaderLength", fmt.Sprint(length), "1 to 64 bytes",
+			"return the number of bytes that stand before each payload")
+		a.Report(found, Pointer(source.Path), source.Place)
 		return
 	}
 	source.Decoder, source.Framed = framed, framed
@@ -115,6 +116,10 @@ func (a *Application) LearnState(step *Step) {
 		a.wrongParameter(step, "Build of "+typeName(step.State.Builder), "result", reason, "a pointer, or a map that is made: a state is changed in place")
 		return
 	}
+	if isShared(reflect.ValueOf(built), reflect.ValueOf(step.State.Builder.Build())) {
+		a.wrongParameter(step, "Build of "+typeName(step.State.Builder), "result", "the same "+typeName(built)+" for each key", "a new state in each call")
+		return
+	}
 	known.Register(reflect.TypeOf(built))
 	if wa.Serialize != nil {
 		return
@@ -136,6 +141,12 @@ func fixed(state reflect.Value) string {
 		return state.Type().String() + ", of which each call gets a copy"
 	}
 	return ""
+}
+
+// isShared reports whether two states are the same object.
+func isShared(one, other reflect.Value) bool {
+	isObject := one.Kind() == reflect.Map || one.Kind() == reflect.Pointer && one.Type().Elem().Size() > 0
+	return isObject && one.Kind() == other.Kind() && !one.IsNil() && one.Pointer() == other.Pointer()
 }
 
 func (a *Application) setPartition(step *Step, method string) {

@@ -79,6 +79,12 @@ func Of(code string, pairs ...any) Diagnostic {
 	return Diagnostic{Code: code, Message: fill.Replace(e.Message), Fix: fill.Replace(e.Fix)}
 }
 
+// Wrong makes T207 for an argument of a public function. The remedy is to pass what is expected, unless fix has another.
+func Wrong(method, parameter, actual, expected string, fix ...string) Diagnostic {
+	remedy := append(fix, "pass "+expected)[0]
+	return Of("T207", "method", method, "parameter", parameter, "actual", actual, "expected", expected, "fix", remedy)
+}
+
 // NoApplication returns the finding for a setup that returns no application.
 func NoApplication(setup, reason string) Diagnostic {
 	return Of("T201", "program", setup, "reason", reason,

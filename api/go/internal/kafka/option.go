@@ -117,8 +117,7 @@ func CheckLevel(method, value string) []diagnostic.Diagnostic {
 	if level.pattern.MatchString(value) {
 		return nil
 	}
-	return []diagnostic.Diagnostic{diagnostic.Of("T207", "method", method, "parameter", "logLevel",
-		"actual", diagnostic.Shown(value), "expected", level.expected, "fix", "pass e.g. "+diagnostic.Shown(level.example))}
+	return []diagnostic.Diagnostic{diagnostic.Wrong(method, "logLevel", diagnostic.Shown(value), level.expected, "pass e.g. "+diagnostic.Shown(level.example))}
 }
 
 // read returns the options for a name from arguments "--NAME_OPTION VALUE" or "--NAME_OPTION=VALUE". If an option is

@@ -72,11 +72,11 @@ func (b *bucket) take(executor *stage.Executor) (*state.Bucket, error) {
 	return live, nil
 }
 
-// load builds the live states from the log.
+// load builds the live states from a copy of the log, because states may keep its bytes, and change them.
 func (b *bucket) load(executor *stage.Executor) (*state.Bucket, error) {
 	loader := executor.NewLoader()
 	for _, entry := range b.log {
-		if err := loader.Load(entry); err != nil {
+		if err := loader.Load(slices.Clone(entry)); err != nil {
 			return nil, err
 		}
 	}

@@ -149,31 +149,38 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 		x.save(entry)
 	}
 	results, fault := n.computeState(message, entry.Value)
-	if fault != nil {
-		if !x.keyed.careful {
-			return n.rollBack()
-		}
-		n.bury(fault.Code, message, fault.Reason, fault.Traceback)
-		return x.restore(n, table, entry, fresh)
-	}
-	if x.keyed.careful {
-		fault, err := x.inspect(n, entry, results.Persist)
-		if err != nil {
-			return err
-		}
-		if fault != nil {
-			n.bury(fault.Code, message, fault.Reason, fault.Traceback)
-			return x.restore(n, table, entry, fresh)
-		}
+	bury := func(fault *Failure) { n.bury(fault.Code, message, fault.Reason, fault.Traceback) }
+	if failed, err := n.settle(table, entry, fresh, results.Persist, false, fault, bury); failed || err != nil {
+		return err
 	}
 	if n.stateful.timed != nil {
 		n.stateful.timed.arrive(n, table, entry, message)
 	}
-	if results.Persist {
-		table.Touch(entry)
-	}
 	n.give(&results)
 	return nil
+}
+
+// settle keeps what a call of user code has done with a state, or deletes the state. If the call has failed, or has left
+// an invalid state, settle makes a dead letter with bury and restores the state.
+func (n *node) settle(table *state.Table, entry *state.Entry, fresh, persist, deletes bool, fault *Failure, bury func(*Failure)) (failed bool, err error) {
+	x := n.x
+	if fault == nil && x.keyed.careful && !deletes {
+		if fault, err = x.inspect(n, entry, persist); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case fault != nil && !x.keyed.careful:
+		return false, n.rollBack()
+	case fault != nil:
+		bury(fault)
+		return true, x.restore(n, table, entry, fresh)
+	case deletes:
+		table.Drop(entry.Key)
+	case persist:
+		table.Touch(entry)
+	}
+	return false, nil
 }
 
 // skip makes a dead letter of a message that must not be processed.
@@ -302,7 +309,8 @@ func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, fres
 		clear(x.keyed.entries) // which contain the removed entry
 		return nil
 	}
-	value, err := codec.NewDecoder().Decode(codec.NewEncoder().Encoding(), saved)
+	// The state may keep the bytes from which it is read, and change them.
+	value, err := codec.NewDecoder().Decode(codec.NewEncoder().Encoding(), bytes.Clone(saved))
 	if err != nil {
 		return n.notReadable([]byte(entry.Key), err)
 	}

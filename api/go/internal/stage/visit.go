@@ -134,23 +134,9 @@ func (n *node) runOn(table *state.Table, entry *state.Entry, f *function) (faile
 		x.save(entry)
 	}
 	results, fault := n.runFunction(f, entry.Value)
-	if fault == nil && x.keyed.careful && !f.deletes() {
-		if fault, err = x.inspect(n, entry, results.Persist); err != nil {
-			return false, err
-		}
-	}
-	if fault != nil {
-		if !x.keyed.careful {
-			return false, n.rollBack()
-		}
-		n.buryBytes(fault.Code, f.input, frame.Plain, fault.Reason, fault.Traceback)
-		return true, x.restore(n, table, entry, false)
-	}
-	switch {
-	case f.deletes():
-		table.Drop(entry.Key)
-	case results.Persist:
-		table.Touch(entry)
+	bury := func(fault *Failure) { n.buryBytes(fault.Code, f.input, frame.Plain, fault.Reason, fault.Traceback) }
+	if failed, err = n.settle(table, entry, false, results.Persist, f.deletes(), fault, bury); failed || err != nil {
+		return failed, err
 	}
 	if f.done != nil {
 		f.done()

@@ -170,10 +170,8 @@ class _Build(Declaration):
         elif isinstance(value, Windows):
             self._windows(place, node, inputs, policy)
         elif isinstance(value, (TimedWindowsBuilder, CountWindowsBuilder)):
-            place.add(
-                "T207", method="to", parameter="computation", actual=repr(value),
-                expected="windows with an aggregation", fix="end them with .over(YourAggregation)",
-            )  # fmt: skip
+            fix = "end them with .over(YourAggregation)"
+            place.wrong("computation", repr(value), "windows with an aggregation", fix=fix)
         elif hasattr(value, "state_class") and state_class is None:
             declared = f'@wallaroo.{value.kind}("{value.name()}", state=StateClass)'
             fix = f"name its state, {declared}, and return the output alone"

@@ -89,10 +89,7 @@ def other_program(worker: str, target: str) -> Program:
     name = check.name(place, "worker", worker)
     if name == "main" or not isinstance(target, str) or not target:
         wrong, expected = (worker, 'a name other than "main"') if name == "main" else (target, "a file or directory")
-        place.add(
-            "T207", method="other_program", parameter="worker" if name == "main" else "target", actual=shown(wrong),
-            expected=expected, fix=f"pass {expected}",
-        )  # fmt: skip
+        place.wrong("worker" if name == "main" else "target", shown(wrong), expected)
     _raise(place.findings)
     return Program(name, target)
 
@@ -200,8 +197,7 @@ def build_library(offers: Sequence[Offer]) -> Library:
     names = [each.step.name for each in offers if isinstance(each, Offer)]
     if not names or len(set(names)) < len(offers):
         expected = "components with names of their own, at least one"
-        place.add("T207", method="build_library", parameter="offers", actual=shown(names), expected=expected,
-                  fix="pass what wallaroo.offer(...) returns, each name once")  # fmt: skip
+        place.wrong("offers", shown(names), expected, fix="pass what wallaroo.offer(...) returns, each name once")
     _raise(place.findings)
     return Library({each.step.name: each for each in offers})
 

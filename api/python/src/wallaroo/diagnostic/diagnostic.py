@@ -66,7 +66,10 @@ def kind_of(code: str) -> Kind:
 def shown(value: object) -> str:
     """Return a value as text for a message: its repr without memory addresses, cut at 80 characters."""
     kind = _DEFERRED.get(type(value))
-    text = f"{kind} of {getattr(value, '__qualname__', '')}" if kind else repr(value)
+    try:
+        text = f"{kind} of {getattr(value, '__qualname__', '')}" if kind else repr(value)
+    except (Exception, SystemExit) as err:  # e.g. for an int of more than 4300 digits
+        text = f"<{type(value).__name__} whose repr fails: {type(err).__name__}>"
     text = text if isinstance(value, (str, bytes)) else ADDRESS.sub("", text)
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 

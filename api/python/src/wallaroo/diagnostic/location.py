@@ -112,10 +112,12 @@ def one_line(error: BaseException) -> str:
 
 
 def hint_of(error: BaseException) -> str:
-    """Return `; did you mean NAME?` for an unknown name or attribute that is similar to a known one, else "".
+    """Return `; did you mean NAME?` for a name or attribute that is similar to a known one, or a hint for an import.
 
     Python adds such hints only on its own console, and to exceptions printed by other code only since 3.12.
     """
+    if isinstance(error, ImportError) and "relative import" in str(error):
+        return "; a file is in no package: name it as a module, PACKAGE.MODULE"
     name = getattr(error, "name", None)
     if not name or error.__traceback__ is None:
         return ""

@@ -19,11 +19,11 @@ USAGE_STATUS = 2
 TOPOLOGY_STATUS = 3
 
 
-def result_of(app: str, args: Sequence[str]) -> dict[str, Any]:
+def result_of(app: str, default_args: Sequence[str]) -> dict[str, Any]:
     """Return a program's `{"topology": ...}` or `{"library": ...}`, or its faults as `{"diagnostics": ...}`."""
     warnings.simplefilter("default")
     try:
-        return load(app, args).to_json()
+        return load(app, application_args(default_args)).to_json()
     except DiagnosticError as err:
         return {"diagnostics": [finding.to_json() for finding in err.diagnostics]}
 
@@ -59,11 +59,7 @@ def write_result(file: str, result: dict[str, Any]) -> None:
 
 def emit_to_file(app: str, file: str, default_args: Sequence[str] = ()) -> None:
     """Run a program's setup, and write the topology or the diagnostics to a file."""
-    try:
-        result = result_of(app, application_args(default_args))
-    except DiagnosticError as err:
-        result = {"diagnostics": [finding.to_json() for finding in err.diagnostics]}
-    write_result(file, result)
+    write_result(file, result_of(app, default_args))
 
 
 def main(arguments: Sequence[str]) -> int:

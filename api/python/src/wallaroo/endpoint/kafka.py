@@ -1,6 +1,7 @@
 """Kafka sources and sinks: configured in the program (Wallaroo 0.1 to 0.4), or by command line options (0.5, 0.6)."""
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from wallaroo.check import check
@@ -69,7 +70,7 @@ class KafkaSourceConfig(SourceConfig):
     ) -> None:
         super().__init__(name, on_error)
         self.decoder = edge(decoder, content)
-        self.content, self.table, self.create = content, table, create
+        self.content, self.table, self.create = content, table, deepcopy(create)
         self.said = TopicOptions(topic, list(brokers), log_level, start, options=dict(options or {}))  # type: ignore[arg-type]
 
     @property
@@ -147,7 +148,7 @@ class KafkaSinkConfig(SinkConfig):
         create: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(edge(encoder, content), on_error)
-        self.content, self.create = content, create
+        self.content, self.create = content, deepcopy(create)
         settings = {LINGER: max_produce_buffer_ms, MESSAGE_SIZE: max_message_size, **(options or {})}
         self.said = TopicOptions(topic, list(brokers), log_level, options=settings)  # type: ignore[arg-type]
         self.said.exactly_once = exactly_once

@@ -1,6 +1,7 @@
 """Sources and sinks of Spark, named by their format: files, rate, Delta, JDBC and all others."""
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 from wallaroo.component.application import Source
@@ -55,7 +56,7 @@ class SparkSourceConfig(SourceConfig):
         super().__init__(name, on_error)
         if isinstance(decoder, Rows):
             value, schema = EVERYTHING if value == "value" else value, schema or decoder.schema
-        self.format, self.options, self.decoder, self.value = format, options, decoder, value
+        self.format, self.options, self.decoder, self.value = format, copy(options), decoder, value
         self.key, self.timestamp, self.schema = key, timestamp, schema
 
     @property
@@ -114,7 +115,7 @@ class SparkSinkConfig(SinkConfig):
         super().__init__(encoder, on_error)
         self.schema = encoder.schema if isinstance(encoder, Rows) else ""
         value = EVERYTHING if self.schema and value == "value" else value
-        self.format, self.options, self.value = format, options, value
+        self.format, self.options, self.value = format, copy(options), value
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
         """Return the kind of the sink and its fields for the topology document."""

@@ -117,6 +117,7 @@ class GroupComputation:
             _finished(context, edge.callback(wrapped, message), "the callback")
             context.finish()
         except BaseException:
+            context.close()
             deferred.forget(begun)
             raise
         return context

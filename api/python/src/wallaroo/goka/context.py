@@ -1,14 +1,15 @@
 """The context of a callback: data of its message, the value of the key, and methods to write records."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from wallaroo.goka.error import CallbackError, CodecError
 from wallaroo.goka.graph import GroupGraph, Headers
 from wallaroo.goka.state import GroupState
+from wallaroo.goka.update import time_in_utc
 from wallaroo.message import deferred
-from wallaroo.message.kafka_record import MAX_RECORD_BYTES, KafkaRecord, has_time, too_large
+from wallaroo.message.kafka_record import MAX_RECORD_BYTES, KafkaRecord, too_large
 from wallaroo.message.output import Output
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ _TOO_LARGE = (
     "the record of key {key} for topic {topic} has {size} bytes; at most {limit} are possible; split its value, "
     "or raise kafka.max.request.size in the application's options and max.message.bytes of the topic"
 )
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def shown(key: str | bytes) -> str:
@@ -114,8 +114,7 @@ class Context:
     @property
     def timestamp(self) -> datetime | None:
         """Time of the message in UTC; None if it has no time."""
-        at = self._record.timestamp_ms
-        return _EPOCH + timedelta(milliseconds=at) if has_time(at) else None
+        return time_in_utc(self._record.timestamp_ms)
 
     def value(self) -> Any:
         """Return the key's value in the group table, or None. A changed value is stored only by `set_value`."""
@@ -157,6 +156,7 @@ class Context:
         joined = next((edge for edge in self._graph.joint_tables if edge.topic == table), None)
         if joined is None or self._state is None:
             self.fail(f"table {table} not subscribed")
+        self._check_open()
         data = self._state.joined.get(table)
         what = f"error decoding value key {shown(self.key)} of table {table}"
         return None if data is None else self._decoded(joined.codec, data, what)
@@ -228,6 +228,7 @@ class Context:
             is committed. The call must not depend on later messages, because the worker waits for it before it gets
             them.
         """
+        self._check_open()
         return deferred.begin(f"could not commit message with key '{shown(self.key)}'")
 
     def finish(self) -> None:
@@ -236,20 +237,26 @@ class Context:
         Raises:
             CallbackError: The error of `fail`, if the callback caught it.
         """
-        self._is_over = True
+        self.close()
         if self._failure is not None:
             raise self._failure
+
+    def close(self) -> None:
+        """Refuse further use of the context: other messages have the state now."""
+        self._is_over = True
+
+    def _check_open(self) -> None:
+        if self._is_over:
+            self.fail("the callback has returned; its context is no longer valid")
 
     def _own_state(self) -> GroupState:
         if self._state is None or self._graph.group_table is None:
             self.fail("Cannot access state in stateless processor")
-        if self._is_over:
-            self.fail("the callback has returned; its context is no longer valid")
+        self._check_open()
         return self._state
 
     def _write(self, topic: str, key: bytes, value: bytes | None, headers: Headers) -> None:
-        if self._is_over:
-            self.fail("the callback has returned; its context is no longer valid")
+        self._check_open()
         record = KafkaRecord(topic, key, value, tuple(headers.items()))
         if size := too_large(self._max_record_bytes, key, value, record.headers):
             self.fail(_TOO_LARGE.format(key=shown(key)[:80], topic=topic, size=size, limit=self._max_record_bytes))

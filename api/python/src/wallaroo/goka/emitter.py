@@ -98,6 +98,7 @@ Int64: value to encode is not of type int64
             msg = f"Error encoding value for key {key} in topic {self.topic}: {error}"
             raise CodecError(msg) from error
         promise: Future[Delivered] = Future()
+        promise.set_running_or_notify_cancel()  # it cannot be canceled, which would fail the poller
         pairs = list({**self._default_headers, **(headers or {})}.items())
         while not self._produce(key.encode("utf-8", "surrogateescape"), value, pairs, promise):
             self._producer.poll(POLL_S)  # without the lock: it calls back the program, and `finish` needs the lock

@@ -11,6 +11,7 @@ from wallaroo.component.wrapped_state import is_ttl, ttl_finding
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.error import WallarooParameterError
 from wallaroo.diagnostic.location import Location, called_from
+from wallaroo.diagnostic.place import Place
 from wallaroo.goka import edge as kinds
 from wallaroo.goka.codec import Codec
 from wallaroo.goka.edge import Edge
@@ -241,15 +242,9 @@ def _callable(method: str, name: str, value: Any, parameters: tuple[str, ...], *
 
 
 def _wrong(method: str, parameter: str, actual: Any, expected: str, at: Location) -> Diagnostic:
-    return Diagnostic.of(
-        "T207",
-        **at.shown()._asdict(),
-        method=f"goka.{method}",
-        parameter=parameter,
-        actual=shown(actual),
-        expected=expected,
-        fix=f"pass {expected}",
-    )
+    place = Place(f"goka.{method}", "", at, [])
+    place.wrong(parameter, shown(actual), expected)
+    return place.findings[0]
 
 
 def _finding(at: Location, group: Any, reason: str, fix: str) -> Diagnostic:

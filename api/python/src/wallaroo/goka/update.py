@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 
 from wallaroo.goka.error import CallbackError
+from wallaroo.message.kafka_record import has_time
+from wallaroo.message.timer import FIRST_MS, LAST_MS
 
 Values = MutableMapping[str, bytes]
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,17 @@ class Update:
     offset: int
     headers: Mapping[str, bytes | None]
     timestamp: datetime | None
+
+
+def time_in_utc(timestamp_ms: int) -> datetime | None:
+    """Return the time of a record, or the nearest time that Python has; None if the record has no time.
+
+    Example:
+        >>> time_in_utc(5).microsecond, time_in_utc(10**18).year, time_in_utc(-1)
+        (5000, 9999, None)
+    """
+    nearest = max(FIRST_MS, min(timestamp_ms, LAST_MS))
+    return _EPOCH + timedelta(milliseconds=nearest) if has_time(timestamp_ms) else None
 
 
 class Storage:

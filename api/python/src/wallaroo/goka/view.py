@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
 from enum import IntEnum
 from types import TracebackType
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from wallaroo.goka.client import client_settings, kafka_client
 from wallaroo.goka.error import ViewError
 from wallaroo.goka.partitioner import FNV1A, partition_of
-from wallaroo.goka.update import Storage, Update, UpdateCallback, default_update
+from wallaroo.goka.update import Storage, Update, UpdateCallback, default_update, time_in_utc
 
 METADATA_S, POLL_S, MOST_RECORDS = 20.0, 0.1, 1000
 NOT_FOUND = "requested topic was not found"
@@ -258,7 +257,7 @@ class View:
             record.partition(),
             record.offset(),
             dict(record.headers() or ()),
-            datetime.fromtimestamp(at / 1000, timezone.utc) if known else None,
+            time_in_utc(at) if known else None,
         )
         with self._changed:
             self._update(update, Storage(self._values[record.partition()]), key, record.value())

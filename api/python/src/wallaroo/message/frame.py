@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
+from typing import Any
 
 MAGIC = b"WFR1"
 HEADER = struct.Struct("<4sBBHIIQqII")
@@ -134,34 +135,27 @@ def encode_frame(
     sequence: int = 0,
     encoding: int = PLAIN,
     timestamp_ms: int = 0,
-    keys: Sequence[bytes] = (),
-    key_indexes: Sequence[int] = (),
-    sequences: Sequence[int] = (),
-    timestamps: Sequence[int] = (),
-    headers: Sequence[bytes] = (),
-    absent: Sequence[int] = (),
+    **columns: Sequence[Any],
 ) -> bytes:
-    """Write a frame of `values`. Empty columns are left out.
+    """Write a frame of `values`, with the columns of `joined_body`. Empty columns are left out.
 
     Example:
         >>> frame = encode_frame([b"a", b"bc"], port=3, sequence=10)
         >>> read_frame(frame).values()
         [b'a', b'bc']
     """
-    flags, body = encode_body(
-        values,
-        keys=keys,
-        key_indexes=key_indexes,
-        sequences=sequences,
-        timestamps=timestamps,
-        headers=headers,
-        absent=absent,
-    )
+    flags, body = encode_body(values, **columns)
     return write_frame(FrameHeader(port, len(values), sequence, flags, encoding, timestamp_ms), body)
 
 
-def encode_body(
-    values: Sequence[bytes],
+def encode_body(values: Sequence[bytes], **columns: Sequence[Any]) -> tuple[int, list[bytes]]:
+    """Write the columns of a frame, as `joined_body` does."""
+    return joined_body(list(map(len, values)), b"".join(values), **columns)
+
+
+def joined_body(
+    lengths: Sequence[int],
+    data: bytes,
     *,
     keys: Sequence[bytes] = (),
     key_indexes: Sequence[int] = (),
@@ -170,7 +164,7 @@ def encode_body(
     headers: Sequence[bytes] = (),
     absent: Sequence[int] = (),
 ) -> tuple[int, list[bytes]]:
-    """Write the columns of a frame. Return its flags and the parts of its body."""
+    """Write the columns of a frame whose values are joined. Return its flags and the parts of its body."""
     flags = (
         (KEYS if keys else 0)
         | (SEQUENCES if sequences else 0)
@@ -188,8 +182,8 @@ def encode_body(
     if headers:
         body += [column(list(map(len, headers))), b"".join(headers)]
     if absent:
-        body.append(absent_bitmap(len(values), absent))
-    return flags, [*body, column(list(map(len, values))), b"".join(values)]
+        body.append(absent_bitmap(len(lengths), absent))
+    return flags, [*body, column(lengths), data]
 
 
 def read_header(data: bytes | memoryview, offset: int = 0) -> FrameHeader:

@@ -33,7 +33,7 @@ def cells_of(stage: Stage, part: Messages, state: BucketState) -> list[Cell]:
     Keys without messages, and keys that cannot have a state, have the cell `NOTHING`.
     """
     refused: dict[int, BaseException | Diagnostic] = {}
-    used = set(part.indexes) if part.is_thinned else range(len(part.keys))
+    used = set(part.indexes)
     cells: list[Any] = list(map(part.table.get, part.keys))
     for index, cell in enumerate(cells):
         if cell is not None and cell.live is not UNREAD and part.entry.closed_keys is None:

@@ -25,12 +25,10 @@ class Messages:
     ordinals: Sequence[int]
     times: Sequence[int] = ()  # times of the messages; empty if the stage does not need them
     timestamp_ms: int = 0  # time of the frame
-    is_thinned: bool = False  # whether messages were dropped, so that keys may have no message left
     is_visit: bool = False  # whether the messages are the metadata of a visit to the keys
 
     def keep(self, positions: Sequence[int]) -> None:
         """Keep only the messages at some positions."""
-        self.is_thinned = True
         self.messages = [self.messages[position] for position in positions]
         self.indexes = [self.indexes[position] for position in positions]
         self.sequences = [self.sequences[position] for position in positions]

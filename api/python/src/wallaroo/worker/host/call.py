@@ -14,10 +14,10 @@ from wallaroo.diagnostic.fault import reach
 from wallaroo.emit.program import LoadedProgram
 from wallaroo.message.frame import FRAMED, FrameError
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket.bucket import BucketResult
 from wallaroo.worker.bucket.bucket_requests import BucketProtocolError, BucketRequests
+from wallaroo.worker.bucket.call_run import CallRun
 from wallaroo.worker.bucket.cell import TIMED, read_timed
-from wallaroo.worker.bucket.open_run import OpenRun
 from wallaroo.worker.bucket.state import MAX_STATE_BYTES, BucketKey, BucketState, StateCache, Version
 from wallaroo.worker.stage.flight import InFlight
 from wallaroo.worker.stage.generate import generate
@@ -194,49 +194,23 @@ class CallRunner:
     def _bucket(
         self, opening: pb.Opening, first: pb.Bucket, requests: BucketRequests, flight: InFlight
     ) -> Iterator[pb.StateReply]:
-        call, frames = requests.part(first)
+        part = requests.part(first)
         reach("worker.before_compute")
-        key, version = _owner(opening, call)
+        key, version = _owner(opening, first)
         state = self._cache.take(key, version)
         if version == EMPTY:
             state = self._empty()
-        elif state is None or call.careful:
-            yield pb.StateReply(need_state=pb.NeedState(index=call.index))
-            state = self._read_log(call.index, requests)
-        if call.release:
-            yield from self._open_bucket(opening, first, requests, flight, state=state, part=(call, frames))
-            return
-        with self._user, self._stage(opening.stage).call(call.index, flight, first.skips):
-            run = BucketRun(self._stage(opening.stage), call, frames)
-            result: BucketResult | None
-            if call.careful:
-                result = run.watched(state, checks_persist=self._checks_persist)
-            else:
-                result = run.checked(state) if self._checks_persist else run.attempt(state)
-        if result is None:
-            state = yield from self._committed(call, requests)
-            with self._user, self._stage(opening.stage).call(call.index, flight, first.skips):
-                result = BucketRun(self._stage(opening.stage), call, frames).careful(state)
-        yield from self._end(opening, call, state, result)
-
-    def _open_bucket(
-        self,
-        opening: pb.Opening,
-        first: pb.Bucket,
-        requests: BucketRequests,
-        flight: InFlight,
-        *,
-        state: BucketState,
-        part: tuple[pb.Bucket, list[bytes]],
-    ) -> Iterator[pb.StateReply]:
-        """Run the parts of a call that stays open."""
-        stage = self._stage(opening.stage)
-        run = OpenRun(stage, first, state, checks_persist=self._checks_persist)
+        elif state is None or first.careful:
+            yield pb.StateReply(need_state=pb.NeedState(index=first.index))
+            state = self._read_log(first.index, requests)
+        with self._user:
+            stage = self._stage(opening.stage)
+        run = CallRun(stage, first, state, checks_persist=self._checks_persist)
         while True:
             answer = self._run_part(run, first, part, flight)
             if answer is None:
                 state = yield from self._committed(first, requests)
-                run = OpenRun(stage, first, state, before=run)
+                run = CallRun(stage, first, state, before=run)
                 answer = self._run_part(run, first, part, flight)
             if isinstance(answer, BucketResult):
                 yield from self._end(opening, first, state, answer)
@@ -251,7 +225,7 @@ class CallRunner:
             reach("worker.before_compute")
 
     def _run_part(
-        self, run: OpenRun, first: pb.Bucket, part: tuple[pb.Bucket, list[bytes]], flight: InFlight
+        self, run: CallRun, first: pb.Bucket, part: tuple[pb.Bucket, list[bytes]], flight: InFlight
     ) -> list[pb.Output] | BucketResult | None:
         with self._user, run.stage.call(first.index, flight, first.skips):
             return run.part(*part)

@@ -111,13 +111,6 @@ class ChainWriter:
 
     def _state(self, number: int, link: Link) -> None:
         result = f"v{number}" if link.is_always_persisted else "r"
-        for line in (
-            "try:",
-            f" {result} = f{number}(m, states[x])",
-            "except BaseException as error:",
-            " return m, x, seq, error",
-        ):
-            self._put(2, line)
         pair = (
             "if r.__class__ is not tuple or len(r) != 2:",
             " pair = paired(r)",
@@ -137,8 +130,11 @@ class ChainWriter:
             f" return m, x, seq, state_returned(v{number}[1], 'next to its message')",
             "dirty[x] = 1",
         )
-        for line in alone if link.is_always_persisted else pair:
-            self._put(2, line)
+        self._put(2, "try:")
+        for line in (f"{result} = f{number}(m, states[x])", *(alone if link.is_always_persisted else pair)):
+            self._put(3, line)
+        self._put(2, "except BaseException as error:")  # also of `if persist`, e.g. for an array
+        self._put(3, "return m, x, seq, error")
         is_multi = link.kind in MULTI_KINDS
         if is_multi:
             self._put(2, f"if v{number}.__class__ is not list:")
@@ -261,7 +257,7 @@ class ChainWriter:
         for line in (
             "try:",
             f" slot = find{number}({key})",
-            "except Exception:",
+            "except BaseException:",
             " slot = None",
             "if slot is None:",
             f" slot = slot{number}({key}, {value}, seq)",

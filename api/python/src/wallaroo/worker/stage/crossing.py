@@ -145,8 +145,5 @@ class SendExit(KeyedExit):
 
     def columns(self, more: Sequence[int], timestamp_ms: int) -> dict[str, Any]:
         """Return the encoding, and the times if the frames have them."""
-        if not self._has_times:
-            return {"encoding": self._codec.encoding, "timestamp_ms": timestamp_ms}
-        earliest = min(more)
-        times = [time - earliest for time in more]
-        return {"encoding": self._codec.encoding, "timestamp_ms": earliest, "timestamps": times}
+        times = more if self._has_times else ()
+        return {"encoding": self._codec.encoding, "timestamp_ms": timestamp_ms, "times": times}

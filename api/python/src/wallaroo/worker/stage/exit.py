@@ -8,14 +8,10 @@ from zlib import crc32
 
 from wallaroo.message.frame import (
     DEAD_LETTER_PORT,
-    KEYS,
     MAX_BODY_BYTES,
     PLAIN,
-    SEQUENCES,
-    TIMESTAMPS,
     FrameHeader,
-    column,
-    encode_frame,
+    joined_body,
     write_frame,
 )
 from wallaroo.message.key import MASK, SPREAD, key_bytes, state_key
@@ -102,7 +98,7 @@ class KeyExit:
             return self._int_slots[key]
         try:
             data = key.encode() if kind is str else self._bytes_of(key)
-        except (TypeError, ValueError):
+        except BaseException:  # of a type that cannot be a key, or of code of the key
             self._box.add(self.path, self.name, message, sequence, WrongResultError(key, KEY_EXPECTED))
             return None
         bucket = (crc32(data) * SPREAD & MASK) * self._bucket_count >> 32  # the formula of `bucket_of`, without a call
@@ -151,12 +147,10 @@ class KeyExit:
                 used, indexes = keys, group.indexes
                 if end - start < len(lengths):
                     used, indexes = _reindex(keys, group.indexes[start:end])
-                header = FrameHeader(self.port, end - start, 0, KEYS | SEQUENCES, encoding, timestamp_ms)
-                body = [
-                    len(used).to_bytes(4, "little"), column(list(map(len, used))), b"".join(used), column(indexes)
-                ]  # fmt: skip
-                times = group.times[start:end]
-                frame = finish(header, body, group.sequences[start:end], lengths[start:end], piece, times)
+                frame = frame_of(
+                    lengths[start:end], piece, group.sequences[start:end], port=self.port, encoding=encoding,
+                    timestamp_ms=timestamp_ms, times=group.times[start:end], keys=used, key_indexes=indexes,
+                )  # fmt: skip
                 yield pb.Output(index=index, port=self.port, bucket=bucket, frame=frame)
 
 
@@ -203,8 +197,8 @@ class SinkExit:
             self._drop_unencodable()
             lengths, data = self._bytes()
         for start, end, piece in cut_ranges(lengths, data, self._frame_bytes):
-            header = FrameHeader(self.port, end - start, 0, SEQUENCES, PLAIN, timestamp_ms)
-            frame = finish(header, [], self.sequences[start:end], lengths[start:end], piece)
+            sequences = self.sequences[start:end]
+            frame = frame_of(lengths[start:end], piece, sequences, port=self.port, timestamp_ms=timestamp_ms)
             yield pb.Output(index=index, port=self.port, bucket=-1, frame=frame)
 
     def _bytes(self) -> tuple[Sequence[int], bytes]:
@@ -256,7 +250,7 @@ class KeyedExit:
         put_in_order(self._sequences, self._values, self._keys, self._more)
 
     def columns(self, more: Sequence[Any], timestamp_ms: int) -> dict[str, Any]:
-        """Return the further arguments of `encode_frame` that write the items `more` as a column."""
+        """Return the further arguments of `frame_of` that write the items `more` as a column."""
         raise NotImplementedError
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
@@ -265,14 +259,14 @@ class KeyedExit:
         for start, end, _ in cut_ranges(sizes, b"", self._frame_bytes, sizes):
             keys: dict[bytes, int] = {}
             indexes = [keys.setdefault(key, len(keys)) for key in self._keys[start:end]]
-            first = min(self._sequences[start:end])
-            frame = encode_frame(
-                self._values[start:end],
+            values = self._values[start:end]
+            frame = frame_of(
+                list(map(len, values)),
+                b"".join(values),
+                self._sequences[start:end],
                 port=self.port,
-                sequence=first,
                 keys=list(keys) if self.has_keys else (),
                 key_indexes=indexes if self.has_keys else (),
-                sequences=[sequence - first for sequence in self._sequences[start:end]],
                 **self.columns(self._more[start:end], timestamp_ms),
             )
             yield pb.Output(index=index, port=self.port, bucket=-1, frame=frame)
@@ -298,30 +292,32 @@ def letter_outputs(box: LetterBox, index: int, frame_bytes: int) -> Iterator[pb.
     """Yield the frames of a call's dead letters."""
     lengths = list(map(len, box.letters))
     for start, end, piece in cut_ranges(lengths, b"".join(box.letters), frame_bytes):
-        header = FrameHeader(DEAD_LETTER_PORT, end - start, 0, SEQUENCES, PLAIN, box.timestamp_ms)
-        frame = finish(header, [], box.sequences[start:end], lengths[start:end], piece)
+        sequences = box.sequences[start:end]
+        frame = frame_of(lengths[start:end], piece, sequences, port=DEAD_LETTER_PORT, timestamp_ms=box.timestamp_ms)
         yield pb.Output(index=index, port=DEAD_LETTER_PORT, bucket=-1, frame=frame)
 
 
-def finish(
-    header: FrameHeader,
-    body: list[bytes],
-    sequences: Sequence[int],
+def frame_of(
     lengths: Sequence[int],
     data: bytes,
+    sequences: Sequence[int],
+    *,
+    port: int,
+    encoding: int = PLAIN,
+    timestamp_ms: int = 0,
     times: Sequence[int] = (),
+    **columns: Sequence[Any],
 ) -> bytes:
-    """Write a frame: add the columns of sequences, times (if any), lengths and values to a body."""
-    first = min(sequences)
-    header.sequence = first
-    body.append(column([sequence - first for sequence in sequences]))
-    if times:
-        earliest = min(times)
-        header.flags |= TIMESTAMPS
-        header.timestamp_ms = earliest
-        body.append(column([time - earliest for time in times]))
-    body += [column(lengths), data]
-    return write_frame(header, body)
+    """Write a frame. Sequences and times, if any, are written as differences to the smallest one."""
+    first, earliest = min(sequences), min(times, default=timestamp_ms)
+    flags, body = joined_body(
+        lengths,
+        data,
+        sequences=[sequence - first for sequence in sequences],
+        timestamps=[time - earliest for time in times],
+        **columns,
+    )
+    return write_frame(FrameHeader(port, len(lengths), first, flags, encoding, earliest), body)
 
 
 def cut_ranges(

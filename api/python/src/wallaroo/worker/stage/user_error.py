@@ -42,7 +42,7 @@ def keyed_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, in
     def keyed(key: Any, message: Any, sequence: int) -> bytes | None:
         try:
             return state_key(key)
-        except (TypeError, ValueError):
+        except BaseException:
             add(path, step, message, sequence, WrongResultError(key, KEY_EXPECTED))
             return None
 

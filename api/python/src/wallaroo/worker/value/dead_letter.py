@@ -166,7 +166,7 @@ class LetterBox:
     def _input(self, message: Any) -> tuple[int, bytes]:
         try:
             encoding, _, data = self._codec.encode([self._codec.freeze(message)])
-        except Exception:
+        except BaseException:
             # The input cannot be written: the letter is written without it. The preview still shows the message.
             return PLAIN, b""
         return encoding, data
@@ -190,7 +190,7 @@ def preview(message: Any) -> str:
         text = repr(message[:PREVIEW_CHARACTERS] if is_flat else message)
         if not is_flat and ADDRESS.search(text):
             text = f"{type(message).__name__} {shown_json(message).decode()}"
-    except Exception as err:
+    except BaseException as err:
         text = f"<{type(message).__name__} whose repr fails: {type(err).__name__}>"
     text = _clean(text)
     return text if len(text) <= PREVIEW_CHARACTERS else text[: PREVIEW_CHARACTERS - 1] + "…"

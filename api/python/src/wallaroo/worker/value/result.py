@@ -44,6 +44,18 @@ def paired(result: Any) -> tuple[Any, Any] | None:
     return (result[0], result[1]) if isinstance(result, tuple) and len(result) == 2 else None
 
 
+def persisted(result: Any) -> bool:
+    """Return whether a computation asks to persist the state.
+
+    Raises:
+        WrongResultError: `persist` is neither true nor false, e.g. an array.
+    """
+    try:
+        return isinstance(result, tuple) and len(result) == 2 and bool(result[1])
+    except Exception:
+        raise WrongResultError(result, PAIR_EXPECTED) from None
+
+
 def time_of(source: Source) -> Callable[[bytes], int]:
     """Return a function from payload to time. It fails if the user's function fails or does not return a number."""
 

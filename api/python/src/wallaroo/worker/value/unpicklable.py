@@ -49,7 +49,7 @@ def is_refused(value: Any, reason: str) -> bool:
     """Return whether pickle refuses a value for this reason."""
     try:
         pickle.dumps(value, 5)
-    except Exception as error:
+    except BaseException as error:
         return one_line(error) == reason
     return False
 
@@ -62,7 +62,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{shown(key)}]", part) for key, part in value.items())
     try:
         reduced = value.__reduce_ex__(5)
-    except Exception:
+    except BaseException:
         return  # no parts: pickle refuses the object itself
     if not isinstance(reduced, tuple):
         return

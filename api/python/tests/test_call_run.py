@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
+from call_case import closed_call, open_call
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
-from open_case import open_call
 
 import wallaroo
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket.bucket import BucketResult
 from wallaroo.worker.bucket.bucket_requests import BucketProtocolError, BucketRequests
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
@@ -91,8 +91,7 @@ def committed(stage: Stage, log: Sequence[bytes]) -> BucketState:
 
 
 def plain_call(stage: Stage, call: pb.Bucket, log: list[bytes], frames: list[bytes]) -> BucketResult:
-    run = BucketRun(stage, call, frames)
-    return run.attempt(committed(stage, log)) or run.careful(committed(stage, log))
+    return closed_call(stage, call, frames, committed(stage, log), lambda: committed(stage, log))[0]
 
 
 def cut_call(stage: Stage, call: pb.Bucket, log: list[bytes], parts: list[list[bytes]]) -> BucketResult:
