@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 
 from support.dated_totals import BEGIN, PROGRAM, SCHEMA, drawn, rows_of, run_stream, totals
 from wallaroo_runtime.checkpoint.compatible import safe_changes
@@ -127,6 +128,7 @@ def test_null_in_a_column_that_takes_none_names_it(session: Any, steps: Steps) -
         (lambda steps, rows: steps.apply(), "given were none"),
         (lambda steps, rows: steps.apply(trades=rows), "given were trades"),
         (lambda steps, rows: steps.apply(orders=[1]), "orders is a list"),
+        (lambda steps, rows: steps.apply_all(orders=[1], gives_states=True), "orders is a list"),
         (
             lambda steps, rows: steps.apply(rows, order_by="when"),
             'it has no column "when", which order_by names; it has user, amount, at',
@@ -300,6 +302,23 @@ def test_several_sinks_have_names_of_their_own(session: Any, tmp_path: Path) -> 
         load(tmp_path / "two.py", ["small"])
     with pytest.raises(RunError, match="call apply_all"):
         steps.apply(session.createDataFrame([(1,)], "x BIGINT"))
+
+
+class Remote(DataFrame):
+    """A DataFrame of Spark Connect, as far as `apply` may look at it."""
+
+    sparkSession = property(lambda self: object())  # type: ignore[assignment]
+
+    def __new__(cls) -> "Remote":
+        return object.__new__(cls)
+
+    def __init__(self) -> None:
+        pass
+
+
+def test_spark_connect_is_refused(steps: Steps) -> None:
+    with pytest.raises(RunError, match="R716 this Spark session is not usable; Spark Connect has no way to classes"):
+        steps.apply(Remote())
 
 
 def test_what_has_no_place_between_dataframes_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 
 from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.dataframe.counts import COLUMN, counts_of, observed
-from wallaroo_runtime.dataframe.session import check_session
 from wallaroo_runtime.dataframe.state import facts_of, first_states, state_ports
 from wallaroo_runtime.dataframe.ticks import ticks_of
 from wallaroo_runtime.errors import TOPOLOGY, RunError
@@ -93,14 +92,12 @@ def applied(call: Call) -> DataFrame:
     """Return the output of an application for its inputs, as rows with the columns of `OutputRows.java`.
 
     Raises:
-        RunError: P303 if the application cannot be applied; R716 if the session cannot run it, or an input or the
-            states do not fit.
+        RunError: P303 if the application cannot be applied; R716 if an input or the states do not fit.
     """
     session, topology = call.session, call.topology
     sources = [as_rows(source, call.inputs[source.name]) for source in topology.sources()]
     ticks = ticks_of(topology, sources, call.inputs, gives_states=call.gives_states)
     plan = ticks.planned(compile_topology(topology, shuffle_partitions=int(str(session.conf.get(PARTITIONS)))))
-    check_session(session, has_state=len(plan.levels) > 1)
     logs = temporary_directory() / "logs"
     logs.mkdir(0o700, exist_ok=True)
     options = QueryOptions("", logs, (), OutputPlace(str(logs)), archive=call.archive)

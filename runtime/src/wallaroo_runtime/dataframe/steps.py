@@ -132,9 +132,6 @@ class Steps:
         Raises:
             DiagnosticError: As `apply`.
         """
-        if gives_states and any(frame.isStreaming for frame in (*rows, *inputs.values())):
-            reason = "a streaming query has no end, and keeps its states in its checkpoint"
-            raise _refused(reason, "leave gives_states out, and read them with read_states", "apply_all")
         policy = ErrorPolicy.of(self._topology)
         more = {
             "order_by": order_by, "states": states, "accept_changed": accept_changed, "observation": observation,
@@ -293,10 +290,15 @@ class Steps:
         if not isinstance(observation, str | Observation):
             reason = f"observation is a {type(observation).__name__}"
             raise _refused(reason, 'give a name for metrics, e.g. observation="alerts"')
-        if isinstance(observation, Observation) and any(frame.isStreaming for frame in given.values()):
+        session = next(iter(given.values())).sparkSession
+        check_session(session, has_state=bool(self._topology.states()))
+        is_live = any(frame.isStreaming for frame in given.values())
+        if is_live and more.get("gives_states"):
+            reason = "a streaming query has no end, and keeps its states in its checkpoint"
+            raise _refused(reason, "leave gives_states out, and read them with read_states", "apply_all")
+        if is_live and isinstance(observation, Observation):
             reason = "an Observation is of a batch"
             raise _refused(reason, 'give the name of metrics in its place, e.g. observation="alerts"')
-        session = next(iter(given.values())).sparkSession
         application = self._application if is_local(session.sparkContext.master) else self._archived
         return Call(session, application.topology, application.archive, given, policy, **more)
 

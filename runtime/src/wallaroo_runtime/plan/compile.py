@@ -72,17 +72,14 @@ def order_parts(draft: Draft) -> None:
     draft.parts.update({part.path: part for part in draft.topology.parts()})
 
 
-def _too_many(count: int) -> Diagnostic:
-    size = f"{count} sources, state steps and sinks"
-    return Diagnostic.of("T104", pointer="/pipelines", what="the application", size=size, limit=MAX_PORTS)
-
-
 def number_ports(draft: Draft) -> None:
     """Copy the ports of sources, state steps and sinks from `Draft.given`."""
     crossings = len(draft.parts) if len(draft.topology.workers) > 1 else 0
     count = draft.given.next + crossings
     if count > MAX_PORTS:
-        draft.findings.append(_too_many(count))
+        size = f"{count} sources, state steps and sinks"
+        too_many = Diagnostic.of("T104", pointer="/pipelines", what="the application", size=size, limit=MAX_PORTS)
+        draft.findings.append(too_many)
     draft.ports.update(draft.given.parts)
 
 

@@ -4,6 +4,7 @@ The basic counters are messages in, messages out and dead letters. Workers count
 with each call (`more` of `StepCount`). Queries count for runs.
 """
 
+import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -22,14 +23,7 @@ class StepCounter(NamedTuple):
     text: str
 
 
-def _is_window(node: Node) -> bool:
-    return node.kind is NodeKind.WINDOW
-
-
-def _is_timed(node: Node) -> bool:
-    return node.is_timed
-
-
+_IS_TIMED = operator.attrgetter("is_timed")
 RUN_COUNTERS = {"visits": "Visits in this run.", "visited_keys": "Keys that visits of this run ran for."}
 MESSAGES = {
     "messages_in": "Messages that came to a source, step or sink.",
@@ -37,7 +31,9 @@ MESSAGES = {
     "dead_letters": "Messages that failed in it.",
 }
 COUNTERS = {
-    "dropped_late": StepCounter(_is_window, "Messages that a window dropped, since they came too late."),
-    "expired": StepCounter(_is_timed, "Keys whose state is gone, since no message came for as long as its ttl."),
-    "timers_fired": StepCounter(_is_timed, "How often timers of a step ran, failed ones among them."),
+    "dropped_late": StepCounter(
+        lambda node: node.kind is NodeKind.WINDOW, "Messages that a window dropped, since they came too late."
+    ),
+    "expired": StepCounter(_IS_TIMED, "Keys whose state is gone, since no message came for as long as its ttl."),
+    "timers_fired": StepCounter(_IS_TIMED, "How often timers of a step ran, failed ones among them."),
 }

@@ -3,31 +3,22 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from wallaroo.message.frame import CONTROL_PORTS, FRAMED, HEADER_BYTES, TICK_PORT, FrameHeader, read_header, write_frame
+from wallaroo.message.frame import CONTROL_PORTS, FRAMED, TICK_PORT, FrameHeader, read_header, split_frames, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Stage
 
 
 def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
-    """Yield the frames in `data` that have one of the ports."""
-    offset = 0
-    while offset < len(data):
-        header = read_header(data, offset)
-        end = offset + HEADER_BYTES + header.body_bytes
-        if header.port in ports:
-            yield data[offset:end]
-        offset = end
+    """Return the frames in `data` that have one of the ports."""
+    return (data[start:end] for header, start, end in split_frames(data) if header.port in ports)
 
 
 def messages_by_port(frames: bytes) -> Counter[int]:
     """Return the number of messages in frames, by port. A tick counts as no message, a visit as one."""
     counts: Counter[int] = Counter()
-    offset = 0
-    while offset < len(frames):
-        header = read_header(frames, offset)
+    for header, _, _ in split_frames(frames):
         counts[header.port] += header.count
-        offset += HEADER_BYTES + header.body_bytes
     return counts
 
 

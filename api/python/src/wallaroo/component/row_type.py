@@ -53,7 +53,7 @@ class MisfitError(ValueError):
         self.path, self.reason = path, reason
 
     @classmethod
-    def within(cls, name: str, error: ValueError) -> "MisfitError":
+    def within(cls, name: str, error: Exception) -> "MisfitError":
         """Return the error for a value in a column."""
         if isinstance(error, cls):
             dot = "." if error.path and error.path[0] != "[" else ""
@@ -153,7 +153,7 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
                 raise MisfitError(reason, name)
             try:
                 fields[name] = convert(field)
-            except ValueError as error:
+            except (ValueError, OverflowError) as error:
                 raise MisfitError.within(name, error) from None
         return fields if is_dict else row(**fields)
 
@@ -170,7 +170,7 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
         for name, convert in writers:
             try:
                 written[name] = convert(message.get(name) if is_dict else getattr(message, name))
-            except ValueError as error:
+            except (ValueError, OverflowError) as error:
                 raise MisfitError.within(name, error) from None
         return written
 
