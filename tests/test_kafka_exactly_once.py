@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from support.kafka import Broker, free_port
 from support.kafka_delivery import DEADLINE_S, PARTITIONS, PORT, Delivery
@@ -111,6 +112,33 @@ def test_an_egress_whose_output_another_one_writes(delivery: Delivery, tmp_path:
         second.check()
     finally:
         second.close()
+
+
+def forget(delivery: Delivery) -> None:
+    """Let Kafka forget the position, as it does after a week without a transaction."""
+    group = read_position(delivery.root / "outbox", PORT).sender
+    client = delivery.broker.cluster.admin()  # the answer comes as long as there is the client
+    for done in client.delete_consumer_groups([group]).values():
+        done.result(60)
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_sink_that_rests_may_be_forgotten_by_kafka(is_killed: bool, delivery: Delivery) -> None:
+    """A run of weeks whose sink gets output rarely: no commit is in doubt after some seconds without output."""
+    delivery.publish()
+    egress = delivery.start()
+    delivery.wait_delivered()
+    delivery.wait(lambda: not (delivery.root / "outbox" / f"open-{PORT}").exists(), "the sink to rest")
+    forget(delivery)
+    if is_killed:
+        egress.kill()
+    else:
+        delivery.broker.stop()
+        delivery.broker.start()
+    delivery.publish()
+    delivery.wait_delivered()
+    assert "R731" not in delivery.findings()
+    delivery.check()
 
 
 def test_each_outage_is_reported_while_nothing_is_written(delivery: Delivery) -> None:
@@ -258,6 +286,24 @@ def publish_records(delivery: Delivery, records: Sequence[KafkaRecord], position
     offsets = [position - positions[0] for position in positions]
     writer.write(PORT, encode_frame([*values], port=PORT, sequence=positions[0], sequences=offsets))
     delivery.outbox.publish("q", batch, writer.finish())
+
+
+def test_a_topic_that_takes_larger_records_during_the_run(delivery: Delivery) -> None:
+    delivery.topic += "-growing"
+    create_topic(delivery.broker.cluster, delivery.topic, PARTITIONS, 1, {"max.message.bytes": "2000"})
+    delivery.more |= {"records": True, "sets_aside": "0/sinks/0"}
+    publish_records(delivery, [KafkaRecord(key=b"k", value=b"small")], [0], batch=0)
+    delivery.start()
+    delivery.wait(lambda: len(delivery.committed()) == 1, "the small record")
+    client = delivery.broker.cluster.admin()  # the answer comes as long as there is the client
+    entry = ConfigEntry("max.message.bytes", "9000", incremental_operation=AlterConfigOpType.SET)
+    topic = ConfigResource(ConfigResource.Type.TOPIC, delivery.topic, incremental_configs=[entry])
+    for done in client.incremental_alter_configs([topic]).values():
+        done.result(60)
+    publish_records(delivery, [KafkaRecord(key=b"k", value=bytes(5000))], [1], batch=1)
+    delivery.wait(lambda: read_position(delivery.root / "outbox", PORT).messages == 2, "all to be delivered")
+    assert [len(value or b"") for _, value in delivery.committed()] == [5, 5000]
+    assert delivery.findings() == ""
 
 
 @pytest.mark.parametrize("limit", [200, 1500])

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.kafka import Broker, free_port
-from support.kafka_gateway import DEADLINE_S, TopicGateway
+from support.kafka_gateway import DEADLINE_S, QUIET, TopicGateway, new_topic, produce
 from support.run import wait_until
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER
@@ -27,7 +27,6 @@ from wallaroo_runtime.topology.model import KafkaSource
 
 pytestmark = pytest.mark.kafka
 Sent = dict[int, list[tuple[bytes | None, bytes | None]]]  # partition to keys and values
-QUIET = {"log_level": 0}
 POINTS = ("gateway.after_append", "gateway.after_sync", "gateway.before_publish")
 
 
@@ -37,19 +36,6 @@ def gateway(tmp_path: Path, broker: Broker) -> Iterator[TopicGateway]:
     yield made
     if made.is_alive():
         made.end()
-
-
-def new_topic(broker: Broker, partitions: int = 1) -> str:
-    name = f"t{time.monotonic_ns()}"
-    broker.create(name, partitions)
-    return name
-
-
-def produce(broker: Broker, topic: str, values: list[bytes], partition: int = 0) -> None:
-    producer = Producer({**QUIET, "bootstrap.servers": broker.address})
-    for value in values:
-        producer.produce(topic, value, key=b"k", partition=partition)
-    assert producer.flush(60) == 0
 
 
 class Writer:

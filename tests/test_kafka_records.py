@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,12 @@ from support.kafka import Broker, free_port
 from support.run import WALLAROO, wait_until
 from wallaroo import KafkaRecord
 from wallaroo.worker.value.kafka_record import write_record
+from wallaroo_runtime.egress import kafka_transaction
 from wallaroo_runtime.egress.kafka_session import Lasting, Unavailable
 from wallaroo_runtime.egress.kafka_transaction import TransactionalSession
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.kafka.client import kafka_client
+from wallaroo_runtime.kafka.client import Cluster, kafka_client
+from wallaroo_runtime.kafka.record import TopicRecord, emit
 from wallaroo_runtime.kafka.topic import describe_topic
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -35,6 +38,7 @@ pytestmark = pytest.mark.kafka
 VALID = Path(__file__).parents[1] / "topology-schema" / "vectors" / "topologies" / "valid"
 PROGRAM = Path(joined.__file__)
 PARTITIONS, ANSWER_S, RUN_S = 3, 60.0, 900.0
+ABORTED_S = 15.0  # brokers look for such transactions every ten seconds
 
 
 def drawn_bytes(draw: random.Random) -> bytes | None:
@@ -131,6 +135,32 @@ def test_a_record_without_a_time_gets_kafka_s(broker: Broker) -> None:
     found = [record for part in read_all(broker, "untimed", 2) for record in part]
     assert min(record.timestamp_ms for record in found) > 1_600_000_000_000
     assert {(record.key, record.value, record.headers) for record in found} == {(b"k", None, ())}
+
+
+def test_a_transaction_that_kafka_has_aborted_after_its_time_is_no_other_egress(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine may sleep, or a process be stopped, in the middle of a transaction."""
+    broker.create("slow", PARTITIONS)
+    options = {"kafka.transaction.timeout.ms": "1000"}
+    target = pb.KafkaTopic(application="app", brokers=[broker.address], topic="slow", options=options, records=True)
+    session, records = opened(target, "slow"), [whole_record(write_record(KafkaRecord(key=b"k", value=b"v")))]
+    monkeypatch.setattr(kafka_transaction, "reach", lambda point: time.sleep(ABORTED_S * point.endswith("positioned")))
+    with pytest.raises(Unavailable, match="transaction.timeout.ms"):
+        session.write(records, SinkPosition(0, 0, 0, 1, 0, "slow"))
+    session.close()
+    monkeypatch.undo()
+    session = opened(target, "slow")
+    assert session.position is None
+    session.write(records, SinkPosition(0, 0, 0, 1, 0, "slow"))
+    session.close()
+    assert sum(map(len, read_all(broker, "slow", 1))) == 1
+
+
+def test_more_records_than_the_client_holds_are_written(broker: Broker) -> None:
+    broker.create("held", 1)
+    cluster = Cluster([broker.address], {"queue.buffering.max.messages": "10"})
+    assert emit(cluster, "held", [TopicRecord(b"k", b"v")] * 100) == {0: 100}
 
 
 def test_a_record_that_kafka_never_takes_is_told_apart_from_those_in_its_batch(broker: Broker) -> None:

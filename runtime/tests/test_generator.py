@@ -200,7 +200,7 @@ def test_a_file_about_the_past_that_is_gone_is_missed_when_segments_were_removed
     JournalReader(tmp_path).commit(writer.safe.offset)
 
     def remember(offset: int) -> None:
-        past.pass_over(offset)
+        past.move(offset)
         past.save()
 
     writer.remove_committed(remember)

@@ -94,6 +94,16 @@ def test_a_refusal_that_comes_in_two_parts_is_found(tmp_path: Path) -> None:
         raise ConnectionError
 
 
+def test_a_refusal_in_a_new_file_of_the_log_is_found(tmp_path: Path) -> None:
+    """Spark begins a new file when the log is long."""
+    log, ended = tmp_path / "spark.log", threading.Event()
+    append(log, "WARN Utils: of no interest\n" * 1000)
+    with pytest.raises(RunError, match="R659"), refused_by_master(MASTER, log, ended.set):
+        log.write_text(OTHER_SECRET)
+        assert ended.wait(WAIT_S)
+        raise ConnectionError
+
+
 def test_a_cluster_without_room_is_told_once(tmp_path: Path) -> None:
     log, told, notes = tmp_path / "spark.log", threading.Event(), list[str]()
 

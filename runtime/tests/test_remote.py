@@ -12,7 +12,17 @@ import pytest
 from support.remote_journal import RemoteJournal
 from support.remote_staging import RemoteStaging
 from support.run import wait_until
-from support.service import SINK, TOKEN, Place, certified, code_of, listening, serving, wait_until_listening
+from support.service import (
+    SINK,
+    TOKEN,
+    Place,
+    certified,
+    close_channels,
+    code_of,
+    listening,
+    serving,
+    wait_until_listening,
+)
 from wallaroo.message.frame import (
     DEAD_LETTER_PORT,
     TICK_PORT,
@@ -23,7 +33,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.service import GatewayHost
 from wallaroo_runtime.peer.standalone import ServiceOptions, listen_of
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import ServiceClient, channel_to, close_channels
+from wallaroo_runtime.service.client import ServiceClient, channel_to
 from wallaroo_runtime.service.credential import Listen, make_token, read_token
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.server import serve

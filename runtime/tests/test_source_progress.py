@@ -1,13 +1,15 @@
 """What a gateway knows of topics without reading frames again: the same as what the frames say."""
 
-from dataclasses import dataclass
+import tracemalloc
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo.message.frame import PLAIN, encode_body
+from wallaroo_runtime.gateway.intake import Gathered, Intake
 from wallaroo_runtime.gateway.kafka_reader import BEGINNING
 from wallaroo_runtime.gateway.kafka_source import points_of
 from wallaroo_runtime.gateway.source_progress import Past, point_headers
@@ -16,13 +18,6 @@ from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 TOPIC, GENERATOR = 3, 4
 Step = tuple[dict[int, int], bool]  # points of a frame, and whether all before it is processed then
-
-
-@dataclass
-class Written:
-    """A frame: where it ends; -1: it is not written yet."""
-
-    end: int = -1
 
 
 @settings(deadline=None)
@@ -37,18 +32,16 @@ def test_what_was_noted_is_what_frames_say(steps: list[Step], has_generator: boo
         writer, expected = JournalWriter(journal, segment_bytes=1), dict[int, int]()
         past = Past(journal, generators, (), [TOPIC])
         for points, is_processed in steps:
-            frame = Written()
-            past.note(frame, TOPIC, points)
             headers = point_headers(len(points), [(each, (at, points[each])) for at, each in enumerate(points)])
             flags, parts = encode_body([b"x"] * len(points), headers=headers)
             before = writer.end.offset
-            if is_processed:  # as the intake does before segments go: the frame itself is not written yet
+            if is_processed:  # as the intake does before segments go: the frame is not written yet
                 past.move(before)
                 past.save()
                 assert past.points[TOPIC] == expected
-            writer.append(TOPIC, len(points), parts, 0, flags, PLAIN)
+            base = writer.append(TOPIC, len(points), parts, 0, flags, PLAIN)
             writer.sync()
-            frame.end = writer.end.offset
+            past.note(base, TOPIC, points)
             expected |= points
         end = writer.end.offset
         past.move(end)
@@ -60,6 +53,20 @@ def test_what_was_noted_is_what_frames_say(steps: list[Step], has_generator: boo
                 segment.unlink()
         found = Past(journal, generators, (), [TOPIC])
         assert found.points[TOPIC] == expected
+
+
+@pytest.mark.parametrize("size", [1, 1 << 16])
+def test_frames_in_the_journal_are_not_kept_in_memory(size: int, tmp_path: Path) -> None:
+    """A journal may have gigabytes that are not processed, and a segment many small frames."""
+    writer = JournalWriter(tmp_path)
+    intake = Intake(writer, "never", 0.0, 1 << 40, Past(tmp_path, (), (), [TOPIC]), lambda: None)
+    tracemalloc.start()
+    for number in range(5000 if size == 1 else 300):
+        intake.take_whole(Gathered(TOPIC, 0, 1, size, [bytes(size)], 0, PLAIN, {0: number + 1}))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 200_000
+    assert not intake.close()
 
 
 Start = tuple[str, str, dict[int, int]]  # id of the topic, where it is reset to, points of a frame that follows

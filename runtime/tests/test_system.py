@@ -1,7 +1,9 @@
 """Locks, pauses and processes, and the guess of what was meant."""
 
+import errno
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -46,6 +48,13 @@ def test_a_locked_directory_names_its_holder(tmp_path: Path) -> None:
         lock_directory(tmp_path)
     assert (caught.value.diagnostics[0].code, f"process {os.getpid()})" in str(caught.value)) == ("R610", True)
     os.close(lock)
+    os.close(lock_directory(tmp_path))
+
+
+def test_a_full_disk_does_not_keep_a_directory_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="no room"):
+        patch.setattr(os, "pwrite", Mock(side_effect=OSError(errno.ENOSPC, "no room")))
+        lock_directory(tmp_path)
     os.close(lock_directory(tmp_path))
 
 

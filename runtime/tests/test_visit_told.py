@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.run import wait_until
-from support.service import listening, serving
+from support.service import close_channels, listening, serving
 from wallaroo_runtime.peer import peer as module
 from wallaroo_runtime.peer.peer import Peer
-from wallaroo_runtime.service.client import Away, close_channels
+from wallaroo_runtime.service.client import Away
 from wallaroo_runtime.spark.realtime.visits import VisitCounts
 from wallaroo_runtime.storage.journal.visit import Visited, read_visited
 

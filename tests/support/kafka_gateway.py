@@ -5,10 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import Producer
+
+from support.kafka import Broker
 from support.part import PART, configured
 from support.run import wait_until
 from wallaroo.message.frame import read_frame, split_frames
@@ -18,6 +22,20 @@ from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.sink_record import SinkRecord, whole_record
 
 PORT, DEADLINE_S = 3, 120.0
+QUIET = {"log_level": 0}
+
+
+def new_topic(broker: Broker, partitions: int = 1) -> str:
+    name = f"t{time.monotonic_ns()}"
+    broker.create(name, partitions)
+    return name
+
+
+def produce(broker: Broker, topic: str, values: list[bytes], partition: int = 0) -> None:
+    producer = Producer({**QUIET, "bootstrap.servers": broker.address})
+    for value in values:
+        producer.produce(topic, value, key=b"k", partition=partition)
+    assert producer.flush(60) == 0
 
 
 class TopicGateway:

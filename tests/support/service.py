@@ -17,7 +17,7 @@ from wallaroo_runtime.egress.service import EgressHost
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.service import GatewayHost
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import ServiceClient, close_channels
+from wallaroo_runtime.service.client import ServiceClient, _channels
 from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.server import serve
@@ -118,3 +118,9 @@ def listening(place: Place) -> Place:
 def wait_until_listening(place: Place) -> None:
     """Wait until the gateway's status says so."""
     wait_until(lambda: json.loads(place.host.status()).get("state") == "listening", lambda: "the gateway to listen", 30)
+
+
+def close_channels() -> None:
+    """Close all channels of this process to services."""
+    while _channels:
+        _channels.popitem()[1].close()

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo import WallarooParameterError
-from wallaroo_connectors import kinesis_source, program
+from wallaroo_connectors import kafka_sink, kinesis_source, program
 
 FOLDER = Path(program.__file__).parent
 SECONDS = 90
@@ -257,3 +258,46 @@ def test_programs_need_nothing_but_the_standard_library_to_be_imported() -> None
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=SECONDS)
     assert done.returncode == 0, done.stderr
+
+
+class FullProducer:
+    """A client of Kafka that holds few records: it refuses more until it was polled with a time."""
+
+    def __init__(self, room: int) -> None:
+        self.room, self.held, self.written = room, list[tuple[bytes, Any]](), list[bytes]()
+
+    def produce(self, topic: str, value: bytes, key: bytes | None, on_delivery: Any) -> None:
+        if len(self.held) >= self.room:
+            raise BufferError
+        self.held.append((value, on_delivery))
+
+    def poll(self, timeout_s: float) -> None:
+        if timeout_s:
+            self.flush()
+
+    def flush(self, timeout_s: float = 0) -> int:
+        for value, on_delivery in self.held:
+            self.written.append(value)
+            on_delivery(None, None)
+        self.held.clear()
+        return 0
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+
+@given(st.lists(st.binary(max_size=3)), st.integers(1, 4))
+def test_a_kafka_sink_waits_while_the_client_takes_no_more(values: list[bytes], room: int) -> None:
+    """Large records fill the client's memory long before there are many."""
+    stop, producer, left = threading.Event(), FullProducer(room), [(None, value) for value in values]
+
+    def read(_: float) -> Any:
+        if left:
+            return left.pop(0)
+        stop.set()
+        raise TimeoutError
+
+    connector, kafka = mock.Mock(read=read), mock.Mock(Producer=lambda settings: producer)
+    with mock.patch.object(kafka_sink, "library", return_value=kafka):
+        kafka_sink.serve(connector, stop)
+    assert producer.written == values

@@ -22,7 +22,11 @@ def serve(connector: SinkConnector, stop: Event) -> None:
     """Write the application's messages to the topic."""
     kafka, params = library("confluent_kafka", "kafka"), connector.params
     producer = kafka.Producer(
-        {"bootstrap.servers": params.bootstrap_brokers or "127.0.0.1:9092", "enable.idempotence": True}
+        {
+            "bootstrap.servers": params.bootstrap_brokers or "127.0.0.1:9092",
+            "enable.idempotence": True,
+            "queue.buffering.max.messages": MOST_WAITING,
+        }
     )
     failed: list[Any] = []
 
@@ -39,10 +43,14 @@ def serve(connector: SinkConnector, stop: Event) -> None:
     say(f"producing to {params.topic}")
     for value in values(connector, stop, idle=look):
         key, data = pair(value)
-        producer.produce(params.topic, octets(data), None if key is None else octets(key), on_delivery=delivered)
+        record = octets(data), None if key is None else octets(key)
+        while True:
+            try:
+                producer.produce(params.topic, *record, on_delivery=delivered)
+                break
+            except BufferError:  # too many records, or too many bytes, wait for the broker
+                look(1.0)
         look()
-        while len(producer) >= MOST_WAITING:
-            look(1.0)
     left = producer.flush(FLUSH_S)
     look()
     if left:

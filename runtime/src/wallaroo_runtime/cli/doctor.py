@@ -22,6 +22,7 @@ from wallaroo_runtime.spark.machine.java import check_java
 
 NEEDED_BYTES = 2 << 30  # a JVM and a worker
 CGROUP = Path("/sys/fs/cgroup/memory.max")
+FORGETTING = 2, 11  # the first version of confluent-kafka whose clients may forget all brokers of a cluster
 
 
 def add_parser(subparsers: Any) -> None:
@@ -119,7 +120,6 @@ def directories() -> list[MachineFinding]:
     return [directory("checkpoints", state_directory(), "XDG_STATE_HOME"), caches(), temporary_files()]
 
 
-FORGETTING = 2, 11  # the first version of confluent-kafka whose clients may forget all brokers of a cluster
 LOOKS: tuple[Callable[[], Iterable[MachineFinding]], ...] = (
     java,
     java_classes,

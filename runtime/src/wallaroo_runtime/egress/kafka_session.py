@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo.message.kafka_record import has_time, too_large
+from wallaroo.message.kafka_record import CONNECTING, has_time, too_large
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.kafka.client import CONNECTING, option_refused, silence_of
+from wallaroo_runtime.kafka.client import option_refused, silence_of
 from wallaroo_runtime.kafka.topic import batch_settings, record_limits
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
@@ -201,6 +201,7 @@ class ProducerSession:
 
         Raises:
             Lasting: There are such records.
+            Unavailable: The topic has other limits now.
         """
         reasons: dict[int, str] = {}
         is_too_large = False
@@ -214,6 +215,8 @@ class ProducerSession:
                     is_too_large |= not reasons and reason.startswith(LARGE)
                     reasons[number] = reason
         if reasons:
+            if record_limits(reader_settings(self._settings), self._topic) != self._limits:
+                raise Unavailable("")  # the topic was changed: a new session reads its limits; there is no outage
             first = reasons[min(reasons)]
             raise Lasting(first, is_fenced=False, is_too_large=is_too_large, numbers=reasons)
 

@@ -1,5 +1,6 @@
 """Delivery to a topic of Kafka without transactions: no record is lost, but a kill may repeat some records."""
 
+import math
 import os
 import select
 import time
@@ -23,6 +24,7 @@ from wallaroo_runtime.storage.outbox.sink_record import SinkRecord, records_of, 
 
 TRANSACTION_BYTES = 4 * 1024 * 1024
 TRANSACTION_RECORDS = 100_000
+REST_S = 10.0  # time without records after which none counts as on its way
 CREATE_TOPIC = "the topic, e.g. with `wallaroo topics create`"
 RAISE_LIMIT = (
     "raise max.message.bytes of the topic, and kafka.max.request.size of the sink where it has one, and run again: "
@@ -46,13 +48,18 @@ class KafkaSink(Sink):
         super().__init__(config, directory, say)
         self._target = config.kafka
         self._client = kafka_client(f'sink "{config.name}"')
-        self._told, self._durable_at = "", 0.0
+        self._told, self._durable_at, self._rests_at = "", 0.0, 0.0
 
     def _keep_connected(self) -> None:
         self._begin()
         super()._keep_connected()
         if not self._abandoned:
-            self._record(durable=True)
+            self._rest()
+
+    def _rest(self) -> None:
+        """Record durably that everything up to the position is delivered: no output is on its way."""
+        self._record(durable=True)
+        self._rests_at = math.inf
 
     def _begin(self) -> None:
         """Forget transactions of an earlier version: a later version must not continue at their old position."""
@@ -101,7 +108,7 @@ class KafkaSink(Sink):
 
     def _tell_outage(self, error: OSError) -> None:
         self.state, reason = "unreachable", str(error)
-        if reason != self._told:
+        if reason and reason != self._told:
             self._told = reason
             is_missing = isinstance(error, Unavailable) and not error.has_topic
             self._note_outage(f"Kafka at {self._brokers}", reason, CREATE_TOPIC if is_missing else self._start_brokers)
@@ -120,6 +127,7 @@ class KafkaSink(Sink):
             RunError: R674 if Kafka will never take a record; R732 if another egress uses the same name.
         """
         feed = Feed(self._directory, self.config.port, self.position)
+        self._rests_at = time.monotonic() + REST_S
         try:
             while not self._abandoned:
                 pieces = feed.several(TRANSACTION_BYTES, TRANSACTION_RECORDS)
@@ -132,6 +140,8 @@ class KafkaSink(Sink):
                     if select.select([self._wake], [], [], IDLE_S)[0]:
                         os.eventfd_read(self._wake)
                     session.look()
+                    if time.monotonic() >= self._rests_at:
+                        self._rest()
         except Unavailable as error:
             self._tell_outage(error)
         except Lasting as error:
@@ -144,14 +154,11 @@ class KafkaSink(Sink):
     def _commit(self, session: ProducerSession, pieces: list[Piece]) -> None:
         end = replace(pieces[-1].after, refused=self.position.refused)
         if any(piece.lengths for piece in pieces):
-            self._prepare(end)
             end = self._write(session, pieces, end)
+            self._rests_at = time.monotonic() + REST_S
             self._tell_taken()
             reach("egress.kafka_committed")
         self._take(pieces, end, durable=self._is_due(pieces))
-
-    def _prepare(self, end: SinkPosition) -> None:
-        """Prepare a write of records up to a position. Sinks without transactions need no preparation."""
 
     def _write(self, session: ProducerSession, pieces: list[Piece], end: SinkPosition) -> SinkPosition:
         """Write the records of pieces, and the position after them. A sink may turn refused records into dead letters.

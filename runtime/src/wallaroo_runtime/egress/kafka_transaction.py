@@ -7,16 +7,19 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo_runtime.egress.kafka_session import LOOK_S, ProducerSession, Unavailable, reader_settings
+from wallaroo_runtime.egress.kafka_session import LOOK_S, Lasting, ProducerSession, Unavailable, reader_settings
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
 from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
 
 ANSWER_S, COMMIT_S = 15.0, 30.0
 GRACE_S = 5.0
+TIMEOUT = "transaction.timeout.ms"
+_now = partial(time.clock_gettime, time.CLOCK_BOOTTIME)  # this time also passes while the machine sleeps
 
 
 def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Callable[[], None] = lambda: None) -> None:
@@ -62,11 +65,15 @@ class TransactionalSession(ProducerSession):
     Args:
         name: Transactional id and consumer group.
 
+    Attributes:
+        prepare: Called before each commit of records, with the position after them.
+
     Parameters, attributes and errors are otherwise those of `ProducerSession`.
     """
 
     def __init__(self, client: Any, target: pb.KafkaTopic, sink: str, name: str) -> None:
-        self._name = name
+        self._name, self._began = name, _now()
+        self.prepare: Callable[[SinkPosition], None] = lambda end: None
         super().__init__(client, target, sink)
         with self._judged():
             # Aborts the open transaction of an earlier producer of this name, and fences that producer off.
@@ -83,12 +90,21 @@ class TransactionalSession(ProducerSession):
     def _write(self, records: Sequence[SinkRecord], end: SinkPosition, without: Collection[int] | None) -> None:
         """Write records and the position after them in one transaction."""
         self._producer.begin_transaction()
+        self._began = _now()
         self._produce_all(records, without)
         reach("egress.kafka_produced")
         partition = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
         within(ANSWER_S, self._producer.send_offsets_to_transaction, [partition], self._group, look=self.look)
         reach("egress.kafka_positioned")
+        if records:
+            self.prepare(end)
         within(COMMIT_S, self._producer.commit_transaction, look=self.look)
+
+    def _judge(self, errors: list[Any]) -> Unavailable | Lasting:
+        judged, limit_ms = super()._judge(errors), int(self._settings.get(TIMEOUT, 60_000))
+        if isinstance(judged, Lasting) and judged.is_fenced and _now() - self._began >= limit_ms / 1000:
+            return Unavailable(f"Kafka has aborted a transaction that took longer than {TIMEOUT}, {limit_ms}")
+        return judged
 
     def _undo(self) -> None:
         # Otherwise readers of committed records would wait for the timeout of the transaction.

@@ -34,10 +34,9 @@ class TransactionalSink(KafkaSink):
         super().__init__(config, directory, say)
         self._open = directory / f"open-{config.port}"
 
-    def _keep_connected(self) -> None:
-        super()._keep_connected()
-        if not self._abandoned:
-            self._open.unlink(missing_ok=True)
+    def _rest(self) -> None:
+        super()._rest()
+        self._open.unlink(missing_ok=True)
 
     def _begin(self) -> None:
         if not self.position.sender:
@@ -45,7 +44,9 @@ class TransactionalSink(KafkaSink):
         self._name_output(f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}")
 
     def _session(self) -> ProducerSession:
-        return TransactionalSession(self._client, self._target, self.config.name, self.position.sender)
+        session = TransactionalSession(self._client, self._target, self.config.name, self.position.sender)
+        session.prepare = self._prepare
+        return session
 
     def _agree(self, session: ProducerSession) -> None:
         """Continue at the position that Kafka has committed.
@@ -87,6 +88,7 @@ class TransactionalSink(KafkaSink):
         )
 
     def _prepare(self, end: SinkPosition) -> None:
+        """Note that the commit of records up to a position begins, until the position is recorded durably."""
         if not self._open.exists():
             self._open.touch(mode=0o600)
             sync_directory(self._directory)

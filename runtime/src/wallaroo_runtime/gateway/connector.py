@@ -8,14 +8,15 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.experimental import protocol
-from wallaroo.message.frame import encode_body
+from wallaroo.message.frame import PLAIN, encode_body
 from wallaroo_runtime.gateway import connector_protocol
 from wallaroo_runtime.gateway.connection import Connection
 from wallaroo_runtime.gateway.connector_protocol import EndOfStream, Hello, Notify, StreamMessage
 from wallaroo_runtime.gateway.connector_session import LINGER_S, ConnectorSession
 from wallaroo_runtime.gateway.framing import Cut
-from wallaroo_runtime.gateway.intake import FRAME_BODY_BYTES, Intake
+from wallaroo_runtime.gateway.intake import FRAME_BODY_BYTES, Gathered, Intake
 from wallaroo_runtime.gateway.source_progress import point_headers
+from wallaroo_runtime.kafka.frame import columns_of
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 MOST_OPEN_STREAMS = 1024
@@ -47,8 +48,7 @@ class ConnectorBatch:
     """Messages of one connection that are gathered for one frame."""
 
     values: list[bytes] = field(default_factory=list)
-    keys: dict[bytes, int] = field(default_factory=dict)
-    key_indexes: list[int] = field(default_factory=list)
+    keys: list[bytes] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     last: dict[int, tuple[int, int]] = field(default_factory=dict)
     size: int = 0
@@ -57,21 +57,16 @@ class ConnectorBatch:
         """Add a message."""
         self.last[message.stream] = (len(self.values), message.id)
         self.values.append(message.payload)
-        self.key_indexes.append(self.keys.setdefault(message.key, len(self.keys)))
+        self.keys.append(message.key)
         self.times.append(message.event_time_ns // 1_000_000 if message.event_time_ns else now_ms)
         self.size += cost(message)
 
     def put(self, intake: Intake, port: int) -> dict[int, int]:
         """Put the messages into the journal, and return the new point of each stream."""
-        earliest = min(self.times)
-        flags, parts = encode_body(
-            self.values,
-            keys=list(self.keys),
-            key_indexes=self.key_indexes,
-            timestamps=() if max(self.times) == earliest else [time - earliest for time in self.times],
-            headers=point_headers(len(self.values), self.last.items()),
-        )
-        intake.take_columns(port, len(self.values), flags, parts, timestamp_ms=earliest)
+        headers = point_headers(len(self.values), self.last.items())
+        earliest, columns = columns_of(self.values, self.keys, self.times, headers)
+        flags, parts = encode_body(columns.pop("values"), **columns)
+        intake.take_whole(Gathered(port, earliest, len(self.values), sum(map(len, parts)), parts, flags, PLAIN))
         return {stream: point for stream, (_, point) in self.last.items()}
 
 
@@ -153,10 +148,12 @@ class Connectors:
             self.refuse(connection, self._broke_rules(session, f"it begins with a frame of {cut.wanted} bytes"))
 
     def _broke_rules(self, session: ConnectorSession, reason: str) -> Diagnostic:
+        return self._refusal(session, f"{BROKEN}; {reason}")
+
+    @staticmethod
+    def _refusal(session: ConnectorSession, reason: str, fix: str = RULES) -> Diagnostic:
         connection = session.connection
-        return Diagnostic.of(
-            "R676", source=connection.source.config.name, peer=connection.peer, reason=f"{BROKEN}; {reason}", fix=RULES
-        )
+        return Diagnostic.of("R676", source=connection.source.config.name, peer=connection.peer, reason=reason, fix=fix)
 
     def _message(self, session: ConnectorSession, message: StreamMessage) -> Diagnostic | None:
         config = session.connection.source.config
@@ -201,8 +198,7 @@ class Connectors:
         return None
 
     def _hello(self, session: ConnectorSession, hello: Hello) -> Diagnostic | None:
-        connection = session.connection
-        config = connection.source.config
+        config = session.connection.source.config
         if session.name is not None:
             return self._broke_rules(session, "a second HELLO")
         reason = fix = ""
@@ -214,7 +210,7 @@ class Connectors:
         elif not hmac.compare_digest(hello.cookie.encode(), config.connector.cookie.encode()):
             reason, fix = "its cookie is not that of the source", "give the connector the cookie of the source's config"
         if reason:
-            return Diagnostic.of("R676", source=config.name, peer=connection.peer, reason=reason, fix=fix)
+            return self._refusal(session, reason, fix)
         session.name, session.credits = (hello.program, hello.instance), config.connector.max_credits
         session.send(protocol.ok(session.credits))
         return None
@@ -230,12 +226,7 @@ class Connectors:
         elif owner is None and sum(each is session for each in streams.owners.values()) >= MOST_OPEN_STREAMS:
             reason, fix = f"it sends {MOST_OPEN_STREAMS} streams already", "end other streams before"
         if reason:
-            config, peer = session.connection.source.config, session.connection.peer
-            self._say(
-                Diagnostic.of(
-                    "R676", source=config.name, peer=peer, reason=f"stream {stream} was refused; {reason}", fix=fix
-                )
-            )
+            self._say(self._refusal(session, f"stream {stream} was refused; {reason}", fix))
             session.send(
                 protocol.notify_ack(is_accepted=False, stream=stream, point_of_reference=streams.points.get(stream, 0))
             )
@@ -243,10 +234,7 @@ class Connectors:
         if owner is not None and owner is not session:
             reason = f"another connection of connector {' '.join(owner.name or ())[:80]!r} took over"
             fix = "give connectors that run at one time different instance names"
-            finding = Diagnostic.of(
-                "R676", source=streams.config.name, peer=owner.connection.peer, reason=reason, fix=fix
-            )
-            self.refuse(owner.connection, finding)
+            self.refuse(owner.connection, self._refusal(owner, reason, fix))
         is_known = stream in streams.points
         streams.owners[stream] = session
         point = streams.points.setdefault(stream, notify.point)
@@ -280,13 +268,7 @@ class Connectors:
                 if now >= session.leaves_at:
                     over.append(connection)
             elif session.name is None and now >= session.greets_by:
-                config, peer = connection.source.config, connection.peer
-                self.refuse(
-                    connection,
-                    Diagnostic.of(
-                        "R676", source=config.name, peer=peer, reason=f"no HELLO within {self._hello_s:g} s", fix=RULES
-                    ),
-                )
+                self.refuse(connection, self._refusal(session, f"no HELLO within {self._hello_s:g} s"))
             elif not session.has_unsent:
                 self._tell(session)
         return over

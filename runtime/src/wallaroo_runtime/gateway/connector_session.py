@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from wallaroo_runtime.gateway.connection import Connection
@@ -84,17 +84,12 @@ class ConnectorSession:
 
     def processed(self, end_messages: int, end_offset: int, committed: int) -> dict[int, int]:
         """Return, by stream, the last point whose messages were processed since the last call."""
-        for delivery in self._written(end_messages):
-            delivery.offset = end_offset
+        for delivery in reversed(self.deliveries):
+            if delivery.offset is not None:
+                break  # earlier deliveries were written before
+            if delivery.taken <= end_messages:
+                delivery.offset = end_offset
         points: dict[int, int] = {}
         while self.deliveries and (offset := self.deliveries[0].offset) is not None and offset <= committed:
             points.update(self.deliveries.popleft().points)
         return points
-
-    def _written(self, end_messages: int) -> Iterable[Delivery]:
-        """Yield the deliveries that were written to the journal since the last call, the latest first."""
-        for delivery in reversed(self.deliveries):
-            if delivery.offset is not None:
-                return
-            if delivery.taken <= end_messages:
-                yield delivery

@@ -81,10 +81,10 @@ class Gateway:
             if points:
                 past.save()  # a restart must use the same first offsets of a topic
             self._sources = listen_all(config.sources)
-        except RunError as error:
+        except (OSError, RunError) as error:
             if writer is not None:
                 writer.close()  # a service retries in this process, where the journal's lock must be free
-            for diagnostic in error.diagnostics:
+            for diagnostic in error.diagnostics if isinstance(error, RunError) else ():
                 self.status.say(diagnostic)
             self.status.write("failed")
             raise
@@ -392,6 +392,7 @@ class Gateway:
         for thread in self._splits.values():
             thread.close()
         self._generators.close()
+        self._kafka.settle()
         for finding in findings:
             self.status.say(finding)
         self._write_status("failed" if findings else "stopped")

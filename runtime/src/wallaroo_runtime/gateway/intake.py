@@ -4,7 +4,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,7 +69,12 @@ class SyncThread:
 
 @dataclass(slots=True)
 class Gathered:
-    """Messages of one source that are gathered for one frame."""
+    """Messages of one source that are gathered for one frame.
+
+    Attributes:
+        points: For records of a topic: offset after the last record of each partition.
+        end: Offset of the journal after the frame; -1 until the frame is written.
+    """
 
     port: int
     timestamp_ms: int
@@ -78,7 +83,8 @@ class Gathered:
     parts: list[bytes] = field(default_factory=list)
     flags: int = 0
     encoding: int = FRAMED
-    end: int = -1  # offset after the frame; -1 until it is written
+    points: Mapping[int, int] = field(default_factory=dict)
+    end: int = -1
 
 
 class SyncPace:
@@ -199,15 +205,10 @@ class Intake:
     def take_values(self, port: int, values: Sequence[bytes], encoding: int) -> None:
         """Take messages without wire framing, for one frame. If the disk is full, they wait in memory."""
         parts = [column(list(map(len, values))), *values]
-        self._take_whole(Gathered(port, self.now_ms(), len(values), sum(map(len, parts)), parts, 0, encoding))
+        self.take_whole(Gathered(port, self.now_ms(), len(values), sum(map(len, parts)), parts, 0, encoding))
 
-    def take_columns(self, port: int, count: int, flags: int, parts: list[bytes], *, timestamp_ms: int) -> Gathered:
-        """Take messages as columns, for one frame. If the disk is full, they wait in memory."""
-        frame = Gathered(port, timestamp_ms, count, sum(map(len, parts)), parts, flags, PLAIN)
-        self._take_whole(frame)
-        return frame
-
-    def _take_whole(self, frame: Gathered) -> None:
+    def take_whole(self, frame: Gathered) -> None:
+        """Take the messages of one frame. If the disk is full, they wait in memory."""
         self._seal()
         self._gathered = frame
         self.messages += frame.count
@@ -243,7 +244,7 @@ class Intake:
         while self._waiting:
             frame = self._waiting[0]
             try:
-                self.writer.append(
+                base = self.writer.append(
                     frame.port, frame.count, frame.parts, frame.timestamp_ms, frame.flags, frame.encoding
                 )
             except OSError as error:
@@ -253,6 +254,8 @@ class Intake:
                 self._retry_at = time.monotonic() + _RETRY_S
                 return
             frame.end = self.writer.end.offset
+            if frame.points:
+                self.past.note(base, frame.port, frame.points)
             reach("gateway.after_append")
             self._waiting.popleft()
         self.disk_is_full = False
@@ -290,10 +293,7 @@ class Intake:
         return self.is_awaited or self.backlog >= self._backlog_bytes
 
     def _remember(self, offset: int) -> None:
-        if self.past.is_needed:
-            self.past.move(offset)
-        else:
-            self.past.pass_over(offset)
+        self.past.move(offset)
         self.past.save()
 
     def _begin_sync(self, now: float) -> None:

@@ -5,12 +5,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo.message.frame import encode_body
+from wallaroo.message.frame import PLAIN, encode_body
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.gateway.intake import Gathered
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER, point_headers
 from wallaroo_runtime.kafka.client import connection_errors
 from wallaroo_runtime.kafka.consumer import make_consumer
@@ -27,25 +27,12 @@ BEGINNING = -2
 _NAME = POINT_HEADER.decode()
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFrame:
-    """The content of one frame, before the journal has it.
-
-    Attributes:
-        points: Offset after the last message of each partition in the frame. A run is messages of one partition with
-            consecutive offsets. Its last message has the next offset as a header, so all offsets of the run are known.
-    """
-
-    count: int
-    flags: int
-    parts: list[bytes]
-    timestamp_ms: int
-    size: int
-    points: Mapping[int, int]
-
-
 class FrameRecords:
-    """Collects records until they fill one frame."""
+    """Collects records until they fill one frame.
+
+    A run is messages of one partition with consecutive offsets. Its last message has the next offset as a header, so
+    all offsets of the run are known.
+    """
 
     def __init__(self, config: pb.KafkaSource) -> None:
         self._config = config
@@ -95,7 +82,7 @@ class FrameRecords:
         if self._values:
             self._runs.append((self._partition, (len(self._values) - 1, self._next)))
 
-    def frame(self) -> ReadFrame | None:
+    def frame(self) -> Gathered | None:
         """Return a frame with the added records; None if none was added. After this call nothing can be added."""
         count = len(self._values)
         if not count:
@@ -106,7 +93,7 @@ class FrameRecords:
         earliest, columns = columns_of(self._values, self._keys, self._times, headers)
         flags, parts = encode_body(columns.pop("values"), **columns)
         reached = {partition: end for partition, (_, end) in self._runs}
-        return ReadFrame(count, flags, parts, earliest, sum(map(len, parts)), reached)
+        return Gathered(self._config.port, earliest, count, sum(map(len, parts)), parts, flags, PLAIN, reached)
 
 
 class KafkaReader:
@@ -120,6 +107,7 @@ class KafkaReader:
     Attributes:
         frames: Frames that were read, for the event loop.
         findings: Findings that the event loop must report.
+        passed: Offset at which each partition was read to its end. Aborted records and markers may precede it.
         has_caught_up: Whether each partition was read to its end once since the start. The last records may still be in
             `frames`. If the configuration has ends of partitions, the reader stops there.
         error: Exception that ended the thread.
@@ -128,16 +116,18 @@ class KafkaReader:
     def __init__(self, config: pb.KafkaSource, points: Mapping[int, int], wake: Callable[[], None]) -> None:
         self.config, self._wake = config, wake
         self._next = dict(points)
-        self.frames: deque[ReadFrame] = deque()
+        self.frames: deque[Gathered] = deque()
         self.findings: deque[Diagnostic] = deque()
+        self.passed: dict[int, int] = {}
         self.has_caught_up = False
         self.outage: Diagnostic | None = None
         self.error: Exception | None = None
         self._put_bytes = self._taken_bytes = 0  # the thread changes `_put_bytes`, the event loop `_taken_bytes`
         self._rows = FrameRecords(config)
         self._room, self._stopping = threading.Event(), threading.Event()
+        self._reached: dict[int, int] = {}  # as `passed`; records before it may not be in `frames`
         self._lost: list[str] = []
-        self._is_missing = False  # whether the last search for partitions did not find the topic
+        self._is_missing = False  # whether the last search for partitions found none
         self._ended: set[int] = set()
         self._ends = dict(config.ends)
         self._gone: set[int] = set()  # partitions whose next records no longer exist
@@ -153,17 +143,17 @@ class KafkaReader:
         self._thread = threading.Thread(target=self._run, name=f"kafka-{self.config.port}", daemon=True)
         self._thread.start()
 
-    def took(self, frame: ReadFrame) -> None:
+    def took(self, frame: Gathered) -> None:
         """Note that the journal has a frame of this reader."""
         self._taken_bytes += frame.size
         self._room.set()
 
-    def close(self) -> None:
-        """End the thread. The next start reads all records again that the journal does not have."""
+    def close(self, wait_s: float) -> None:
+        """End the thread, and wait for it. The next start reads all records again that the journal does not have."""
         self._stopping.set()
         self._room.set()
         if self._thread is not None:
-            self._thread.join(LOOK_ANSWER_S)
+            self._thread.join(wait_s)
 
     def _run(self) -> None:
         try:
@@ -205,15 +195,18 @@ class KafkaReader:
 
     def _begin_again(self, consumer: Any) -> None:
         """Move partitions whose next records no longer exist to their current beginning or end."""
-        from confluent_kafka import TopicPartition
+        from confluent_kafka import KafkaException, TopicPartition
 
-        places = [TopicPartition(self.config.topic, number) for number in sorted(self._gone)]
-        self._gone.clear()
-        consumer.incremental_unassign(places)
-        for partition in places:
-            first, end = consumer.get_watermark_offsets(partition, LOOK_ANSWER_S)
-            self._next[partition.partition] = end if self.config.reset == "end" else first
-        self._assign(consumer, {partition.partition: self._next[partition.partition] for partition in places})
+        places = {number: TopicPartition(self.config.topic, number) for number in sorted(self._gone)}
+        with contextlib.suppress(KafkaException):  # brokers do not answer: try again
+            bounds = {number: consumer.get_watermark_offsets(at, LOOK_ANSWER_S) for number, at in places.items()}
+            consumer.incremental_unassign([*places.values()])
+            points = {number: ends[self.config.reset == "end"] for number, ends in bounds.items()}
+            self._assign(consumer, points)
+            self._next |= points
+            self._put()
+            self.passed.clear()
+            self._gone.clear()
 
     def _assign(self, consumer: Any, points: Mapping[int, int]) -> None:
         from confluent_kafka import TopicPartition
@@ -239,18 +232,19 @@ class KafkaReader:
             self._assign(consumer, new)
 
     def _partitions(self, consumer: Any) -> list[int]:
-        """Return the partitions of the topic; empty if the topic is missing, which is an outage at the second time."""
+        """Return the partitions of the topic; empty if none are found, which is an outage at the second time."""
         from confluent_kafka import KafkaException
 
         try:
             topic = consumer.list_topics(self.config.topic, LOOK_ANSWER_S).topics.get(self.config.topic)
+            if topic is not None and topic.error is None:
+                return list(topic.partitions)
+            reason = f"it has no topic {self.config.topic}"
         except KafkaException as error:
-            self._lost.append(error.args[0].str())
-            return []
-        if topic is not None and topic.error is None:
-            return list(topic.partitions)
+            reason = error.args[0].str()
+            self._lost.append(reason)
         if self._is_missing:  # a topic that is new or has just lost its leader may be missing for a moment
-            self._tell_outage(f"it has no topic {self.config.topic}")
+            self._tell_outage(reason)
         self._is_missing = True
         return []
 
@@ -282,6 +276,7 @@ class KafkaReader:
 
     def _heed(self, error: Any, message: Any, consumer: Any) -> None:
         if error.code() == error._PARTITION_EOF:
+            self._reached[message.partition()] = message.offset()
             self._end(message.partition())
         elif error.code() == error._AUTO_OFFSET_RESET:
             self._put()
@@ -314,6 +309,8 @@ class KafkaReader:
             self._put_bytes += frame.size
             self.frames.append(frame)
             self._wake()
+        self.passed.update(self._reached)
+        self._reached.clear()
 
     def _tell_outage(self, reason: str) -> None:
         if self.outage is None:

@@ -1,11 +1,12 @@
 """Kafka sources of a gateway in real-time mode: their records go into the journal like messages of other sources."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.gateway.intake import Intake
-from wallaroo_runtime.gateway.kafka_reader import BEGINNING, KafkaReader
+from wallaroo_runtime.gateway.kafka_reader import BEGINNING, LOOK_ANSWER_S, KafkaReader
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
@@ -85,10 +86,8 @@ class KafkaSources:
     def _take(self, reader: KafkaReader) -> None:
         while reader.frames and self._intake.accepts:
             frame = reader.frames.popleft()
-            port, time_ms = reader.config.port, frame.timestamp_ms
-            taken = self._intake.take_columns(port, frame.count, frame.flags, frame.parts, timestamp_ms=time_ms)
-            self._intake.past.note(taken, port, frame.points)
-            self._messages[port] += frame.count
+            self._intake.take_whole(frame)
+            self._messages[frame.port] += frame.count
             self._taken = self._intake.taken
             reader.took(frame)
         if reader.error is not None and not reader.frames:
@@ -108,8 +107,26 @@ class KafkaSources:
 
     def close(self) -> None:
         """End the threads."""
+        for wait_s in (0.0, LOOK_ANSWER_S):
+            for reader in self._readers:
+                reader.close(wait_s)
+
+    def settle(self) -> None:
+        """Record how far topics are read. Called after `close` and after the journal is closed.
+
+        Frames have no offsets of aborted records and markers after the last record. If a topic removes them, such an
+        offset would look as if records were lost.
+        """
+        past, end = self._intake.past, self._intake.writer.end
+        if not self._readers or not self._intake.is_safe(self._intake.taken):
+            return
+        past.move(end.offset)
         for reader in self._readers:
-            reader.close()
+            points, passed = past.points[reader.config.port], dict(reader.passed)
+            for number, offset in passed.items() if not reader.frames else ():
+                points[number] = max(offset, points.get(number, offset))
+        with contextlib.suppress(OSError):
+            past.save()
 
 
 def _is_at_end(reader: KafkaReader) -> bool:

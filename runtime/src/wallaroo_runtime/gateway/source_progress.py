@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from wallaroo.message.frame import FrameHeader, read_frame, split_frames
 from wallaroo_runtime.durable.record import read_record, write_record
@@ -41,15 +40,6 @@ def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> 
 def _has_point(headers: bytes) -> bool:
     """Return whether the last of a message's headers is the position of a stream."""
     return headers[-_POINT.size - len(_POINT_START) : -_POINT.size] == _POINT_START
-
-
-class HasEnd(Protocol):
-    """A frame, with the offset at which it ends in the journal; -1 until the frame is written."""
-
-    end: int
-
-
-Noted = tuple[HasEnd, int, Mapping[int, int]]  # a frame, the port of its source, the last points of its streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +85,7 @@ class Past:
         self._generators, self._connectors = frozenset(generators), frozenset(connectors)
         self._streams = self._connectors | {*topics}
         self._offset = 0
-        self._noted: deque[Noted] = deque()
+        self._noted: deque[tuple[int, dict[int, dict[int, int]]]] = deque()  # of segments: base, points by port
         self.values: dict[int, Last] = {}
         self.points: dict[int, dict[int, int]] = {port: {} for port in self._streams}
         self.topics: dict[int, str] = {}
@@ -120,21 +110,19 @@ class Past:
                 self._fold(header, data, at)
         self._offset = max(self._offset, end)
 
-    def note(self, frame: HasEnd, port: int, points: Mapping[int, int]) -> None:
-        """Note the offsets in a Kafka source's frame, so that `move` need not read the frame."""
-        self._noted.append((frame, port, points))
+    def note(self, base: int, port: int, points: Mapping[int, int]) -> None:
+        """Note the offsets in a Kafka source's frame, in the segment at `base`, so that `move` need not read it."""
+        if not self._noted or self._noted[-1][0] != base:
+            self._noted.append((base, {}))
+        self._noted[-1][1].setdefault(port, {}).update(points)
 
     def move(self, offset: int) -> None:
-        """Update the facts up to a safe offset; frames are read only if there are generators or connectors."""
+        """Update the facts up to the end of a safe segment. Only for generators and connectors frames are read."""
         if self._generators or self._connectors:
             self.advance(offset)
-        while self._noted and 0 <= self._noted[0][0].end <= offset:
-            _, port, points = self._noted.popleft()
-            self.points[port].update(points)
-        self._offset = max(self._offset, offset)
-
-    def pass_over(self, offset: int) -> None:
-        """Note that no source will ever read frames before an offset."""
+        while self._noted and self._noted[0][0] < offset:
+            for port, points in self._noted.popleft()[1].items():
+                self.points[port].update(points)
         self._offset = max(self._offset, offset)
 
     def _fold(self, header: FrameHeader, data: bytes, at: int) -> None:

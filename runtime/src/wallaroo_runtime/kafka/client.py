@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 CONNECT_S, ANSWER_S, RETRY_S = 5.0, 20.0, 0.1
 EARLIEST, LATEST = -2, -1
 T = TypeVar("T")
-CONNECTING = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
 
 # Settings of Kafka's Java client, as errors of librdkafka name them, with librdkafka's settings; empty if it has none.
 _COUNTERPARTS = {
@@ -81,6 +80,8 @@ class Cluster:
 
     def __init__(self, brokers: Sequence[str], options: Mapping[str, str], what: str = "wallaroo topics") -> None:
         self.kafka = kafka_client(what)
+        codes = self.kafka.KafkaError
+        self.without_leader = codes.NOT_LEADER_FOR_PARTITION, codes.LEADER_NOT_AVAILABLE  # for a moment, if it is new
         self.what, self.name = what, ",".join(brokers)
         check_answer(brokers, what)
         # The client's log on stderr repeats its errors.
@@ -129,7 +130,13 @@ class Cluster:
         return sorted(metadata.partitions)
 
     def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
-        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions.
+        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions, as `all_offsets`."""
+        return {
+            number: at for (_, number), at in self.all_offsets(((topic, each) for each in partitions), kind).items()
+        }
+
+    def all_offsets(self, partitions: Iterable[tuple[str, int]], kind: int) -> dict[tuple[str, int], int]:
+        """Return offsets of partitions of topics. Retry until the leaders of a new topic's partitions are known.
 
         Raises:
             RunError: R672 if no broker answers; R727 if a broker refuses.
@@ -138,13 +145,17 @@ class Cluster:
         from confluent_kafka.admin import OffsetSpec
 
         spec = OffsetSpec.latest() if kind == LATEST else OffsetSpec.earliest()
-        asked: dict[Any, Any] = {TopicPartition(topic, number): spec for number in partitions}
+        asked: dict[Any, Any] = {TopicPartition(*partition): spec for partition in partitions}
         if not asked:
             return {}
         admin = self.admin()
-        with self.translated():
+
+        def answered() -> dict[tuple[str, int], int]:
             answers = admin.list_offsets(asked, request_timeout=ANSWER_S)
-            return {partition.partition: int(answer.result(ANSWER_S).offset) for partition, answer in answers.items()}
+            return {(at.topic, at.partition): int(each.result(ANSWER_S).offset) for at, each in answers.items()}
+
+        with self.translated():
+            return self.retried(answered, *self.without_leader, self.kafka.KafkaError.UNKNOWN_TOPIC_OR_PART)
 
     def topic_id(self, topic: str) -> str:
         """Return the id of a topic; empty if the brokers have no ids.
@@ -165,23 +176,18 @@ class Cluster:
         Raises:
             RunError: R672 if no broker answers; R727 if a broker refuses.
         """
-        from confluent_kafka import Consumer, TopicPartition
+        from confluent_kafka import ConsumerGroupTopicPartitions
 
-        metadata = self.metadata().topics.get(topic)
-        places = [TopicPartition(topic, number) for number in metadata.partitions] if metadata is not None else []
-        if not places:
-            return False
-        reader = Consumer({**self.settings, "group.id": group, "enable.auto.commit": False})
-        codes = self.kafka.KafkaError
+        admin, codes = self.admin(), self.kafka.KafkaError
+
+        def answered() -> Any:
+            asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=ANSWER_S)
+            return asked[group].result(ANSWER_S).topic_partitions
+
         # Brokers have no coordinator before their first consumer group.
         later = (codes.NOT_COORDINATOR, codes.COORDINATOR_NOT_AVAILABLE, codes.COORDINATOR_LOAD_IN_PROGRESS)
-        try:
-            with self.translated():
-                return any(
-                    each.offset >= 0 for each in self.retried(lambda: reader.committed(places, ANSWER_S), *later)
-                )
-        finally:
-            reader.close()
+        with self.translated():
+            return any(each.topic == topic and each.offset >= 0 for each in self.retried(answered, *later))
 
     def retried(self, call: Callable[[], T], *passing: int) -> T:
         """Return the result of a call. Repeat the call for some time while it fails with a code of `passing`."""
@@ -193,23 +199,6 @@ class Cluster:
                 if error.args[0].code() not in passing or time.monotonic() > deadline:
                     raise
             time.sleep(RETRY_S)
-
-    @property
-    def without_leader(self) -> tuple[int, ...]:
-        """Codes of errors until the leader of a new topic's partition is known."""
-        codes = self.kafka.KafkaError
-        return codes.NOT_LEADER_FOR_PARTITION, codes.LEADER_NOT_AVAILABLE
-
-
-def connection_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Return from a source's or sink's options those for the connection to brokers, without `kafka.` in their names.
-
-    Example:
-        >>> connection_settings({"kafka.security.protocol": "SSL", "kafka.acks": "1", "minPartitions": "3"})
-        {'security.protocol': 'SSL'}
-    """
-    names = {name: name.removeprefix("kafka.") for name in options if name.startswith("kafka.")}
-    return {name: options[option] for option, name in names.items() if name.startswith(CONNECTING)}
 
 
 def check_answer(brokers: Sequence[str], what: str) -> None:

@@ -1,4 +1,4 @@
-"""Converts records of Kafka to messages in frames, in the same way for Spark's sources and for a gateway."""
+"""Converts records of Kafka to messages in frames, for a gateway, as tasks do for Spark's sources."""
 
 import struct
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,7 @@
 """Converts settings of librdkafka to settings of Kafka's Java client, which Spark uses, for secured brokers.
 
-An application declares the connection to brokers once. Sinks with transactions, topics that are created, views and
-lookups use librdkafka. Other sinks and all sources use Spark's client, whose settings have other names and forms.
+An application declares the connection to brokers once. Only sources in micro-batches use Spark's client, whose settings
+have other names and forms. All else uses librdkafka.
 """
 
 from collections.abc import Mapping

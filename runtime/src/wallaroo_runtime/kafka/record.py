@@ -2,7 +2,7 @@
 
 import base64
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,7 +16,6 @@ from wallaroo_runtime.kafka.topic import batch_settings, record_limits
 READ_S, READ_RECORDS = 0.2, 500
 # The partitioners of Kafka's own clients and of Goka: programs that join topics must use the same one.
 PARTITIONERS = {"murmur2": "murmur2_random", "fnv1a": "fnv1a_random", "random": "random"}
-MAX_WAITING = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +188,8 @@ def emit(
             if size := too_large(limit, record.key, record.value, headers):
                 large = number
                 break
-            producer.produce(topic, record.value, record.key, headers=headers, on_delivery=delivered, **place)
+            _produce(producer, failed, topic, record.value, record.key, headers=headers, on_delivery=delivered, **place)
             producer.poll(0)
-            while len(producer) >= MAX_WAITING and not failed:
-                producer.poll(READ_S)
             if failed:
                 break
         while producer.flush(1.0):
@@ -201,10 +198,18 @@ def emit(
             raise kafka.KafkaException(failed[0])
     if large:
         written = sum(counts.values())
-        reason = (
-            f"record {large} is not written to {topic}: it has {size} bytes, the topic takes {limit}; records before "
-        )
-        reason += f"it: {written} written"
+        reason = f"record {large} is not written to {topic}: it has {size} bytes, the topic takes {limit}; "
+        reason += f"records before it: {written} written"
         fix = "split it, or raise max.message.bytes of the topic; go on with this record"
         raise RunError.of("R727", USAGE, what=cluster.what, brokers=cluster.name, reason=reason, fix=fix)
     return counts
+
+
+def _produce(producer: Any, failed: Collection[Any], *record: Any, **more: Any) -> None:
+    """Queue a record. Wait while the client holds too many records, or too many bytes, unless one has failed."""
+    while not failed:
+        try:
+            producer.produce(*record, **more)
+            break
+        except BufferError:
+            producer.poll(READ_S)

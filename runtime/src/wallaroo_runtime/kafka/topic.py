@@ -1,14 +1,14 @@
 """Topics of a cluster: creates, lists and describes them."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import TimeoutError as NoAnswerError  # another class than the built-in one before Python 3.11
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from wallaroo.message.kafka_record import MAX_RECORD_BYTES
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
+from wallaroo_runtime.kafka.client import ANSWER_S, EARLIEST, LATEST, Cluster
 
 MAX_PARTITIONS = 10_000
 LEAST_MAX_BYTES = 1000  # the least value that the client accepts for this limit
@@ -207,18 +207,11 @@ def _create(cluster: Cluster, name: str, partitions: int, replicas: int, setting
 
 
 def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:
-    from confluent_kafka import TopicPartition
-    from confluent_kafka.admin import OffsetSpec
-
-    admin, metadata = cluster.admin(), cluster.metadata().topics
+    metadata = cluster.metadata().topics
     known = {name: metadata[name].partitions for name in names if name in metadata}
-    places = [TopicPartition(name, number) for name, parts in known.items() for number in parts]
-    if not places:
-        return []
-    with cluster.translated():
-        specs = (OffsetSpec.earliest(), OffsetSpec.latest())
-        ends = [_offsets(cluster, admin, dict.fromkeys(places, spec)) for spec in specs]
-        settings = _settings(admin, list(known))
+    places = [(name, number) for name, parts in known.items() for number in parts]
+    ends = [cluster.all_offsets(places, kind) for kind in (EARLIEST, LATEST)]
+    settings = _settings(cluster, list(known))
     return [
         Topic(
             name,
@@ -232,23 +225,15 @@ def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:
     ]
 
 
-def _offsets(cluster: Cluster, admin: Any, wanted: Mapping[Any, Any]) -> dict[tuple[str, int], int]:
-    """Return offsets of partitions. Retry until the leaders of a new topic's partitions are known."""
-
-    def asked() -> dict[tuple[str, int], int]:
-        answers = admin.list_offsets(wanted, request_timeout=ANSWER_S)
-        return {(at.topic, at.partition): answer.result().offset for at, answer in answers.items()}
-
-    return cluster.retried(asked, *cluster.without_leader, cluster.kafka.KafkaError.UNKNOWN_TOPIC_OR_PART)
-
-
-def _settings(admin: Any, names: Iterable[str]) -> dict[str, dict[str, str]]:
+def _settings(cluster: Cluster, names: Collection[str]) -> dict[str, dict[str, str]]:
     """Return the settings of topics that differ from the brokers' defaults."""
     from confluent_kafka.admin import ConfigResource, ConfigSource
 
     asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
-    chosen = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    return {
-        resource.name: {name: entry.value for name, entry in sorted(answer.result().items()) if entry.source == chosen}
-        for resource, answer in admin.describe_configs(asked, request_timeout=ANSWER_S).items()
-    }
+    chosen, admin = ConfigSource.DYNAMIC_TOPIC_CONFIG.value, cluster.admin()
+    with cluster.translated():
+        answers = admin.describe_configs(asked, request_timeout=ANSWER_S) if names else {}
+        return {
+            topic.name: {name: entry.value for name, entry in sorted(answer.result().items()) if entry.source == chosen}
+            for topic, answer in answers.items()
+        }

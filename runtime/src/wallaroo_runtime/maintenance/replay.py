@@ -14,6 +14,7 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import FRAMED, PLAIN
+from wallaroo.message.kafka_record import connection_settings
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import StoredLetter
 from wallaroo_runtime.checkpoint.directory import MANIFEST
@@ -22,7 +23,7 @@ from wallaroo_runtime.durable.file import damage
 from wallaroo_runtime.durable.record import read_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer, misfit
-from wallaroo_runtime.kafka.client import Cluster, connection_settings
+from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.record import TopicRecord, emit
 from wallaroo_runtime.maintenance.replay_mark import letters_locked, mark, read_marks
 from wallaroo_runtime.service.store import ATTACHMENT_FILE, Attachment

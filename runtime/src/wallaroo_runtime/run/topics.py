@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.kafka_record import connection_settings
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.errors import RunError, count
-from wallaroo_runtime.kafka.client import Cluster, connection_settings
+from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.topic import check_written, ensure_topic
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, place_of
 from wallaroo_runtime.topology.secret import resolved

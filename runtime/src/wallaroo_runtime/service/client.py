@@ -62,14 +62,6 @@ def close_channel(service: Service) -> None:
             channel.close()
 
 
-def close_channels() -> None:
-    """Close all channels of this process."""
-    with _lock:
-        for channel in _channels.values():
-            channel.close()
-        _channels.clear()
-
-
 def _stub(kind: str, channel: grpc.Channel) -> Any:
     return JournalServiceStub(channel) if kind == "gateway" else OutboxServiceStub(channel)
 

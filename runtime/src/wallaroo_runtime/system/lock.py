@@ -54,6 +54,9 @@ def lock_directory(directory: Path, name: str = "lock") -> int:
         raise RunError.of(
             "R610", what=f"checkpoint {directory}", holder=f"another run (process {holder})", own="--checkpoint"
         ) from error
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+    try:
+        os.pwrite(descriptor, b"%-31d\n" % os.getpid(), 0)  # a full disk has the room of the former text
+    except OSError:
+        os.close(descriptor)
+        raise
     return descriptor

@@ -18,14 +18,14 @@ from wallaroo.emit.state_shape import codec_text
 from wallaroo.endpoint.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.endpoint.kafka_option import MESSAGE_SIZE
 from wallaroo.endpoint.spark import SparkSinkConfig
-from wallaroo.goka.client import connecting_settings, reached
+from wallaroo.goka.client import reached
 from wallaroo.goka.computation import GroupComputation, JoinDecoder, JoinedRecord, NothingEncoder
 from wallaroo.goka.edge import Edge
 from wallaroo.goka.graph import GroupGraph
 from wallaroo.goka.lookup import Lookups
 from wallaroo.goka.partitioner import FNV1A, PARTITIONERS
 from wallaroo.goka.state import GroupState
-from wallaroo.message.kafka_record import MAX_RECORD_BYTES, RECORD
+from wallaroo.message.kafka_record import MAX_RECORD_BYTES, RECORD, connection_settings
 
 COMPACTED = {"cleanup.policy": "compact"}
 
@@ -184,7 +184,7 @@ class _Groups(Declaration):
     def _step(self, pipeline: model.Pipeline, place: Place, graph: GroupGraph) -> None:
         place.pointer += "/steps/0"
         tables = [edge.topic for edge in graph.lookup_tables]
-        options = connecting_settings(self._options)
+        options = connection_settings(self._options)
         lookups = Lookups(self._names, tables, self._partitioner, options) if tables else None
         most = str(self._options.get(MESSAGE_SIZE, ""))  # the client refuses a value that is not a number
         run = GroupComputation(graph, lookups, int(most) if most.isdecimal() else MAX_RECORD_BYTES)

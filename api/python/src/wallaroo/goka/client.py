@@ -6,8 +6,6 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 
-_CONNECTING = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
-
 BROKERS = "WALLAROO_BROKERS"
 
 
@@ -41,14 +39,3 @@ def client_settings(
     """Return the settings of a client; `options` of the program replace `defaults`."""
     # The client's log on stderr only repeats its errors.
     return {"bootstrap.servers": ",".join(brokers), "log_level": 0, **defaults, **(options or {})}
-
-
-def connecting_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of sources and sinks that concern the connection to the brokers, under librdkafka's names.
-
-    Example:
-        >>> connecting_settings({"kafka.security.protocol": "SSL", "kafka.max.request.size": "9000"})
-        {'security.protocol': 'SSL'}
-    """
-    names = {name: name.removeprefix("kafka.") for name in options if name.startswith("kafka.")}
-    return {name: options[option] for option, name in names.items() if name.startswith(_CONNECTING)}

@@ -1,4 +1,4 @@
-"""Kafka records as messages, and the settings with which their topics are created."""
+"""Kafka records as messages, and the settings of topics and connections."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from wallaroo.diagnostic.place import Place
 RECORD = "record"
 # The largest record that a broker with default settings accepts, in bytes (message.max.bytes).
 MAX_RECORD_BYTES = 1_048_588
+CONNECTING = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
 _BATCH_BYTES, _MOST_BYTES_BESIDES = 61, 100
 _MOST_PARTITIONS, _MOST_REPLICAS = 10_000, 1000
 
@@ -40,6 +41,17 @@ class KafkaRecord:
     timestamp_ms: int = 0
     partition: int | None = None
     offset: int = 0
+
+
+def connection_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Return from a source's or sink's options those for the connection to brokers, without `kafka.` in their names.
+
+    Example:
+        >>> connection_settings({"kafka.security.protocol": "SSL", "kafka.acks": "1", "minPartitions": "3"})
+        {'security.protocol': 'SSL'}
+    """
+    names = {name: name.removeprefix("kafka.") for name in options if name.startswith("kafka.")}
+    return {name: options[option] for option, name in names.items() if name.startswith(CONNECTING)}
 
 
 def has_time(timestamp_ms: int) -> bool:

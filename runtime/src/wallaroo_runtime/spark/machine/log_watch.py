@@ -60,8 +60,7 @@ def noticing(log: Path, look: Callable[[str], bool]) -> Iterator[None]:
     def watch() -> None:
         at, before = begin, ""
         while not ended.wait(LOOK_S):
-            if _size(log) < at:  # Spark has begun a new file
-                at = 0
+            at = _begin(log, at)
             new = _text(log, at)
             if new and look(before + new.decode("utf-8", "replace")):
                 return
@@ -101,7 +100,7 @@ def refused_by_master(master: str, log: Path, end: Callable[[], object]) -> Iter
         with noticing(log, look):
             yield
     except Exception as error:
-        refusal = _refusal(_text(log, begin).decode("utf-8", "replace"))
+        refusal = _refusal(_text(log, _begin(log, begin)).decode("utf-8", "replace"))
         if refusal is None:
             raise
         fix = refusal.fix.format(log=log)
@@ -131,6 +130,11 @@ def _refusal(text: str) -> Refusal | None:
 
 def _size(log: Path) -> int:
     return log.stat().st_size if log.exists() else 0
+
+
+def _begin(log: Path, at: int) -> int:
+    """Return the offset from which a log is read on: `at`, or 0 if Spark has begun a new file."""
+    return 0 if _size(log) < at else at
 
 
 def _text(log: Path, begin: int) -> bytes:

@@ -45,7 +45,7 @@ class JournalReader:
         >>> from wallaroo_runtime.storage.journal.writer import JournalWriter
         >>> directory = Path(mkdtemp())
         >>> writer = JournalWriter(directory)
-        >>> writer.append(0, 1, [b"\x00\x00\x00\x02hi"], timestamp_ms=0)
+        >>> _ = writer.append(0, 1, [b"\x00\x00\x00\x02hi"], timestamp_ms=0)
         >>> writer.close()
         >>> reader = JournalReader(directory)
         >>> end = reader.end()

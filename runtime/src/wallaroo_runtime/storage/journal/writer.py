@@ -71,8 +71,10 @@ class JournalWriter:
         timestamp_ms: int,
         flags: int = 0,
         encoding: int = FRAMED,
-    ) -> None:
+    ) -> int:
         """Append one frame of `count` messages, by default with the framing that they had on the wire.
+
+        Return the offset at which the frame's segment begins.
 
         A frame for one of `CONTROL_PORTS` is not counted as a message, but gets a sequence number.
 
@@ -92,6 +94,7 @@ class JournalWriter:
         self._sequence += sequences
         with self._mutex:
             self.end = Position(position.offset + len(frame), position.messages + messages, position.journal_id)
+        return segment.base
 
     def _roll(self) -> None:
         position = self.end
