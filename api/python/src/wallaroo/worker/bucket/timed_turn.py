@@ -149,6 +149,7 @@ class TimedTurn:
             for entry in self._entries.values():
                 if not (entry.node.ttl_ms or entry.node.timers):
                     continue
+                self._stage.visited[entry.number] += 1
                 self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
             return True
         for port, entry in sorted(self.tables.items(), key=lambda each: each[1].number):

@@ -133,7 +133,7 @@ class Calendar:
         if data:
             self.sizes[key] = len(data)
 
-    def tick(self, window: Window, time: int) -> Iterator[tuple[bytes, WindowState, Given]]:
+    def tick(self, window: Window, time: int) -> Iterator[tuple[bytes, Given]]:
         """Run a tick, and yield the keys whose windows are due, in the order of their bytes."""
         assert self.heap is not None
         if window.waits:
@@ -163,7 +163,7 @@ class Calendar:
                 self.drop(key)
             else:
                 self.enroll(window, key, state)
-            yield key, state, emitted
+            yield key, emitted
 
     def _go_back(self, window: Window, time: int) -> None:
         """Set the silence of keys back to this tick's time if it began later, since the clock was set back."""
