@@ -202,7 +202,7 @@ public final class Settings implements Serializable {
         return found;
     }
 
-    /** Says whether ticks and visits precede all messages of a micro-batch, because Spark reads all sources. */
+    /** Says whether visits precede all messages of a micro-batch, and its tick follows them: Spark reads all sources. */
     public boolean controlsPrecede() {
         return get("controls_precede").asBoolean();
     }
