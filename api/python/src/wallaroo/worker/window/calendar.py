@@ -138,19 +138,14 @@ class Calendar:
         assert self.heap is not None
         if window.waits:
             self._go_back(window, time)
-            for key in self.fresh:
-                state = self.find(key)
-                if state is not None:
-                    state.silent = time
-                    state.slow()
-                    self.changed[key] = None
-                    self.enroll(window, key, state)
-            self.fresh = {}
-        elif self.fresh:  # keys from a log of a time when ticks reported silence
-            for key in self.fresh:
-                if (state := self.find(key)) is not None:
-                    self.enroll(window, key, state)
-            self.fresh = {}
+        fresh, self.fresh = self.fresh, {}
+        for key in fresh:  # if ticks move time, these are keys from a log of a time when ticks reported silence
+            if (state := self.find(key)) is None:
+                continue
+            if window.waits:
+                state.silent, self.changed[key] = time, None
+                state.slow()
+            self.enroll(window, key, state)
         for key in sorted(self._due(time)):
             state = self.find(key)
             assert state is not None
