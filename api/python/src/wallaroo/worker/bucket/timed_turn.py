@@ -74,8 +74,6 @@ class TimedTurn:
                 count = self._run_until_due(rest)
                 if count < 0:
                     return False
-                if count == len(rest.messages):
-                    break
                 rest = rest.pick(range(count, len(rest.messages)))
         return True
 
