@@ -216,17 +216,9 @@ func (n *node) refuses(message any) bool {
 }
 
 // create creates the state for the key of the message in flight. It returns nil if the state cannot be built.
-func (n *node) create(table *state.Table, message any) *state.Entry {
-	built, ok := n.buildState(message)
-	if !ok {
-		return nil
-	}
-	return table.Add(n.x.keyed.key, built)
-}
-
-func (n *node) buildState(message any) (built any, ok bool) {
+func (n *node) create(table *state.Table, message any) (entry *state.Entry) {
 	defer n.rescue(message)
-	return n.stateful.state.Builder.Build(), true
+	return table.Add(n.x.keyed.key, n.stateful.state.Builder.Build())
 }
 
 // computeState calls the function of a step. If the state has times, every change is persisted.
