@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo.testing import run
+from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo.testing import Message, run
 
 PROGRAM = """
 from datetime import timedelta
@@ -93,3 +94,11 @@ def test_timers_of_sources_with_times_go_by_these(program: str) -> None:
     with run(program, ["timers", "alone"]) as app:
         app.send([b"1000 x", b"3000 x"], "timed")
         assert app.output() == [b"1000 x 1000\n", b"end 2000\n", b"3000 x 3000\n"]
+
+
+@pytest.mark.parametrize("message", [Message(b"5 x", time_ms=7), Message(b"5 x", b"k")])
+def test_a_payload_over_tcp_has_neither_time_nor_key(program: str, message: Message) -> None:
+    with run(program) as app:
+        with pytest.raises(DiagnosticError, match=r'R721 source "timed" cannot take b.5 x.; .* neither key nor time'):
+            app.send([message], "timed")
+        assert not app.output()

@@ -1,6 +1,9 @@
 """Topics in memory: whole records that sinks write reach the sources of their topics."""
 
+import json
+import struct
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +16,10 @@ from wallaroo.component.application import Application
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.message.memory_topic import MemoryTopics, current, using
 from wallaroo.testing import Run, run
+from wallaroo_runtime.memory.state import foreign_state
 
 BROKERS = [("127.0.0.1", 9092)]
+VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
 
 
 class Again:
@@ -212,3 +217,11 @@ def test_topics_of_values_are_read_and_written_as_records(batches: list[list[tup
             app.produce([KafkaRecord("amounts", key, value) for key, value in batch])
         assert [(record.key, record.value) for record in app.topic("totals")] == wanted
         assert len(app.dead_letters) == len(pairs) - sum(map(len, kept.values()))
+
+
+def test_the_state_of_a_group_in_go_is_shown_with_and_without_a_ttl() -> None:
+    times = struct.pack("<BqqH", 17, 5, -(1 << 63), 0)  # as `Append` of api/go/internal/timing writes them
+    for case in json.loads((VECTORS / "goka.json").read_text())["table_states"]:
+        state, data = goka.GroupState(bytes.fromhex(case["value"])), bytes.fromhex(case["go"])
+        assert foreign_state(data) == foreign_state(times + data) == state
+        assert foreign_state(b"x" + data) == b"x" + data

@@ -1,4 +1,4 @@
-"""Windows after each other in a Spark query, against the plain reference; the query ends and goes on in between."""
+"""Windows in a Spark query, against the plain reference; the query ends and goes on in between."""
 
 import random
 import sys
@@ -150,3 +150,83 @@ def test_windows_of_windows(
     assert by_key(found) == by_key(wanted)
     counts = [count for report in reports for count in report.steps.values()]
     assert sum(count["dropped_late"] for count in counts) == late
+
+
+SESSIONS = """
+import wallaroo
+
+def application_setup(args):
+    folder, out = args[1:]
+    lines = wallaroo.SparkSourceConfig(
+        "text", {"path": folder}, decode, timestamp="CAST(split(value, ' ')[1] AS BIGINT)")
+    visits = wallaroo.source("lines", lines).key_by(key).to(wallaroo.session_windows(wallaroo.seconds(10)).over(Times))
+    return wallaroo.build_application("sessions", visits.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", out, encode)))
+
+class Times(wallaroo.Aggregation):
+    def initial_accumulator(self):
+        return []
+
+    def update(self, input, accumulator):
+        accumulator.append(input[1])
+
+    def combine(self, accumulator1, accumulator2):
+        return accumulator1 + accumulator2
+
+    def output(self, key, accumulator):
+        return " ".join([key, *accumulator])
+
+@wallaroo.line_decoder
+def decode(line):
+    return tuple(line.decode().split())
+
+@wallaroo.key_extractor
+def key(data):
+    return data[0]
+
+@wallaroo.encoder
+def encode(line):
+    return line + "\\n"
+"""
+
+
+def test_records_that_wait_for_their_micro_batch_are_no_silence(
+    spark: Any, tmp_path: Path, wait_until: Callable[..., None], published: Callable[[Path, int], list[str]]
+) -> None:
+    """Each micro-batch takes longer than the gap: its ticks lie between the records before it and its own."""
+    program, folder, checkpoint, chance = tmp_path / "a.py", tmp_path / "in", tmp_path / "checkpoint", random.Random(5)
+    program.write_text(SESSIONS)
+    folder.mkdir()
+    topology = load_application(str(program), [str(folder), "1"], "", "").topology
+    plan = compile_topology(topology, shuffle_partitions=2)
+    now, times = 1_700_000_000_000, dict.fromkeys("abc", 1_600_000_000_000)
+    wanted: dict[str, list[str]] = {key: [key] for key in times}
+
+    def run(lines: list[str]) -> None:
+        nonlocal now
+        if lines:
+            (folder / f"{now}.txt").write_text("".join(f"{line}\n" for line in lines))
+        writer = JournalWriter(checkpoint / "journal")
+        for _ in range(4):
+            now += 15_000
+            writer.append(TICK_PORT, 0, [], now)
+        end = writer.end.offset
+        writer.close()
+        query = start_query(spark, plan, topology, QueryOptions.on(checkpoint))
+        try:
+            wait_until(lambda: query.exception() or query.progress().offset >= end, f"offset {end}", 300.0)
+            assert query.exception() is None
+        finally:
+            query.stop()
+
+    for _ in range(3):
+        lines = []
+        for key in times:
+            times[key] += chance.randrange(1, 10_000)
+            wanted[key].append(str(times[key]))
+            lines.append(f"{key} {times[key]}")
+        run(lines)
+    port = plan.ports[next(topology.sinks()).path]
+    assert published(checkpoint, port) == []
+    run([])
+    run([])
+    assert sorted(published(checkpoint, port)) == sorted(" ".join(each) for each in wanted.values())

@@ -8,6 +8,7 @@ from conformance.application import VECTORS, part, stage
 from conformance.check import Context, check
 from conformance.damage import failure_of
 from conformance.keys import FIRST
+from conformance.poison import in_flight_file
 from conformance.session import Answer, BucketStore, StateStream
 from conformance.visit import visit
 from wallaroo.message.frame import encode_frame
@@ -154,6 +155,19 @@ def skipped(context: Context) -> None:
     ]  # fmt: skip
     assert [letter.has_key for letter in answer.letters if letter.sequence == 3] == [False]
     assert answer.done.keys == 1
+    (entry,) = (count for count in answer.done.counts if count.messages_in)
+    assert (entry.messages_in, entry.messages_out, entry.dead_letters) == (3, 2, 3)
+
+
+@check("timer: the in-flight file grows with each timer, so that many timers are no call that hangs")
+def progress(context: Context) -> None:
+    case: dict[str, Any] = X | {"steps": [{"x": {"ops": SET}}]}
+    with in_flight_file() as path:
+        with StateStream(context.streams, timed_stage(case), 0, in_flight=str(path)) as stream:
+            begin = frame_of({"sequence": 0, "key": "a", "time": 0, "value": 0, "ops": SET}, case)
+            stream.ask(BucketStore(0), [begin + tick(1, 4000)])
+            assert sum(count.more["timers_fired"] for count in stream.answer(BucketStore(0)).done.counts) == 800
+        assert int.from_bytes(path.read_bytes()[24:32], "little") >= 800
 
 
 @check("timer: a visitor that deletes a state takes its timers along; a tick precedes a visit of its sequence")

@@ -5,6 +5,7 @@ from typing import Any
 
 from conformance.application import VECTOR_WINDOWS, WINDOW_CASES, part, stage
 from conformance.check import Context, check
+from conformance.poison import in_flight_file
 from conformance.session import Answer, BucketStore, StateStream
 from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -97,3 +98,15 @@ def skipped(context: Context) -> None:
     assert failed([answer]) == [(1, "b", "C508"), (2, "", "C508")]
     assert [letter.has_key for letter in answer.letters] == [True, False]
     assert answer.done.keys == 1
+
+
+@check("window: the in-flight file grows with each key of a tick, so that many keys are no call that hangs")
+def progress(context: Context) -> None:
+    number = next(at for at, each in enumerate(VECTOR_WINDOWS) if each["kind"] == "count" and each["count"] == 3)
+    events: list[dict[str, Any]] = [{"sequence": at, "key": f"k{at}", "time": 5, "value": at} for at in range(20)]
+    events += [{"sequence": 20, "tick": time} for time in (7, 7 + VECTOR_WINDOWS[number]["flush_ms"])]
+    with in_flight_file() as path:
+        with StateStream(context.streams, window_stage(number, "progress"), 0, in_flight=str(path)) as stream:
+            stream.ask(BucketStore(0), [b"".join(map(frame_of, events))])
+            assert len(given([stream.answer(BucketStore(0))])) == 20
+        assert int.from_bytes(path.read_bytes()[24:32], "little") >= 20

@@ -133,6 +133,11 @@ def built(*computations: Any) -> Any:
     return builder.build()
 
 
+def test_a_part_of_a_millisecond_of_a_ttl_counts_as_a_whole_one() -> None:
+    _, step = document(declared(session_of(timedelta(microseconds=1001))))
+    assert step["state"]["ttl_ms"] == 2
+
+
 def test_steps_with_one_state_have_one_time_and_one_ttl() -> None:
     app = built((Closing, decode_timed), (CountingAnHour, decode))
     assert [step.time for line in app.pipelines for step in line.steps] == ["ingest", "ingest"]

@@ -1,5 +1,6 @@
 """The declaration of visits: what the document says, and what is refused."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from wallaroo.message.frame import FrameError, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
+from wallaroo.worker.value.value import PICKLED
 
 
 @wallaroo.partition
@@ -116,3 +118,39 @@ def test_a_stage_that_names_another_visit_is_refused(kit: Any) -> None:
     description.nodes[0].visits.append("other")
     with pytest.raises(DiagnosticError, match="W403"):
         Stage(app, description)
+
+
+def test_a_visit_saves_the_state_of_a_step_with_times(kit: Any) -> None:
+    class Timed(Visited):
+        ttl = timedelta(hours=1)
+
+        def compute(self, data: str, state: list[str]) -> Any:
+            state.append(data)
+            return None, False
+
+        def visit(self, name: str, metadata: bytes, key: Any, state: list[str]) -> Any:
+            state.append(name)
+            return None, False
+
+    app = kit.build(lambda builder: builder.to_state_partition(Timed, list, "log", first))
+    description = kit.stage_of(app, "0/steps/0")
+    description.nodes[0].visits.append("show")
+    description.nodes[0].ttl_ms = 3_600_000
+    stage = Stage(app, description)
+    port, message = description.nodes[0].port, stage.codec.dump("a")
+    frames = [encode_frame([message], port=port, encoding=PICKLED, keys=[b"a"], key_indexes=[0])]
+    frames.append(encode_frame([pb.Visit(id=1, name="show").SerializeToString()], port=65533, sequence=1))
+    state = BucketState(stage.codec)
+    for frame in frames:  # each in a call of its own, after which the state is read from its log
+        result = BucketRun(stage, pb.Bucket(index=0, wants_snapshot=True), [frame]).attempt(state)
+        assert result is not None
+        state = BucketState(stage.codec)
+        state.read(entry for change in result.changes for entry in change.entries)
+    (cell,) = state.table(port).values()
+    assert stage.codec.load(cell.data) == ["a", "show"]
+    for run in ("attempt", "careful"):
+        log = [entry for change in result.changes for entry in change.entries]
+        state = BucketState(stage.codec)
+        state.read(log)
+        again = getattr(BucketRun(stage, pb.Bucket(index=0), [frames[1]]), run)(state)
+        assert [entry for change in again.changes for entry in change.entries], run

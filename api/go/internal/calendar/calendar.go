@@ -134,17 +134,6 @@ func (c *Calendar[I]) Due(time int64) (items []I) {
 	return items
 }
 
-// Next returns a time before which no tick has an effect on a key, or Never if no tick will have an effect.
-func (c *Calendar[I]) Next() int64 {
-	switch {
-	case len(c.fresh) > 0:
-		return math.MinInt64
-	case len(c.dues) == 0:
-		return Never
-	}
-	return c.dues[0].Place().time
-}
-
 // dues is a heap with the earliest due time first.
 type dues[I Item] []I
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Bytes is the size of the words at the start of the file: index of the call, 1 + ordinal of the message, process id,
-// keys visited.
+// keys reached by visits and ticks.
 const Bytes = 32
 
 // NoteBytes is the size of the text after the words. A file may lack the text.
@@ -62,7 +62,7 @@ func (r *Region) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
 // concurrently, and the compiler cannot move or remove it because of the following call of user code.
 func (r *Region) At(ordinal uint64) { r.words[1] = ordinal + 1 }
 
-// Advance records that the current message, a visit, has reached its next key.
+// Advance records that the current message, a visit or tick, has reached its next key, or that a timer runs.
 func (r *Region) Advance() { r.words[3]++ }
 
 // Outside records that user code runs without a message, to read or write states.

@@ -137,6 +137,9 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 	entry := x.keyed.entries[position]
 	fresh := false
 	if entry == nil {
+		if n.refuses(message) {
+			return nil
+		}
 		if entry = table.Get(x.keyed.key); entry == nil {
 			if entry = n.create(table, message); entry == nil {
 				return nil
@@ -208,25 +211,21 @@ func (n *node) burySkipped(skip *pb.Skip, message any, value []byte) {
 	n.buryBytes(skip.GetCode(), value, n.x.frame.Encoding, skip.GetReason(), "")
 }
 
-// create creates the state for the key of the message in flight. It returns nil if the key is not allowed or the state
-// cannot be built.
-func (n *node) create(table *state.Table, message any) *state.Entry {
+// refuses makes a dead letter of the message in flight if its key is not allowed, and reports this.
+func (n *node) refuses(message any) bool {
 	key := n.x.keyed.key
-	if n.stateful.allowed != nil && !n.stateful.allowed[string(key)] {
+	isRefused := n.stateful.allowed != nil && !n.stateful.allowed[string(key)]
+	if isRefused {
 		n.bury("C502", message, diagnostic.Of("C502", "step", n.name, "key", topology.ShowKey(key),
 			"state", n.stateful.state.Name).Message, "")
-		return nil
 	}
-	built, ok := n.buildState(message)
-	if !ok {
-		return nil
-	}
-	return table.Add(key, built)
+	return isRefused
 }
 
-func (n *node) buildState(message any) (built any, ok bool) {
+// create creates the state for the key of the message in flight. It returns nil if the state cannot be built.
+func (n *node) create(table *state.Table, message any) (entry *state.Entry) {
 	defer n.rescue(message)
-	return n.stateful.state.Builder.Build(), true
+	return table.Add(n.x.keyed.key, n.stateful.state.Builder.Build())
 }
 
 // computeState calls the function of a step. If the state has times, every change is persisted.

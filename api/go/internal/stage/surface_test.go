@@ -225,6 +225,27 @@ func TestKeysOfAListAreAllOrAHint(t *testing.T) {
 	}
 }
 
+func TestAKeyThatLeavesTheListIsADeadLetterAlthoughItHasAState(t *testing.T) {
+	nodes := []*pb.Node{{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI, Port: 1, StatePort: 1}}
+	letters, bucket := []int{}, state.NewBucket()
+	for _, key := range []string{"a", "b"} {
+		app := application.MakeApplication("Closed")
+		app.NewPipeline("p", tcpSource("7010")).
+			ToStatePartitionMultiWithKeys(twice{"count"}, example.TotalsBuilder{}, "totals", example.FirstLetter{}, [][]byte{[]byte(key)}).
+			ToSink(tcpSink("7002"))
+		closed := declared(t, app)
+		for step := range closed.Steps() {
+			step.State.Closed = true
+		}
+		x := newExecutor(t, closed, &pb.Stage{Id: "s1", BucketCount: buckets, Nodes: nodes})
+		got, _, after := countCall(t, x, bucket, noRebuild(t), false, keyedWords(t, "a"))
+		letters, bucket = append(letters, len(got.letters)), after
+	}
+	if !slices.Equal(letters, []int{0, 1}) {
+		t.Errorf("dead letters are %d", letters)
+	}
+}
+
 type numbered struct{}
 
 func (numbered) Partition(data interface{}) uint64 { return uint64(len(data.(string))) }

@@ -200,6 +200,7 @@ func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer 
 	if t.rules.IsEvent {
 		x.timestamp = timer.Due
 	}
+	x.flight.Advance()
 	n.add("timers_fired")
 	call := timing.NewChanges(timer.Due, n.stateful.timers)
 	given := &wa.Timer{Name: timer.Name(), Key: x.keyed.key, At: time.UnixMilli(timer.Due)}

@@ -155,6 +155,7 @@ func (r *windowRun) next(a *arrival) error {
 func (r *windowRun) tick(a *arrival) {
 	r.calendar.Silence(a.timestamp, statesOf(r.table), func(s *window.KeyState) { r.table.Touch(r.table.Get(s.Key)) })
 	for _, s := range r.calendar.Due(a.timestamp) {
+		r.n.x.flight.Advance()
 		given, isOver := r.n.stateful.windows.Tick(s, a.timestamp)
 		if isOver {
 			r.drop(s)

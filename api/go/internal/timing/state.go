@@ -118,20 +118,6 @@ func (s *KeyTime) Sleep() { s.time, s.silent = asleep, None }
 // End returns the time at which the TTL ends the state.
 func (s *KeyTime) End() int64 { return s.time + s.rules.TTL }
 
-// due returns the timers that are due at a time and not after the end of the state. ends reports whether the state ends
-// by this time.
-func (s *KeyTime) due(at int64) (timers []*SetTimer, ends bool) {
-	if s.time > asleep && s.rules.TTL > 0 && s.End() <= at {
-		at, ends = s.End(), true
-	}
-	for _, timer := range s.timers {
-		if timer.Due <= at {
-			timers = append(timers, timer)
-		}
-	}
-	return timers, ends
-}
-
 // mostTimers limits how many timers fire in one call of Wake, because timers may set other timers that are already due.
 const mostTimers = 10_000
 
@@ -141,24 +127,31 @@ const mostTimers = 10_000
 func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 	return func(yield func(*SetTimer) bool) {
 		isEnd, ran := s.rules.IsEvent && !s.rules.Waits && at > calendar.LastMs, map[string]bool{}
-		timers, ends := s.due(at)
-		for count := 1; len(timers) > 0; count++ {
-			last := slices.MinFunc(timers, s.rules.compare)
-			s.timers = slices.DeleteFunc(s.timers, func(t *SetTimer) bool { return t == last })
-			if !yield(last) || count == mostTimers {
+		ends := s.rules.TTL > 0 && s.time > asleep && s.End() <= at
+		if ends {
+			at = s.End() // later timers do not fire
+		}
+		last := (*SetTimer)(nil)
+		waits := func(t *SetTimer) bool {
+			return t.Due > at || isEnd && ran[t.id] || !isEnd && last != nil && s.rules.compare(t, last) <= 0
+		}
+		for range mostTimers {
+			due := slices.DeleteFunc(slices.Clone(s.timers), waits)
+			if len(due) == 0 {
+				if isEnd {
+					s.timers = nil
+				}
+				if ends {
+					yield(nil)
+				}
 				return
 			}
+			last = slices.MinFunc(due, s.rules.compare)
 			ran[last.id] = true
-			timers, _ = s.due(at)
-			timers = slices.DeleteFunc(timers, func(t *SetTimer) bool {
-				return isEnd && ran[t.id] || !isEnd && s.rules.compare(t, last) <= 0
-			})
-		}
-		if isEnd {
-			s.timers = nil
-		}
-		if ends {
-			yield(nil)
+			s.timers = slices.DeleteFunc(s.timers, func(t *SetTimer) bool { return t == last })
+			if !yield(last) {
+				return
+			}
 		}
 	}
 }

@@ -1,10 +1,11 @@
 """Finds the parts of an application that a test names, or lists the existing parts in an error."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.key import state_key
+from wallaroo.message.kit import Message
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import KINDS, Splitter, misfit
 from wallaroo_runtime.topology.model import Sink, Source, TcpSource
@@ -45,8 +46,10 @@ def refused(source: Source, value: str, reason: str, fix: str) -> RunError:
     return RunError.of("R721", USAGE, place=f'source "{source.name}"', value=value, reason=reason, fix=fix)
 
 
-def check_payloads(source: TcpSource, payloads: Iterable[bytes], splitter: Callable[[TcpSource], Splitter]) -> None:
-    """Refuse payloads that a source could not receive with its framing.
+def check_payloads(
+    source: TcpSource, messages: Sequence[Message], splitter: Callable[[TcpSource], Splitter]
+) -> list[bytes]:
+    """Return payloads. Refuse those that a source could not receive with its framing, or with a key or time.
 
     Args:
         splitter: Returns the splitter of a source whose framing only the decoder knows. Payloads for such a source
@@ -57,13 +60,17 @@ def check_payloads(source: TcpSource, payloads: Iterable[bytes], splitter: Calla
     """
     kind, header = source.framing.kind, source.framing.header_bytes
     cut = splitter(source).split if kind not in KINDS else None
-    for payload in payloads:
+    for message in messages:
+        payload = message.value
         reason, fix = misfit(kind, payload) if cut is None else "", "send what its framing can have"
+        if message.key or message.time_ms is not None:
+            reason, fix = "over TCP a message has neither key nor time", "send the payload alone"
         if cut is not None and (len(payload) < header or cut(payload)[0] != [len(payload)]):
             reason = f"it is not one message; those of its decoder class begin with a header of {header} bytes"
             fix = "send header and payload in one, as they come over the wire; or objects, as the decoder gives them"
         if reason:
             raise refused(source, shown(payload), reason, fix)
+    return [message.value for message in messages]
 
 
 def key_of(key: object) -> bytes:

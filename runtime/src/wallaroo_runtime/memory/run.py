@@ -298,8 +298,7 @@ class MemoryRun:
         if isinstance(source, GeneratorSource):
             raise refused(source, shown(messages[0].value), "it makes its messages itself", "use generate")
         if is_payload and type(source) is TcpSource:
-            payloads = [message.value for message in messages]
-            check_payloads(source, payloads, self.splitter)
+            payloads = check_payloads(source, messages, self.splitter)
             return wire_frames(source, port, payloads, self._sequence, now_ms=self.now_ms)
         if is_payload:
             return value_frames(source, port, messages, self._sequence, now_ms=self.now_ms, encoding=PLAIN)

@@ -9,6 +9,7 @@ from wallaroo_runtime.storage.state_log import latest_states
 # A Go worker writes a message of protobuf as a mark, the length of the message's name, the name, and the message.
 PROTOBUF_MARK = 0x48
 GROUP_STATE = b"wallaroo.record.v1.GroupState"
+TIMES_BYTES = 19  # with a ttl the key's times precede the state
 
 
 def read_states(plan: Plan, store: LogStore, name: str) -> dict[bytes, tuple[int, bytes]]:
@@ -25,7 +26,8 @@ def read_states(plan: Plan, store: LogStore, name: str) -> dict[bytes, tuple[int
 def foreign_state(data: bytes) -> GroupState | bytes:
     """Return the state of a program in another language: for a group a `GroupState`, else bytes."""
     mark = bytes([PROTOBUF_MARK, len(GROUP_STATE)]) + GROUP_STATE
-    return GroupState.from_bytes(data.removeprefix(mark)) if data.startswith(mark) else data
+    start = next((at + len(mark) for at in (0, TIMES_BYTES) if data.startswith(mark, at)), 0)
+    return GroupState.from_bytes(data[start:]) if start else data
 
 
 def state_names(plan: Plan) -> list[str]:

@@ -192,7 +192,7 @@ def _time(place: Place, component: Any, call: ComponentMethod, *, has_state: boo
     if problem[0]:
         place.add("T207", method=owner, parameter="timers", actual=problem[0], expected=problem[1], fix=problem[2])
     if has_state and isinstance(ttl, timedelta) and is_ttl(ttl):
-        call.ttl_ms = ttl // timedelta(milliseconds=1)
+        call.ttl_ms = -(-ttl // timedelta(milliseconds=1))
     elif has_state and ttl is not None:
         place.findings.append(_at(ttl_finding(owner, ttl), place))
 

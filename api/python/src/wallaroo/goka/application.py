@@ -197,7 +197,7 @@ class _Groups(Declaration):
         visits = tuple(edge.topic for edge in graph.visitors)
         call = ComponentMethod("state_computation_multi", graph.group, run.with_state, True, names, visits, run.visit)
         if graph.group_table is not None and graph.group_table.ttl is not None:
-            call.ttl_ms = graph.group_table.ttl // timedelta(milliseconds=1)
+            call.ttl_ms = -(-graph.group_table.ttl // timedelta(milliseconds=1))
         state = model.State(
             graph.group,
             GroupState,

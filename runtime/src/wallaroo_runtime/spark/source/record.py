@@ -184,9 +184,9 @@ def record_sources(plan: Plan, topology: Topology, *, passes_lost: bool = False)
 
 
 def precede_all(plan: Plan, sources: Iterable[RecordSource]) -> bool:
-    """Say whether ticks and visits precede all messages of a micro-batch.
+    """Say whether visits precede all messages of a micro-batch, and its last tick follows them.
 
-    They do if Spark reads all sources. In this case the journals have only ticks and visits, whose sequences cannot be
+    So it is if Spark reads all sources. In this case the journals have only ticks and visits, whose sequences cannot be
     compared with those of records.
 
     Args:

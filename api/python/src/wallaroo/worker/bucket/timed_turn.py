@@ -74,8 +74,6 @@ class TimedTurn:
                 count = self._run_until_due(rest)
                 if count < 0:
                     return False
-                if count == len(rest.messages):
-                    break
                 rest = rest.pick(range(count, len(rest.messages)))
         return True
 
@@ -149,6 +147,7 @@ class TimedTurn:
             for entry in self._entries.values():
                 if not (entry.node.ttl_ms or entry.node.timers):
                     continue
+                self._stage.visited[entry.number] += 1
                 self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
             return True
         for port, entry in sorted(self.tables.items(), key=lambda each: each[1].number):

@@ -151,6 +151,8 @@ class VisitTurn:
             key = next(keys)
             flight[PROGRESS] += 1
             result = visitor(key, message, state)
+            if entry.is_timed:
+                self.changed.setdefault(entry.node.state_port, {})[key] = part.table[key]
             if result.__class__ is not Deleted:
                 return result
             deleted.add(key)

@@ -13,7 +13,7 @@ from wallaroo.message.key import readable
 from wallaroo.worker.bucket.dead_letter import has_wrong_times, sort_out
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.crossing import read_messages
-from wallaroo.worker.stage.flight import MESSAGE, OUTSIDE
+from wallaroo.worker.stage.flight import MESSAGE, OUTSIDE, PROGRESS
 from wallaroo.worker.stage.keyed import WindowEntry
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.unpicklable import REMEDY
@@ -207,7 +207,8 @@ class WindowTurn:
             self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
             return
         self._stage.flight[MESSAGE] = tick.ordinal
-        for key, _, emitted in calendar.tick(entry.window, tick.time):
+        for key, emitted in calendar.tick(entry.window, tick.time):
+            self._stage.flight[PROGRESS] += 1
             self._give(entry, key, emitted, tick.sequence)
 
     def _give(self, entry: WindowEntry, key: bytes, emitted: Given, sequence: int) -> None:

@@ -19,7 +19,7 @@ class InFlight:
     """The file that a stream's opening names, mapped into memory. Without a name it is a list that nobody reads.
 
     Attributes:
-        words: Index of the call, ordinal plus 1 of the message in flight or 0, process id, number of visited keys.
+        words: Index of the call, ordinal plus 1 of the message in flight or 0, process id, keys of visits and ticks.
 
     Raises:
         DiagnosticError: W410 if the file cannot be mapped.

@@ -133,24 +133,19 @@ class Calendar:
         if data:
             self.sizes[key] = len(data)
 
-    def tick(self, window: Window, time: int) -> Iterator[tuple[bytes, WindowState, Given]]:
+    def tick(self, window: Window, time: int) -> Iterator[tuple[bytes, Given]]:
         """Run a tick, and yield the keys whose windows are due, in the order of their bytes."""
         assert self.heap is not None
         if window.waits:
             self._go_back(window, time)
-            for key in self.fresh:
-                state = self.find(key)
-                if state is not None:
-                    state.silent = time
-                    state.slow()
-                    self.changed[key] = None
-                    self.enroll(window, key, state)
-            self.fresh = {}
-        elif self.fresh:  # keys from a log of a time when ticks reported silence
-            for key in self.fresh:
-                if (state := self.find(key)) is not None:
-                    self.enroll(window, key, state)
-            self.fresh = {}
+        fresh, self.fresh = self.fresh, {}
+        for key in fresh:  # if ticks move time, these are keys from a log of a time when ticks reported silence
+            if (state := self.find(key)) is None:
+                continue
+            if window.waits:
+                state.silent, self.changed[key] = time, None
+                state.slow()
+            self.enroll(window, key, state)
         for key in sorted(self._due(time)):
             state = self.find(key)
             assert state is not None
@@ -163,7 +158,7 @@ class Calendar:
                 self.drop(key)
             else:
                 self.enroll(window, key, state)
-            yield key, state, emitted
+            yield key, emitted
 
     def _go_back(self, window: Window, time: int) -> None:
         """Set the silence of keys back to this tick's time if it began later, since the clock was set back."""

@@ -131,9 +131,9 @@ class Window(ABC):
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
         """Add a message to the state of its key. An exception of `update` is passed on, and spoils the state."""
 
-    @abstractmethod
     def due(self, state: WindowState) -> int:
         """Return the time of the first tick that emits a window; EARLIEST if it depends on when the next tick comes."""
+        return EARLIEST if state.silent is None else state.silent + self.patience
 
     @abstractmethod
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
@@ -230,7 +230,7 @@ class TimedWindow(Window):
     def due(self, state: WindowState) -> int:
         """Return the time at which the next window is due, or the state of the key ends."""
         if self.waits:
-            return EARLIEST if state.silent is None else state.silent + self.patience
+            return super().due(state)
         return min(self._end(state) + self.delay, state.latest + self.patience)
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
@@ -358,10 +358,6 @@ class CountWindow(Window):
         state.is_over = True
         self.result(state, state.panes[0], time, emitted, (state.first, time))
         return emitted
-
-    def due(self, state: WindowState) -> int:
-        """Return the time at which the key has been silent for long enough to emit its window."""
-        return EARLIEST if state.silent is None else state.silent + self.patience
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
         """Emit the open window although it is not full, and end the state of the key."""

@@ -137,9 +137,9 @@ public final class Frames {
         return checked(begun(0, FRAMED, TICK_PORT, 0, 0, sequence, timeMs));
     }
 
-    /** Returns a copy of a tick or visit with the sequence 0, so that it precedes all messages. */
-    public static byte[] atStart(byte[] frame) {
-        return checked(ByteBuffer.wrap(frame.clone()).order(ByteOrder.LITTLE_ENDIAN).putLong(16, 0));
+    /** Returns a copy of a tick or visit with another sequence. */
+    public static byte[] moved(byte[] frame, long sequence) {
+        return checked(ByteBuffer.wrap(frame.clone()).order(ByteOrder.LITTLE_ENDIAN).putLong(16, sequence));
     }
 
     /** Returns a buffer with the header of a frame, positioned at the body. The checksum is still missing. */

@@ -20,6 +20,7 @@ import org.wallaroo.spark.query.Settings;
  * query is observed.
  */
 final class LevelOutput {
+    static final long LAST = Long.MAX_VALUE; // sequence of ticks after all records, if Spark reads all sources
     private static final int PLACE_BITS = 40; // number of bits of a row's number below the place
     private final Attempt attempt;
     private final ShuffleRow.Maker maker;
@@ -144,7 +145,8 @@ final class LevelOutput {
     }
 
     private List<byte[]> toAll(JournalRow.Item item) {
-        byte[] frame = controlsPrecede ? Frames.atStart(item.frame()) : item.frame();
+        long place = isApplied || item.port() == Frames.VISIT_PORT ? 0 : LAST;
+        byte[] frame = controlsPrecede ? Frames.moved(item.frame(), place) : item.frame();
         return targets.stream()
                 .filter(target -> later.contains(item.port()))
                 .map(target -> new ShuffleRow(target, ShuffleRow.Kind.DATA, -1, item.origin(), -1, maker,

@@ -96,12 +96,18 @@ final class LevelRows extends Flattened<byte[]> {
         return row.kind() == ShuffleRow.Kind.DONE || later.contains(row.port());
     }
 
-    /** Returns the frames that the level runs, in order. Stages the frames that pass through the last level. */
+    /**
+     * Returns the frames that the level runs, in order. Stages the frames that pass through the last level.
+     *
+     * <p>Of ticks after all records only the last one runs: records that waited for the micro-batch are no silence.
+     */
     private List<JournalRow.Item> run() {
         held.sort(ShuffleRow.ORDER);
         List<JournalRow.Item> items = new ArrayList<>();
-        for (ShuffleRow row : held) {
-            if (isMine(row)) {
+        for (int at = 0; at < held.size(); at++) {
+            ShuffleRow row = held.get(at);
+            boolean isFollowed = row.isLastTick() && at + 1 < held.size() && held.get(at + 1).isLastTick();
+            if (isMine(row) && !isFollowed) {
                 items.add(new JournalRow.Item(row.port(), row.bucket(), row.origin(), row.payload()));
             }
             if (isStaging && isPassing(row)) {

@@ -53,6 +53,11 @@ record ShuffleRow(int target, Kind kind, int bucket, int origin, long number, Ma
         return Frames.count(payload, 0);
     }
 
+    /** Says whether this is a tick after all records of its micro-batch. */
+    boolean isLastTick() {
+        return port() == Frames.TICK_PORT && sequence() == LevelOutput.LAST;
+    }
+
     private long sequence() {
         return word(16);
     }

@@ -20,7 +20,7 @@ import org.wallaroo.spark.message.Origins;
  * @param policy rule for dead letters that end the query
  * @param applied settings of an applied application; null for any other application, whose last level stages its output
  * @param records sources that Spark reads, in the order of their datasets
- * @param controlsPrecede whether ticks and visits precede all messages of a micro-batch, because Spark reads all sources
+ * @param controlsPrecede whether visits precede all messages of a micro-batch, and its tick follows them
  * @param targets for each partition the key by which Spark's shuffle brings rows to this partition
  * @param laterPorts for each level the ports of the frames that later levels take
  * @param isRehearsal whether tasks without messages load the classes that the first message needs

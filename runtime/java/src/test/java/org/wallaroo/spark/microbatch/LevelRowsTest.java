@@ -6,11 +6,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.FramesTest;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
@@ -27,7 +29,8 @@ class LevelRowsTest {
 
     private static Settings settings() {
         return Settings.of(Json.object(
-                "levels", List.of(List.of(), List.of(Json.parse(Json.object("entries", List.of(MINE, BOTH)))), List.of()),
+                "levels", List.of(
+                        List.of(), List.of(Json.parse(Json.object("entries", List.of(MINE, BOTH, Frames.TICK_PORT)))), List.of()),
                 "targets", List.of(0), "later_ports", List.of(List.of(), List.of(LATER, BOTH, GIVEN), List.of()),
                 "controls_precede", false));
     }
@@ -38,6 +41,37 @@ class LevelRowsTest {
         int port = kind == ShuffleRow.Kind.DATA ? List.of(MINE, LATER, BOTH).get(random.nextInt(3)) : 9;
         byte[] frame = FramesTest.frame(port, 1, random.nextInt(50), new byte[] {(byte) number});
         return new ShuffleRow(0, kind, kind == ShuffleRow.Kind.DATA ? 3 : -1, -1, number, MAKER, frame);
+    }
+
+    /** Records that wait for a micro-batch are no silence: of its ticks only the last one runs, after the records. */
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3, 4, 5, 6})
+    void ofTicksAfterAllRecordsTheLastOneRuns(long seed) {
+        Random random = new Random(seed);
+        List<byte[]> rows = new ArrayList<>();
+        int messages = random.nextInt(5);
+        for (int number = 0; number < messages; number++) {
+            byte[] frame = FramesTest.frame(MINE, 1, random.nextBoolean() ? LevelOutput.LAST : number, new byte[1]);
+            rows.add(new ShuffleRow(0, ShuffleRow.Kind.DATA, 3, -1, 1 + number, MAKER, frame).toBytes());
+        }
+        int ticks = random.nextInt(1, 6);
+        for (int time = 1; time <= ticks; time++) {
+            byte[] frame = Frames.tick(LevelOutput.LAST, time);
+            rows.add(new ShuffleRow(0, ShuffleRow.Kind.DATA, -1, -1, -1, MAKER, frame).toBytes());
+        }
+        Collections.shuffle(rows, random);
+        List<JournalRow.Item> ran = new ArrayList<>();
+        TaskAccount account = new TaskAccount(new Attempt("q", 5, 0, 7), 1);
+        Settings settings = settings();
+        LevelRows made = new LevelRows(settings, 1, rows.iterator(), items -> {
+            ran.addAll(items);
+            return List.<List<JournalRow.Item>>of().iterator();
+        }, new LevelOutput(settings, 1, new Attempt("q", 5, 0, 7), account), account);
+        made.forEachRemaining(row -> {});
+        List<Long> found = ran.stream().filter(item -> item.port() == Frames.TICK_PORT)
+                .map(item -> Frames.timeMs(item.frame())).toList();
+        assertEquals(List.of((long) ticks), found);
+        assertEquals(messages + 1, ran.size());
     }
 
     @ParameterizedTest
