@@ -108,9 +108,9 @@ def running_session() -> SparkSession | None:
 
 @contextmanager
 def _connected(java: VirtualMachine) -> Iterator[None]:
-    """Connect PySpark to a Java virtual machine, by means of environment variables, and start a session in the block.
+    """Connect PySpark to a Java virtual machine, by environment variables. The block starts a session.
 
-    `SessionStart` in Java makes the start shorter.
+    `SessionStart` in Java makes its start shorter.
     """
     port, secret = java.wait()
     os.environ |= {SUBMITTED: str(port), SECRET: secret}

@@ -4,14 +4,10 @@ import java.io.IOException;
 import java.net.URL;
 import java.util.Collections;
 import java.util.Enumeration;
-import org.apache.spark.sql.execution.streaming.state.RocksDBLoader;
 
 /**
- * Makes the start of a session shorter.
- *
- * <p>Spark registers the SQL functions of its machine learning in each new session by Scala's reflection, which takes
- * 0.7 s. An application cannot call them, so they are hidden. RocksDB's library is loaded in a thread. Classes of Spark
- * are not, because two threads that initialize classes which need each other can wait for ever.
+ * Makes the start of a session 0.7 s shorter. Spark registers functions of its machine learning in each new session, by
+ * Scala's reflection. SQL cannot call these functions, so they are hidden from a session of an application.
  */
 public final class SessionStart {
     private static final String SERVICE = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider";
@@ -23,9 +19,6 @@ public final class SessionStart {
     public static void begin() {
         Thread thread = Thread.currentThread();
         thread.setContextClassLoader(new Hiding(thread.getContextClassLoader()));
-        Thread loading = new Thread(RocksDBLoader::loadLibrary, "wallaroo-load");
-        loading.setDaemon(true);
-        loading.start();
     }
 
     /** Ends the start, in the same thread. */
