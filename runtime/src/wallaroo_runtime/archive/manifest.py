@@ -70,7 +70,7 @@ class ArchiveManifest:
             manifest = cls(platforms=tuple(value["platforms"]), members=members, **rest)
         except (TypeError, KeyError) as error:
             raise broken(reason=f"its manifest has another form: {error}") from error
-        manifest._check()
+        manifest.check()
         return manifest
 
     @property
@@ -78,7 +78,12 @@ class ArchiveManifest:
         """Total size of the members."""
         return sum(member.bytes for member in self.members)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Refuse a manifest that no reader takes.
+
+        Raises:
+            ValueError: The text has the reason.
+        """
         texts = (self.runtime_version, self.python, *self.platforms)
         if not all(isinstance(text, str) for text in texts) or type(self.protocol_version) is not int:
             raise broken(reason="its manifest has another form: a version or platform is none")

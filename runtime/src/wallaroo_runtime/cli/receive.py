@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from wallaroo_runtime.cli.option import PONY, Split, without_effect
 from wallaroo_runtime.cli.parser import tell_split
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.errors import USAGE, RunError, host_port
 from wallaroo_runtime.system.stop import Stop, stop_event
 from wallaroo_runtime.topology.override import parse_address
 
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise RunError.of("R616", USAGE, path=file, done="written", reason=error.strerror or str(error)) from error
     receiver = ReceivedWriter(output, arguments.framed)
     host, port = listener.getsockname()[:2]
-    print(f"listening at {host}:{port}", file=sys.stderr, flush=True)
+    print(f"listening at {host_port(host, port)}", file=sys.stderr, flush=True)
     with listener:
         _serve(listener, receiver, arguments, stopped)
     output.flush()

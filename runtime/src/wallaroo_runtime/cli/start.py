@@ -1,5 +1,6 @@
 """The console script, also of drivers: makes sure that `import wallaroo` finds the SDK, before other imports of it."""
 
+import io
 import os
 import signal
 import sys
@@ -10,6 +11,7 @@ PRIVATE_COMMANDS = {"run", "submit", "gateway", "egress", "state", "dead-letters
 
 def main() -> int:
     """Run the command `wallaroo`. Report T221 if Python finds other packages of this name before the SDK."""
+    open_streams()
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during imports prints no traceback
@@ -32,6 +34,21 @@ def main() -> int:
         return code
     report([Diagnostic.of("T221", found=file) for file in others], "--json" in sys.argv[1:])
     return TOPOLOGY
+
+
+def open_streams() -> None:
+    """Open standard streams that are closed, and let stdout print every text, whatever the locale.
+
+    Otherwise the next file to be opened, perhaps of a checkpoint, would be the output of child processes.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for the whole process
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":

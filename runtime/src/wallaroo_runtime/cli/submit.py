@@ -8,6 +8,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from wallaroo_runtime.cli.option import Split, arguments_of_app, extracted, spli
 from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
 from wallaroo_runtime.cli.run import add_run_options, joined, location_of, refuse_arguments
 from wallaroo_runtime.cli.run_option import ONLY_RUN, OWN, SUBMIT
+from wallaroo_runtime.console.json_line import print_result
 from wallaroo_runtime.console.reporter import says_ready
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
@@ -110,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     check_master(arguments.master)
     if in_cluster:
-        return Submission(command, arguments.master, tell).run()
+        return Submission(command, arguments.master, partial(tell, as_json=arguments.json)).run()
     return DriverKeeper(command, says_ready, restarts=arguments.restart == "on-failure").run()
 
 
@@ -139,9 +141,9 @@ def _cluster_command(
     return cluster_command(app, arguments.master, conf, settings, arguments=tokens, files=list(shipped.values()))
 
 
-def tell(text: str) -> None:
+def tell(text: str, *, as_json: bool) -> None:
     """Print a line to stdout."""
-    print(text, flush=True)
+    print_result({"state": "submitted", "note": text}, text, as_json=as_json)
 
 
 def _check(arguments: argparse.Namespace, app: str, in_cluster: bool) -> None:

@@ -34,3 +34,12 @@ class Answer:
     def error(cls, status: int, finding: Diagnostic) -> "Answer":
         """Return an answer whose body is an error as JSON."""
         return cls.of(finding.to_json(), status)
+
+
+def limit_of(query: Query, usual: str, most: int) -> int | Answer:
+    """Return the parameter `limit` of a request, from 1 to `most`, or the answer that it is none."""
+    text = query.get("limit", [usual])[0]
+    if text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= most:
+        return int(text)
+    reason = f"the parameter limit is {text[:80]}; expected a number from 1 to {most}"
+    return Answer.error(400, Diagnostic.of("R766", reason=reason))

@@ -7,7 +7,7 @@ from importlib import resources
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, Family, Kind
 from wallaroo_runtime.checkpoint.dead_letter import find_letter, find_letters, is_chosen, latest_letters
-from wallaroo_runtime.monitor.answer import Answer, Query
+from wallaroo_runtime.monitor.answer import Answer, Query, limit_of
 from wallaroo_runtime.monitor.board import Board
 from wallaroo_runtime.monitor.state import StateRoutes
 
@@ -73,14 +73,11 @@ class Routes:
         return Answer(*render(self._board.read(), latencies, accept))
 
     def _letters(self, query: Query, accept: str) -> Answer:
-        text = query.get("limit", ["50"])[0]
-        if not (text.isascii() and text.isdigit() and 0 < int(text) <= MOST_LETTERS):
-            wanted = f"a number from 1 to {MOST_LETTERS}"
-            return Answer.error(
-                400, Diagnostic.of("R766", reason=f"the parameter limit is {text[:80]}; expected {wanted}")
-            )
+        limit = limit_of(query, "50", MOST_LETTERS)
+        if isinstance(limit, Answer):
+            return limit
         choose = is_chosen(query.get("code", [""])[0], query.get("step", [""])[0])
-        letters = latest_letters(find_letters(str(self._board.checkpoint)), int(text), choose)
+        letters = latest_letters(find_letters(str(self._board.checkpoint)), limit, choose)
         return Answer.of({"dead_letters": [letter.summary() for letter in letters]})
 
     def _letter(self, name: str) -> Answer:

@@ -1,5 +1,6 @@
 """Serves the monitor over HTTP: the page, JSON, metrics and events, to readers that have the run's token."""
 
+import contextlib
 import re
 import socket
 import sys
@@ -122,8 +123,25 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = REQUEST_S
 
+    def setup(self) -> None:
+        """Limit the time for the whole request. `timeout` alone limits the time for its next byte."""
+        super().setup()
+        self._limit = threading.Timer(self.timeout, self._leave)
+        self._limit.daemon = True
+        self._limit.start()
+
+    def _leave(self) -> None:
+        with contextlib.suppress(OSError):  # the reader has left
+            self.connection.shutdown(socket.SHUT_RD)
+
+    def finish(self) -> None:
+        """End the connection."""
+        self._limit.cancel()
+        super().finish()
+
     def do_GET(self) -> None:  # noqa: N802 - the base class's name
         """Answer a request."""
+        self._limit.cancel()
         self.close_connection = True  # an idle reader must not keep the thread of its connection
         path, _, text = self.path.partition("?")
         query = parse_qs(text) if text.count("&") < MOST_PARAMETERS else {}

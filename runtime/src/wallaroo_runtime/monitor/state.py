@@ -4,7 +4,7 @@ import threading
 from typing import Any, Protocol
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.monitor.answer import Answer, Query
+from wallaroo_runtime.monitor.answer import Answer, Query, limit_of
 
 MOST_KEYS = 1000
 PAGE_BYTES = 16 * 1024 * 1024  # limit for the states of a page, in their stored form
@@ -71,13 +71,9 @@ class StateRoutes:
         if key is not None:
             batch, row = states.get(name, key)
             return Answer.of({**row, "batch": batch})
-        text = query.get("limit", ["100"])[0]
-        if not (text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= MOST_KEYS):
-            wanted = f"a number from 1 to {MOST_KEYS}"
-            return Answer.error(
-                400, Diagnostic.of("R766", reason=f"the parameter limit is {text[:80]}; expected {wanted}")
-            )
-        limit = int(text)
+        limit = limit_of(query, "100", MOST_KEYS)
+        if isinstance(limit, Answer):
+            return limit
         prefix, after = (query.get(each, [""])[0] for each in ("prefix", "after"))
         batch, rows, following = states.part(name, prefix=prefix, after=after, limit=limit, page_bytes=PAGE_BYTES)
         return Answer.of({"state": name, "batch": batch, "keys": rows, "next": following})

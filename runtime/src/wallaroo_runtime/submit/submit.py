@@ -137,8 +137,8 @@ class DriverKeeper:
         """Run one driver to its end, and pass on its output."""
         # The driver has a session of its own, so that a signal of the terminal reaches it only once.
         self._child = child = subprocess.Popen(
-            self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
-            preexec_fn=dying_with_parent(signal.SIGTERM),  # noqa: PLW1509 - no other thread runs
+            self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="surrogateescape",
+            start_new_session=True, preexec_fn=dying_with_parent(signal.SIGTERM),  # noqa: PLW1509 - no other thread runs
         )  # fmt: skip
         assert child.stdout is not None
         if self._missed:
