@@ -21,8 +21,8 @@ IMPORTS: dict[str, set[str]] = {
         *("service", "storage", "system", "topology", "worker"),
     },
     "maintenance": {
-        *("checkpoint", "durable", "errors", "gateway", "kafka", "monitor", "peer", "plan", "service", "spark"),
-        *("storage", "system", "topology"),
+        *("archive", "checkpoint", "durable", "errors", "gateway", "kafka", "monitor", "peer", "plan", "service"),
+        *("spark", "storage", "system", "topology"),
     },
     # What PySpark jobs import.
     "dataframe": {"archive", "errors", "plan", "program", "spark", "storage", "topology", "worker"},

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.json_line import print_json, report
 from wallaroo_runtime.console.status_line import StatusLine
 from wallaroo_runtime.gateway.framing import KINDS
 from wallaroo_runtime.run.snapshot import Listening, Snapshot
@@ -150,7 +150,7 @@ class JsonReporter:
 
     def warn(self, finding: Diagnostic) -> None:
         """Print the finding as a JSON array, like every finding."""
-        print(json.dumps([finding.to_json()], ensure_ascii=False), file=sys.stderr, flush=True)
+        report([finding], as_json=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
         """Print an object with the state and the current work."""

@@ -3,7 +3,6 @@
 Spark's records contain absolute paths of files, so a restore rewrites these records for the new directory.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -15,6 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.archive.archive import file_digest
 from wallaroo_runtime.checkpoint.directory import LOCK, WORKERS, HeldDirectory
 from wallaroo_runtime.checkpoint.integrity import check_journal, damaged
 from wallaroo_runtime.checkpoint.manifest import Manifest, read_manifest
@@ -192,17 +192,9 @@ def _all_names(directory: Path) -> Iterator[str]:
 def _copy(source: Path, target: Path) -> dict[str, Any]:
     """Copy a file, and return the size and hash of the copy."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with source.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
+    digest = file_digest(source)
     shutil.copy2(source, target)
     return {"bytes": target.stat().st_size, "sha256": digest}
-
-
-def _digest(file: Any) -> str:
-    digest = hashlib.sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest.hexdigest()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ source message, in the worker's own encoding, which no source accepts.
 import json
 import shlex
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,7 +109,9 @@ class Replay:
         self._to = parse_address("--to", to) if to else None
         self._sources = read_sources(checkpoint)
         self._addresses = {} if to else _listening(checkpoint)
-        self._rerun = () if again else read_rerun(checkpoint)
+        # An egress does not record the micro-batches that a changed program has run again.
+        is_known = not (again or (checkpoint / ATTACHMENT_FILE).is_file())
+        self._rerun = read_manifest(checkpoint).rerun_batches if is_known else ()
 
     def run(self, letters: Iterable[StoredLetter]) -> Replayed:
         """Send the letters in blocks, which limits the memory, and mark them when they are safe in journal or topic.
@@ -233,17 +235,6 @@ def read_sources(directory: Path) -> dict[int, SourceOf]:
         return {ports[source["path"]]: _source_of(source) for source in sources}
     except (KeyError, TypeError) as error:
         raise RunError.of("R698", what=path, reason=repr(error)) from error
-
-
-def read_rerun(directory: Path) -> Sequence[int]:
-    """Return the micro-batches that a changed program has run again; empty for an egress, which has no such record.
-
-    Raises:
-        RunError: R616 or R698 if the application's record cannot be read.
-    """
-    if (directory / ATTACHMENT_FILE).is_file():
-        return ()
-    return read_manifest(directory).rerun_batches
 
 
 def _source_of(source: Mapping[str, Any]) -> SourceOf:

@@ -1,86 +1,24 @@
-"""Makes the command that runs the driver of an application, and keeps a driver running."""
+"""Keeps the driver of an application running."""
 
-import os
 import signal
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from wallaroo.emit.module import module_command
 from wallaroo_runtime.checkpoint.registry import supervise, unregister
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
-from wallaroo_runtime.program.app import resolve
-from wallaroo_runtime.spark.machine.yarn import driver_settings
 from wallaroo_runtime.system.backoff import Backoff
 from wallaroo_runtime.system.process import dying_with_parent
 from wallaroo_runtime.system.stop import SIGNALLED, SIGNALS, Stop, handle_ending
 from wallaroo_runtime.worker.launch import status_text
 
-CLUSTER_KINDS = ("yarn", "k8s://")
 LIMIT, WINDOW_S = 10, 600.0
 BACKOFF = Backoff(1.0, 30.0)
 # Exit codes after which another driver makes no sense: the fault would come again, or a signal has ended the start.
 FINAL = frozenset({0, USAGE, TOPOLOGY, *(SIGNALLED + number for number in SIGNALS)})
-
-
-def check_deploy_mode(master: str, deploy_mode: str) -> None:
-    """Refuse cluster mode for a master where Spark has no cluster mode for Python.
-
-    Raises:
-        RunError: R608 if Spark has no such mode.
-    """
-    if deploy_mode == "cluster" and not master.startswith(CLUSTER_KINDS):
-        raise RunError.of(
-            "R608",
-            USAGE,
-            reason=f"{master} runs no Python driver in cluster mode",
-            fix="use --deploy-mode client on a machine that stays, with --restart on-failure",
-        )
-
-
-def client_command(arguments: Sequence[str]) -> list[str]:
-    """Return the command of a driver on this machine; PySpark starts the driver's JVM through spark-submit.
-
-    Args:
-        arguments: Arguments of `wallaroo run`.
-    """
-    return module_command(sys.executable, "wallaroo_runtime.cli.start", "run", *arguments)
-
-
-def cluster_command(
-    app: str,
-    master: str,
-    conf: Mapping[str, str],
-    settings: Mapping[str, str],
-    *,
-    arguments: Sequence[str],
-    files: Sequence[Path] = (),
-) -> list[str]:
-    """Return the command of spark-submit that starts the driver on the cluster.
-
-    Args:
-        app: The archive or topology; spark-submit gives it to the driver.
-        master: Spark master, as spark-submit takes it.
-        conf: Settings of the user.
-        settings: Settings of the driver's JVM, used unless the user has set them.
-        arguments: Arguments of `wallaroo run`, without application and master.
-        files: Further files for the driver, which `arguments` name without a directory.
-    """
-    pyspark = find_spec("pyspark")
-    assert pyspark is not None and pyspark.origin is not None
-    home = os.environ.get("SPARK_HOME") or str(Path(pyspark.origin).parent)
-    path = Path(resolve(app).path)
-    driver = Path(__file__).parents[1] / "cli" / "start.py"
-    own = {**settings, **(driver_settings(os.environ) if master == "yarn" else {})}
-    pairs = [item for pair in {**own, **conf}.items() for item in ("--conf", "=".join(pair))]
-    command = [f"{home}/bin/spark-submit", "--master", master, "--deploy-mode", "cluster", *pairs]
-    shipped = ",".join(str(file.absolute()) for file in (path, *files))
-    return [*command, "--files", shipped, str(driver), "run", path.name, "--master", master, *arguments]
 
 
 class DriverKeeper:

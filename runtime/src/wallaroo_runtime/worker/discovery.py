@@ -80,23 +80,15 @@ def kill_worker(connection: ServingWorker, reason: str, *, is_excused: bool) -> 
 
 def ending_of(connection: ServingWorker) -> Ending | None:
     """Wait for the end of this process of the worker, and return how it ended; None if that is not known."""
-    try:
-        reply = control.ask(connection.directory, {"op": "ending", "generation": connection.generation}, MARGIN_SECONDS)
-    except (FileNotFoundError, ConnectionError):
-        return None
-    ending = reply.get("ending")
-    return Ending.from_json(ending) if ending else None
+    reply = _asked(connection.directory, {"op": "ending", "generation": connection.generation})
+    return Ending.from_json(reply["ending"]) if reply.get("ending") else None
 
 
 def stop_worker(spec: WorkerSpec, owner: ProcessId | None = None) -> bool:
     """Stop worker and supervisor. Return whether there were any."""
     directory = worker_directory(spec, owner or find_owner())
     check_existing(directory)
-    try:
-        control.ask(directory, {"op": "stop"}, MARGIN_SECONDS)
-    except (FileNotFoundError, ConnectionError):
-        return False
-    return True
+    return bool(_asked(directory, {"op": "stop"}))
 
 
 def _ask(spec: WorkerSpec, directory: Path, owner: ProcessId | None, request: dict[str, Any]) -> ServingWorker:
@@ -136,19 +128,18 @@ def _start_supervisor(spec: WorkerSpec, directory: Path, owner: ProcessId) -> No
     try:
         with locked(directory):
             make_private(directory)
-            if not _is_supervised(directory):
+            if not _asked(directory, {"op": "status"}):
                 supervisor.start(directory, spec, owner)
     except OSError as error:
         raise _did_not_start(spec, f"its supervisor did not start; {error}") from error
 
 
-def _is_supervised(directory: Path) -> bool:
-    """Return whether a supervisor runs. The socket of a killed supervisor refuses connections."""
+def _asked(directory: Path, request: dict[str, Any]) -> dict[str, Any]:
+    """Return the reply of a supervisor; empty if there is none. The socket of a killed one refuses connections."""
     try:
-        control.ask(directory, {"op": "status"}, MARGIN_SECONDS)
+        return control.ask(directory, request, MARGIN_SECONDS)
     except (FileNotFoundError, ConnectionError):
-        return False
-    return True
+        return {}
 
 
 def _did_not_start(spec: WorkerSpec, reason: str) -> RunError:
