@@ -21,10 +21,10 @@ from wallaroo_runtime.topology.origin import record_place
 
 FOLDER = "dead-letters"
 NUMBER_BYTES = 8  # size of an integer key
-_NAME = re.compile(r"(?P<query>.+?)-(?P<batch>\d+)-(?P<partition>\d+)(?:-(?P<again>\d+))?\.frames")
+# The id of a query has hyphens and digits, too.
+_QUERY = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NAME = re.compile(rf"(?:{_QUERY}|.+?)-(?P<batch>\d+)-(?P<partition>\d+)(?:-(?P<again>\d+))?\.frames")
 _ID = re.compile(r"(\d{1,20})-(\d{1,20})-(\d{1,20})")
-# The id of a query has hyphens and digits, too. Its last part is longer than any batch number in a name.
-_QUERY = re.compile(r"(?P<query>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-(?P<rest>.+)")
 
 
 # Batch, partition, number of the attempt and path of a file.
@@ -122,9 +122,7 @@ def letter_files(folder: Path) -> list[LetterFile]:
     """Return batch, partition, attempt number and path of each file of dead letters, sorted by these four."""
     files = []
     for path in folder.glob("*.frames"):
-        query = _QUERY.fullmatch(path.name)
-        name = _NAME.fullmatch(f"q-{query['rest']}" if query else path.name)
-        if name is not None:
+        if name := _NAME.fullmatch(path.name):
             files.append((int(name["batch"]), int(name["partition"]), int(name["again"] or 0), path))
     return sorted(files)
 
