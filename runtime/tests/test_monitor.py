@@ -1,9 +1,11 @@
 """The monitor: its numbers against a simple reference, and what its server answers to whom."""
 
+import contextlib
 import http.client
 import json
 import re
 import socket
+import time
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.counted import counted
@@ -276,6 +278,49 @@ def test_a_reader_that_says_nothing_is_left(board: Board, monkeypatch: pytest.Mo
     with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as silent:
         assert silent.recv(1) == b""
     server.stop()
+
+
+def test_a_reader_that_says_little_at_a_time_is_left(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise other users of the machine could hold all connections for days, without the token."""
+    monkeypatch.setattr(server_module.Handler, "timeout", 1.0)
+    server = MonitorServer(board, "127.0.0.1:0")
+    server.start()
+    begun = time.monotonic()
+    with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as slow:
+        slow.setblocking(False)
+        slow.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
+        for _ in range(600):
+            with contextlib.suppress(BlockingIOError):
+                if slow.recv(1) or True:
+                    break
+            slow.sendall(b"y")
+            time.sleep(0.1)
+        else:
+            pytest.fail("it was served for a minute")
+    assert time.monotonic() - begun >= 0.9
+    server.stop()
+
+
+def test_events_go_on_for_longer_than_a_request_may_last(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module.Handler, "timeout", 0.1)
+    server = MonitorServer(board, "127.0.0.1:0")
+    server.start()
+    with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as reader:
+        reader.sendall(f"GET /api/v1/events?token={server.token} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        events = reader.makefile("rb")
+        while not events.readline().startswith(b"data: "):
+            pass
+        time.sleep(0.5)
+        board.update("running", Sample({**NUMBERS, "lag": 0}))
+        assert events.readline() == b"\n" and events.readline().startswith(b"data: ")
+    server.stop()
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text("0123456789", min_size=4300, max_size=4400))
+def test_numbers_of_any_length_are_answered(server: MonitorServer, digits: str) -> None:
+    for path in ("dead-letters?limit=", "dead-letters/1-2-", "state?limit="):
+        assert ask(server, f"/api/v1/{path}{digits}")[0] in (400, 404, 503)
 
 
 @settings(deadline=None)

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from support.counted import counted
 from support.manifest import put_manifest
 from support.monitored import EGRESS, WORD_COUNT, monitored, stopped
-from wallaroo_runtime.checkpoint.registry import registered
+from wallaroo_runtime.checkpoint import registry
+from wallaroo_runtime.checkpoint.registry import _file, registered
 from wallaroo_runtime.cli.logs import Log
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.cli.status import NAME, labels, lines
@@ -149,7 +150,7 @@ def test_status_without_a_name_is_of_the_only_application_that_runs(
         other = os.getppid()
         process = {"pid": other, "start_time": process_start_time(other)}
         registration = {**process, "application": "Sessions", "checkpoint": "/another one"}
-        (tmp_path / "state" / "wallaroo" / "running" / f"{other}.json").write_text(json.dumps(registration))
+        _file(other).write_text(json.dumps(registration))
         assert main(["status"]) == 2
     said = capsys.readouterr().err
     assert said.startswith("R608 2 applications run\n  fix: give one of ")
@@ -172,7 +173,7 @@ def test_the_name_that_ps_shows_is_that_of_a_run(
         assert out(capsys, "status", "Word Count") == out(capsys, "status", stopped)
         process = {"pid": os.getppid(), "start_time": process_start_time(os.getppid())}
         registration = {**process, "application": "Word Count", "checkpoint": "/another"}
-        (tmp_path / "state" / "wallaroo" / "running" / "other.json").write_text(json.dumps(registration))
+        _file(0).write_text(json.dumps(registration))
         assert main(["status", "Word Count"]) == 2
     said = capsys.readouterr().err
     assert "2 applications of this name run" in said
@@ -186,10 +187,10 @@ def test_a_supervised_application_is_known_between_two_drivers(
     monkeypatch.chdir(tmp_path)
     text = """
         import os, pathlib, sys, time
-        from wallaroo_runtime.checkpoint.registry import RUNNING, registered, state_directory
+        from wallaroo_runtime.checkpoint.registry import _file, registered
         with registered(pathlib.Path(sys.argv[1]), "Word Count"):
             print("ready", flush=True)
-            while not (state_directory() / RUNNING / f"{os.getppid()}.json").exists():
+            while not _file(os.getppid()).exists():
                 time.sleep(0.01)
             sys.exit(1)
     """
@@ -211,6 +212,64 @@ def test_a_supervised_application_is_known_between_two_drivers(
     assert keeper.run() == 128 + signal.SIGTERM
     assert asked == [("starting again", os.getpid(), os.getpid(), str(stopped))]
     assert out(capsys, "ps", "--json") == ""
+
+
+STOPPED = """
+    import pathlib, signal, subprocess, sys, time
+    from wallaroo_runtime.checkpoint.registry import _file, registered
+    from wallaroo_runtime.service.driver import announce
+    checkpoint = pathlib.Path(sys.argv[1])
+    with open(checkpoint / "starts", "a+") as file:
+        file.write("x")
+        file.seek(0)
+        if len(file.read()) > 1:
+            sys.exit(0)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with registered(checkpoint, "Word Count"):
+        announce(checkpoint)
+        print("ready", flush=True)
+        while not _file(int(sys.argv[2])).exists():
+            time.sleep(0.01)
+        subprocess.Popen([*sys.argv[3:], "stop", str(checkpoint)])
+        signal.pause()
+"""
+
+
+@pytest.mark.slow
+def test_a_driver_that_fails_while_it_is_stopped_is_not_started_again(stopped: Path) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(STOPPED), str(stopped), str(os.getpid())]
+    command += [sys.executable, "-m", "wallaroo_runtime.cli.start"]
+    assert DriverKeeper(command, "ready\n".__eq__, restarts=True).run() == 1
+    assert (stopped / "starts").read_text() == "x"
+
+
+def test_a_run_of_another_machine_is_not_forgotten(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may share a home directory."""
+    with registered(stopped, "Word Count"):
+        with monkeypatch.context() as other:
+            other.setattr(registry.platform, "node", lambda: "another")
+            other.setattr(registry, "alive", lambda _: None)  # it has no such process
+            assert list(registry.running()) == []
+        assert [each["checkpoint"] for each in registry.running()] == [str(stopped)]
+
+
+def test_a_run_whose_checkpoint_is_at_a_url(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its record is at the URL; `ps` shows its directory here."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    place = tmp_path / "of a url"
+    (place / "logs").mkdir(parents=True)
+    (place / "logs" / "spark.log").write_text("one\n")
+    with registered(place, "Word Count"):
+        announce(place)
+        for name in ("Word Count", place):
+            (found,) = objects(out(capsys, "status", name, "--json"))
+            assert (found["application"], found["state"], found["checkpoint"]) == ("Word Count", "running", str(place))
+            assert out(capsys, "logs", name, "spark") == "spark | one\n"
+            assert main(["dead-letters", "ls", str(name)]) == 2
+            assert f"R652 the dead letters of checkpoint {place} are at its remote egress\n" in capsys.readouterr().err
+    assert main(["status", str(place)]) == 2
 
 
 def test_status_of_a_checkpoint_that_is_not_driven(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,7 +296,7 @@ def test_ps_lists_runs_and_forgets_those_that_were_killed(
 ) -> None:
     assert out(capsys, "ps", "--json") == ""
     with monitored(stopped) as server, registered(stopped, "Word Count"):
-        killed = tmp_path / "state" / "wallaroo" / "running" / "1.json"
+        killed = _file(1)
         killed.write_text(json.dumps({"pid": os.getpid(), "start_time": 1}))
         (found,) = objects(out(capsys, "ps", "--json"))
         assert (found["pid"], found["application"], found["monitor"]) == (os.getpid(), "Word Count", server.url)

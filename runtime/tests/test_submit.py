@@ -381,3 +381,17 @@ def test_a_master_that_takes_programs_over_http_is_told(monkeypatch: pytest.Monk
         "start it again (docs/operators.md)"
     )
     assert [*open_cluster(settings)] == [], "nobody listens any more"
+
+
+@pytest.mark.slow
+def test_what_a_driver_prints_need_not_be_unicode(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    text = """
+        os.write(1, b"ready\\nmain | caf\\xe9\\n")
+        sys.exit(0)
+    """
+    keeper = DriverKeeper(driver(tmp_path, text), "ready\n".__eq__, restarts=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", open(1, "w", encoding="utf-8", errors="backslashreplace", closefd=False))
+        assert keeper.run() == 0
+    assert capfdbinary.readouterr().out == b"ready\nmain | caf\\udce9\n"
+    assert starts(tmp_path) == 1
