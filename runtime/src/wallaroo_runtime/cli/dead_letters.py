@@ -17,8 +17,7 @@ from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.console.table import number, print_table, room, table, text
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.maintenance.prune import prune
-from wallaroo_runtime.maintenance.replay import Replay
-from wallaroo_runtime.maintenance.replay_mark import read_marks
+from wallaroo_runtime.maintenance.replay import Replay, read_marks
 from wallaroo_runtime.topology.origin import record_words
 
 WHOLE = 24  # least width of times, ids and codes, which are not shortened

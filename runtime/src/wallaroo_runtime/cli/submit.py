@@ -82,8 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     from wallaroo_runtime.program.application import check_runnable, load_application
     from wallaroo_runtime.run.realtime import check_realtime
     from wallaroo_runtime.spark.machine.master import check_master
-    from wallaroo_runtime.submit.submission import Submission
-    from wallaroo_runtime.submit.submit import DriverKeeper
+    from wallaroo_runtime.submit.submit import DriverKeeper, Submission
 
     tell_split(arguments.parts)
     if not (arguments.json or any(token.partition("=")[0] == "--master" for token in arguments.parts.own)):

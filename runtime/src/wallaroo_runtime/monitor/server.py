@@ -13,9 +13,8 @@ from urllib.parse import parse_qs, quote, unquote
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import USAGE, RunError, host_port
 from wallaroo_runtime.monitor.access import has_token, is_own_name, new_token, parse_address
-from wallaroo_runtime.monitor.answer import Answer
 from wallaroo_runtime.monitor.board import Board
-from wallaroo_runtime.monitor.route import API, Routes
+from wallaroo_runtime.monitor.route import API, Answer, Routes
 
 REQUEST_S = 10.0
 MOST_CONNECTIONS = 32
@@ -199,7 +198,7 @@ class Handler(BaseHTTPRequestHandler):
         seen = 0
         while True:
             number, text, is_last = self.server.board.wait(seen, BEAT_S)
-            self.wfile.write(f"data: {text}\n\n".encode() if number != seen else b": still here\n\n")
+            self.wfile.write(f"data: {text}\n\n".encode("utf-8", "backslashreplace") if number != seen else b": still here\n\n")
             self.wfile.flush()
             seen = number
             if is_last:
