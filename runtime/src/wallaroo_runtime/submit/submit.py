@@ -11,7 +11,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from types import FrameType
 from typing import Any
 
 from wallaroo_runtime.checkpoint.registry import supervise, unregister
@@ -206,7 +205,7 @@ class Submission:
             traceback="" if self._status else "\n".join(self._last),
         )
 
-    def _forward(self, number: int, frame: FrameType | None) -> None:
+    def _forward(self, number: int, frame: Any) -> None:
         self._signal = self._signal or number
         if self._child is not None and self._child.poll() is None:
             self._child.send_signal(number)

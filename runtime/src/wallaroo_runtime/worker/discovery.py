@@ -7,12 +7,11 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.system.process import ProcessId
+from wallaroo_runtime.system.process import ProcessId, parent_of
 from wallaroo_runtime.worker import control, supervisor
 from wallaroo_runtime.worker.directory import check_existing, locked, make_private, worker_directory
 from wallaroo_runtime.worker.ending import Ending
 from wallaroo_runtime.worker.launch import SOCKET
-from wallaroo_runtime.worker.owner_process import find_owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 MARGIN_SECONDS = 30.0
@@ -145,3 +144,19 @@ def _asked(directory: Path, request: dict[str, Any]) -> dict[str, Any]:
 def _did_not_start(spec: WorkerSpec, reason: str) -> RunError:
     fix = "run the application again; its log has more"
     return RunError.of("W401", WORKER, worker=spec.name, reason=reason, fix=fix)
+
+
+def is_java(pid: int) -> bool:
+    """Return whether the process runs a Java virtual machine."""
+    try:
+        return Path(os.readlink(f"/proc/{pid}/exe")).name.startswith("java")
+    except OSError:
+        return False
+
+
+def find_owner() -> ProcessId:
+    """Return the executor's JVM that started this process (`worker/here.py`), or this process if there is no JVM."""
+    pid = os.getppid()
+    while pid > 1 and not is_java(pid):
+        pid = parent_of(pid) or 0
+    return ProcessId.of(pid if pid > 1 else os.getpid())
