@@ -125,7 +125,7 @@ class Handler(BaseHTTPRequestHandler):
     def setup(self) -> None:
         """Limit the time for the whole request. `timeout` alone limits the time for its next byte."""
         super().setup()
-        self._limit = threading.Timer(self.timeout, self._leave)
+        self._limit = threading.Timer(self.timeout or REQUEST_S, self._leave)
         self._limit.daemon = True
         self._limit.start()
 

@@ -109,7 +109,7 @@ def kept_signals() -> Iterator[dict[int, Any]]:
     Yield the handlers by signal; none in a thread that cannot change them.
     """
     is_main = threading.current_thread() is threading.main_thread()
-    before = {number: signal.getsignal(number) for number in SIGNALS} if is_main else {}
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS} if is_main else {}
     try:
         yield before
     finally:
