@@ -6,6 +6,7 @@ import re
 import resource
 import subprocess
 import sys
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

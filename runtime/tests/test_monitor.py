@@ -289,15 +289,14 @@ def test_a_reader_that_says_little_at_a_time_is_left(board: Board, monkeypatch: 
     with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as slow:
         slow.setblocking(False)
         slow.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
-        for _ in range(600):
-            with contextlib.suppress(BlockingIOError):
-                if slow.recv(1) or True:
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() - begun < 60:
+                with contextlib.suppress(BlockingIOError):
+                    slow.recv(1)
                     break
-            slow.sendall(b"y")
-            time.sleep(0.1)
-        else:
-            pytest.fail("it was served for a minute")
-    assert time.monotonic() - begun >= 0.9
+                slow.sendall(b"y")
+                time.sleep(0.1)
+    assert 0.9 <= time.monotonic() - begun < 60
     server.stop()
 
 
@@ -317,7 +316,7 @@ def test_events_go_on_for_longer_than_a_request_may_last(board: Board, monkeypat
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.text("0123456789", min_size=4300, max_size=4400))
+@given(st.text("0123456789", min_size=4301, max_size=4400))
 def test_numbers_of_any_length_are_answered(server: MonitorServer, digits: str) -> None:
     for path in ("dead-letters?limit=", "dead-letters/1-2-", "state?limit="):
         assert ask(server, f"/api/v1/{path}{digits}")[0] in (400, 404, 503)

@@ -230,7 +230,7 @@ STOPPED = """
         print("ready", flush=True)
         while not _file(int(sys.argv[2])).exists():
             time.sleep(0.01)
-        subprocess.Popen([*sys.argv[3:], "stop", str(checkpoint)])
+        subprocess.Popen([*sys.argv[3:], "stop", str(checkpoint), "--timeout", "0"], stdout=-3, stderr=-3)
         signal.pause()
 """
 
