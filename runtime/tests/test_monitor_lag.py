@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from support.manifest import put_manifest
 from wallaroo_runtime.cli.status import lines
 from wallaroo_runtime.monitor.board import Board, Sample
-from wallaroo_runtime.monitor.rate import MAX_SAMPLES, Lag
 from wallaroo_runtime.monitor.metrics import render
+from wallaroo_runtime.monitor.rate import MAX_SAMPLES, Lag
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.topology.load import load
 

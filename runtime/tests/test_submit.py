@@ -392,8 +392,11 @@ def test_what_a_driver_prints_need_not_be_unicode(tmp_path: Path, capfdbinary: p
         sys.exit(0)
     """
     keeper = DriverKeeper(driver(tmp_path, text), "ready\n".__eq__, restarts=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "stdout", open(1, "w", encoding="utf-8", errors="backslashreplace", closefd=False))
+    with (
+        open(1, "w", encoding="utf-8", errors="backslashreplace", closefd=False) as stdout,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(sys, "stdout", stdout)
         assert keeper.run() == 0
     assert capfdbinary.readouterr().out == b"ready\nmain | caf\\udce9\n"
     assert starts(tmp_path) == 1

@@ -93,7 +93,9 @@ def _file(pid: int) -> Path:
 
 
 def _name(pid: object) -> str:
-    return f"{platform.node()}@{pid}.json"  # machines may share the directory, and know nothing of each other's processes
+    return (
+        f"{platform.node()}@{pid}.json"  # machines may share the directory, and know nothing of each other's processes
+    )
 
 
 def _register(content: Mapping[str, Any]) -> None:

@@ -96,7 +96,7 @@ def goal_of(path: Path, manifest: Manifest, now: Manifest, place: object) -> Goa
     return Goal(published, batch, (end.plan.splitlines()[2], *lines))
 
 
-def _topics_moved(path: Path, end: End, topics: Topics, *, is_realtime: bool) -> tuple[str, ...]:
+def _topics_moved(path: Path, end: End, topics: "Topics", *, is_realtime: bool) -> tuple[str, ...]:
     """Let the new mode continue at the old mode's offsets of topics. Return the offsets as lines for Spark."""
     if not is_realtime:
         if end.ports & {*topics.ports.values()}:  # Spark would process later records of a key before these

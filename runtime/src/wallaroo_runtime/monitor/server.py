@@ -198,7 +198,8 @@ class Handler(BaseHTTPRequestHandler):
         seen = 0
         while True:
             number, text, is_last = self.server.board.wait(seen, BEAT_S)
-            self.wfile.write(f"data: {text}\n\n".encode("utf-8", "backslashreplace") if number != seen else b": still here\n\n")
+            event = f"data: {text}\n\n" if number != seen else ": still here\n\n"
+            self.wfile.write(event.encode("utf-8", "backslashreplace"))
             self.wfile.flush()
             seen = number
             if is_last:
