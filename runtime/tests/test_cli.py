@@ -415,10 +415,10 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
 @pytest.mark.parametrize("command", ["explain R714", "status --help", "ps --json"])
 def test_output_that_nothing_takes(command: str, redirected: str, code: int, said: str, tmp_path: Path) -> None:
     script = redirected.replace("COMMAND", f'"{WALLAROO}" {command}') + "; exit ${PIPESTATUS[0]}"
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "PYTHONUNBUFFERED": ""}
     done = subprocess.run(
-        ["bash", "-c", script], env={**os.environ, "XDG_STATE_HOME": str(tmp_path)}, capture_output=True, text=True,
-        timeout=120, check=False,
-    )  # fmt: skip
+        ["bash", "-c", script], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
     if command == "ps --json":  # it prints nothing
         code, said = 0, ""
     assert (done.returncode, done.stdout) == (code, "")
