@@ -398,27 +398,3 @@ def test_what_cannot_be_packed(
 def test_limits_are_those_of_the_documentation() -> None:
     assert manifest.MAX_FILE_BYTES == 1 << 30
     assert manifest.MAX_BYTES == 4 << 30
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [b"caf\xe9.py", b"a\\b.py", b"a\nb.py"])
-def test_a_name_that_no_reader_takes_is_refused_before_anything_is_written(
-    program: Path, packed: Path, tmp_path: Path, name: bytes
-) -> None:
-    (program / os.fsdecode(name)).touch()
-    out = shutil.copy(packed, tmp_path / "x.tar.gz")
-    said = refused(lambda: pack(PackOptions(str(program / "app.py"), Path(out), ADDRESSES)))
-    assert said.startswith(
-        f"R658 {program / 'app.py'} cannot be packed; a name in its manifest is not usable: 'source/"
-    )
-    assert Path(out).read_bytes() == packed.read_bytes()
-
-
-@pytest.mark.slow
-def test_no_link_of_another_user_leads_the_writer_elsewhere(program: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.write_text("mine")
-    for name in ("x.tar.gz.part", f".x.tar.gz.{os.getpid()}.part"):
-        (tmp_path / name).symlink_to(other)
-    pack(PackOptions(str(program / "app.py"), tmp_path / "x.tar.gz", ADDRESSES))
-    assert other.read_text() == "mine"

@@ -1,6 +1,5 @@
 """Submissions: the commands, what is refused before anything starts, and drivers that are run again."""
 
-import json
 import os
 import shlex
 import signal
@@ -17,7 +16,6 @@ import pytest
 from pyspark import SparkConf
 
 from wallaroo.emit.module import module_command
-from wallaroo_runtime.cli import submit as cli_submit
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.pack import PackOptions, pack
@@ -383,28 +381,3 @@ def test_a_master_that_takes_programs_over_http_is_told(monkeypatch: pytest.Monk
         "start it again (docs/operators.md)"
     )
     assert [*open_cluster(settings)] == [], "nobody listens any more"
-
-
-@pytest.mark.slow
-def test_what_a_driver_prints_need_not_be_unicode(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    text = """
-        os.write(1, b"ready\\nmain | caf\\xe9\\n")
-        sys.exit(0)
-    """
-    keeper = DriverKeeper(driver(tmp_path, text), "ready\n".__eq__, restarts=True)
-    with (
-        open(1, "w", encoding="utf-8", errors="backslashreplace", closefd=False) as stdout,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setattr(sys, "stdout", stdout)
-        assert keeper.run() == 0
-    assert capfdbinary.readouterr().out == b"ready\nmain | caf\\udce9\n"
-    assert starts(tmp_path) == 1
-
-
-@pytest.mark.parametrize("as_json", [True, False])
-def test_what_is_said_of_a_submission(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    cli_submit.tell("application_1: running", as_json=as_json)
-    out = capsys.readouterr().out
-    found = json.loads(out) if as_json else {"state": "submitted", "note": out.rstrip("\n")}
-    assert (found["state"], found["note"]) == ("submitted", "application_1: running")

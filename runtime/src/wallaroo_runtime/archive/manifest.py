@@ -1,6 +1,5 @@
 """The manifest of an archive, which is checked before any other member is read."""
 
-import os
 import re
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -123,7 +122,7 @@ def _fault(member: Member) -> str:
 def _is_possible(name: str) -> bool:
     """Return whether a file can have this name. A name that is too long or is not Unicode is impossible."""
     try:
-        return all(len(os.fsencode(part)) <= MAX_PART_BYTES for part in _parts(name))
+        return all(len(part.encode()) <= MAX_PART_BYTES for part in _parts(name))
     except UnicodeEncodeError:
         return False
 
