@@ -21,7 +21,7 @@ from support.run import wait_until
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER
 from wallaroo_runtime.kafka.identity import is_other
-from wallaroo_runtime.run.realtime_kafka import first_offsets, topic_id, topic_start
+from wallaroo_runtime.run.topics import first_offsets, topic_id, topic_start
 from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
 from wallaroo_runtime.topology.model import KafkaSource
 

@@ -17,7 +17,7 @@ from support.memory_query import BATCH, MemoryLogs, query_of
 from support.run import TESTS
 from support.small_checkpoint import open_checkpoint, word_count
 from wallaroo_runtime.cli.main import command_parser, main
-from wallaroo_runtime.cli.state_query import print_states
+from wallaroo_runtime.cli.state import print_states
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.start import start

@@ -101,6 +101,9 @@ def test_every_damage_of_a_copy_is_refused(history: History, tmp_path: Path) -> 
     assert "a name outside of it" in codes(lambda: restore(copy, tmp_path / "new"))
     (copy / "backup.json").write_text(json.dumps({**listed, "version": 2}))
     assert "its version is 2; this release reads 1" in codes(lambda: restore(copy, tmp_path / "new"))
+    for wrong in ({"files": ["journal/head"]}, {"checkpoint": 7}, {"spark": None}):
+        (copy / "backup.json").write_text(json.dumps({**listed, **wrong}))
+        assert codes(lambda: restore(copy)).startswith("R698"), wrong
     (copy / "backup.json").write_text("{")
     assert codes(lambda: restore(copy, tmp_path / "new")).startswith("R698")
     assert codes(lambda: restore(tmp_path / "no", tmp_path / "new")).startswith(
@@ -144,14 +147,44 @@ def test_a_copy_that_fails_leaves_nothing(history: History, tmp_path: Path, monk
         nonlocal count
         count += 1
         if count == 3:
-            raise OSError(28, "No space left on device", str(target))
+            raise OSError(28, "No space left on device", str(source))  # as the system reports it
         copy(source, target)
 
     monkeypatch.setattr(module.shutil, "copy2", fails)
-    assert "No space left on device" in codes(lambda: back_up(history.path, tmp_path / "copy"))
+    assert f"; {tmp_path / 'copy'}: No space left on device" in codes(lambda: back_up(history.path, tmp_path / "copy"))
     assert [entry.name for entry in tmp_path.iterdir()] == ["main"]
     monkeypatch.undo()
     back_up(history.path, tmp_path / "copy")
+
+
+def test_what_a_killed_command_has_left_is_removed(
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    copy = tmp_path / "backups" / "one"
+    copy.parent.mkdir()
+    for command in (lambda: back_up(history.path, copy), lambda: restore(copy, tmp_path / "new")):
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch.setattr(module.os, "sync", killed)
+            patch.setattr(module.shutil, "rmtree", lambda *_, **__: None)
+            command()
+        command()
+    assert [entry.name for entry in (tmp_path / "backups").iterdir()] == ["one"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["backups", "main", "new"]
+    assert sorted(entry.name for entry in copy.iterdir()) == ["backup.json", "files"]
+    left_out = {"driver.json", "logs/spark.log"}
+    assert {*files_of(tmp_path / "new")} == {*files_of(history.path)} - left_out
+
+
+def test_two_commands_do_not_make_one_copy(history: History, tmp_path: Path) -> None:
+    with module._made(tmp_path / "copy", history.path):
+        assert codes(lambda: back_up(history.path, tmp_path / "copy")).startswith("R610")
+    assert list((tmp_path / "copy").iterdir()) == []
 
 
 def test_the_records_of_spark_name_the_new_place(history: History, tmp_path: Path) -> None:

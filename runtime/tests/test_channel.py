@@ -15,8 +15,8 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker.capability import check_capabilities
+from wallaroo_runtime.worker.idempotent_call import WorkerSplitter
 from wallaroo_runtime.worker.spec import WorkerSpec
-from wallaroo_runtime.worker.split import WorkerSplitter
 
 pytestmark = pytest.mark.slow
 SPLIT = pb.Stage(id="s0", bucket_count=4, frame_bytes=1 << 20)

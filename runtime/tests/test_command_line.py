@@ -164,3 +164,18 @@ def test_an_empty_name_is_told_with_its_argument(
 ) -> None:
     assert main(command) == 2
     assert capsys.readouterr().err == f"R608 {finding}\n"
+
+
+def test_a_secret_of_topics_need_not_be_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Asked(Exception):
+        pass
+
+    def cluster(brokers: list[str], settings: dict[str, str]) -> None:
+        raise Asked(settings)
+
+    monkeypatch.setattr("wallaroo_runtime.cli.topics.Cluster", cluster)
+    monkeypatch.setenv("KAFKA_PASSWORD", "secret")
+    monkeypatch.setattr("wallaroo_runtime.cli.main.unforeseen", lambda error: (_ for _ in ()).throw(error))
+    with pytest.raises(Asked) as caught:
+        main(["topics", "ls", "--client", "sasl.password=${env:KAFKA_PASSWORD}"])
+    assert caught.value.args == ({"sasl.password": "secret"},)

@@ -12,7 +12,7 @@ import pytest
 
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.worker import control
-from wallaroo_runtime.worker.owner_process import is_java
+from wallaroo_runtime.worker.discovery import is_java
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 END_S = 20.0  # 5 s on a machine that does nothing else

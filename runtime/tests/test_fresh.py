@@ -1,11 +1,17 @@
 """`wallaroo run --fresh`: it removes the application's own checkpoint, says what that was, and no other one."""
 
+import contextlib
+import os
+import random
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from support.history import STEPS, History, resumed
 from support.line_program import line_program
+from support.small_checkpoint import copied, files_of, word_count
 from support.written import written
 from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST, HeldDirectory
 from wallaroo_runtime.cli.main import main
@@ -76,7 +82,11 @@ class Remote:
     def size(self) -> int:
         return 12_345
 
+    def remove(self, name: str) -> None:
+        self.removed = name
+
     def clear(self) -> None:
+        assert self.removed == MANIFEST  # first
         self.path = Path("/nowhere")
 
 
@@ -94,3 +104,34 @@ def test_a_checkpoint_at_a_url(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "5,000 messages of its journal processed, 12,345 bytes\n"
     )
     assert directory.path == Path("/nowhere")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_removal_that_is_killed_leaves_nothing_that_goes_on(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw, unlink, left = random.Random(seed), os.unlink, 0
+
+    def killed(*arguments: Any, **options: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        unlink(*arguments, **options)
+
+    before = History(tmp_path / "before", draw)
+    before.go_on(draw.randint(1, 4), draw.randint(0, len(STEPS)))
+    (before.path / "dead-letters" / "query-m-0-0.frames").write_bytes(b"")
+    for number in range(1, len(files_of(before.path)) + 1):
+        place = HeldDirectory.take(copied(before.path, tmp_path / "checkpoint"))
+        left = number
+        with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+            patch.setattr(os, "unlink", killed)
+            start_over(place, word_count().name, TextReporter(is_quiet=True))
+        place.release()
+        try:
+            got, _ = resumed(place.path)
+        except RunError as error:
+            assert "R698" in str(error) and "--fresh" in str(error)
+            continue
+        assert (got, list((place.path / "dead-letters").iterdir())) == ([], [])

@@ -15,7 +15,7 @@ from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.journal.reader import JournalReader
-from wallaroo_runtime.worker.split import WorkerSplitter
+from wallaroo_runtime.worker.idempotent_call import WorkerSplitter
 
 DEADLINE_S = 90.0
 SOURCE = {

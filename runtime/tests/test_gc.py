@@ -209,3 +209,27 @@ def test_what_cannot_be_removed_is_told(
     monkeypatch.setattr(shutil, "rmtree", refuse)
     assert main(["gc"]) == 1
     assert f"cannot be removed; {path}: Permission denied" in capsys.readouterr().err
+
+
+def test_what_a_killed_gc_has_left_is_removed_by_the_next(homes: tuple[Path, Path]) -> None:
+    for home in homes:
+        shutil.rmtree(home, ignore_errors=True)
+    path, _ = make(homes, 0, "checkpoint", "nobody", ExitStack())
+    (path / "journal").mkdir()
+    (path / "journal" / "more").write_bytes(bytes(1000))
+    age(path, 40)
+    names = set[str]()
+
+    def killed(place: Path) -> None:
+        (place / "application.json").unlink()
+        names.add(place.name)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        assert main(["gc", "--checkpoints"]) == 130
+    (left,) = (homes[0] / name for name in names)
+    assert collected() == {}, "another gc may still be removing it"
+    age(left, 1)
+    assert set(collected()) == {str(left)}
+    assert not left.exists()

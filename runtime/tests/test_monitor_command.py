@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from support.counted import counted
 from support.manifest import put_manifest
 from support.monitored import EGRESS, WORD_COUNT, monitored, stopped
-from wallaroo_runtime.checkpoint.registry import registered
+from wallaroo_runtime.checkpoint.registry import _file, registered
 from wallaroo_runtime.cli.logs import Log
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.cli.status import NAME, labels, lines
@@ -149,7 +149,7 @@ def test_status_without_a_name_is_of_the_only_application_that_runs(
         other = os.getppid()
         process = {"pid": other, "start_time": process_start_time(other)}
         registration = {**process, "application": "Sessions", "checkpoint": "/another one"}
-        (tmp_path / "state" / "wallaroo" / "running" / f"{other}.json").write_text(json.dumps(registration))
+        _file(other).write_text(json.dumps(registration))
         assert main(["status"]) == 2
     said = capsys.readouterr().err
     assert said.startswith("R608 2 applications run\n  fix: give one of ")
@@ -172,7 +172,7 @@ def test_the_name_that_ps_shows_is_that_of_a_run(
         assert out(capsys, "status", "Word Count") == out(capsys, "status", stopped)
         process = {"pid": os.getppid(), "start_time": process_start_time(os.getppid())}
         registration = {**process, "application": "Word Count", "checkpoint": "/another"}
-        (tmp_path / "state" / "wallaroo" / "running" / "other.json").write_text(json.dumps(registration))
+        _file(0).write_text(json.dumps(registration))
         assert main(["status", "Word Count"]) == 2
     said = capsys.readouterr().err
     assert "2 applications of this name run" in said
@@ -186,10 +186,10 @@ def test_a_supervised_application_is_known_between_two_drivers(
     monkeypatch.chdir(tmp_path)
     text = """
         import os, pathlib, sys, time
-        from wallaroo_runtime.checkpoint.registry import RUNNING, registered, state_directory
+        from wallaroo_runtime.checkpoint.registry import _file, registered
         with registered(pathlib.Path(sys.argv[1]), "Word Count"):
             print("ready", flush=True)
-            while not (state_directory() / RUNNING / f"{os.getppid()}.json").exists():
+            while not _file(os.getppid()).exists():
                 time.sleep(0.01)
             sys.exit(1)
     """
@@ -237,7 +237,7 @@ def test_ps_lists_runs_and_forgets_those_that_were_killed(
 ) -> None:
     assert out(capsys, "ps", "--json") == ""
     with monitored(stopped) as server, registered(stopped, "Word Count"):
-        killed = tmp_path / "state" / "wallaroo" / "running" / "1.json"
+        killed = _file(1)
         killed.write_text(json.dumps({"pid": os.getpid(), "start_time": 1}))
         (found,) = objects(out(capsys, "ps", "--json"))
         assert (found["pid"], found["application"], found["monitor"]) == (os.getpid(), "Word Count", server.url)

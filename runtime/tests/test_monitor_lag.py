@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from support.manifest import put_manifest
 from wallaroo_runtime.cli.status import lines
 from wallaroo_runtime.monitor.board import Board, Sample
-from wallaroo_runtime.monitor.lag import MAX_SAMPLES, Lag
 from wallaroo_runtime.monitor.metrics import render
+from wallaroo_runtime.monitor.rate import MAX_SAMPLES, Lag
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.topology.load import load
 
@@ -25,7 +25,7 @@ def test_the_lag_is_how_long_the_oldest_message_waits(steps: list[tuple[float, i
     lag, now, processed = Lag(), 0.0, 0
     arrived: list[float] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wallaroo_runtime.monitor.lag.MAX_SAMPLES", most)
+        patch.setattr("wallaroo_runtime.monitor.rate.MAX_SAMPLES", most)
         for pause, more, done in steps:
             now, arrived, processed = now + pause, arrived + [now + pause] * more, processed + done
             processed = min(processed, len(arrived))

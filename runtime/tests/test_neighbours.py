@@ -23,7 +23,7 @@ from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.worker_start import STOP_S
-from wallaroo_runtime.worker.owner_process import is_java
+from wallaroo_runtime.worker.discovery import is_java
 
 pytestmark = pytest.mark.jvm
 END_S = 300.0  # a start of Spark and STOP_S: 30 s on a quiet machine

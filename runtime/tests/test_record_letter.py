@@ -17,7 +17,7 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.kafka_reader import FrameRecords
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER
-from wallaroo_runtime.maintenance.replay_mark import read_marks
+from wallaroo_runtime.maintenance.replay import read_marks
 from wallaroo_runtime.service._proto import service_pb2
 from wallaroo_runtime.spark.letter_watch import Notable
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER
-from wallaroo_runtime.maintenance.replay_mark import MARKS, letters_locked, mark, read_marks
+from wallaroo_runtime.maintenance.replay import MARKS, letters_locked, mark, read_marks
 
 IDS = st.lists(st.builds("{}-{}-{}".format, *[st.integers(0, 200)] * 3), max_size=4)
 

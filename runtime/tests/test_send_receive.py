@@ -244,3 +244,10 @@ def test_receive_stops_when_idle() -> None:
     process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0
     assert time.monotonic() - begin < DEADLINE_S
+
+
+@pytest.mark.slow
+def test_receive_tells_an_address_that_send_takes() -> None:
+    process = start("receive", "--listen", "[::1]:0", "--stop-when-idle", "0")
+    assert listening(process)[0] == "[::1]"
+    process.communicate(timeout=DEADLINE_S)

@@ -13,7 +13,7 @@ import pytest
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.machine.master import check_master
 from wallaroo_runtime.spark.machine.yarn import resource_managers
-from wallaroo_runtime.submit.submission import Submission
+from wallaroo_runtime.submit.submit import Submission
 
 WAIT_S = 120.0
 

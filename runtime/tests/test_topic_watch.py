@@ -18,7 +18,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.kafka.client import EARLIEST
 from wallaroo_runtime.kafka.offset import lost_records
-from wallaroo_runtime.maintenance.rescale_topic import Topics
+from wallaroo_runtime.maintenance.rescalable import Topics
 from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.run import topic_watch, topics
 from wallaroo_runtime.run.topic_watch import TopicWatch

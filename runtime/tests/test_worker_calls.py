@@ -15,10 +15,9 @@ from wallaroo.worker._proto.worker_pb2_grpc import WorkerServicer, add_WorkerSer
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.worker.discovery import ServingWorker
 from wallaroo_runtime.worker.endpoint import connect
-from wallaroo_runtime.worker.generate import WorkerMaker
+from wallaroo_runtime.worker.idempotent_call import WorkerMaker, WorkerSplitter
 from wallaroo_runtime.worker.launch import SOCKET
 from wallaroo_runtime.worker.spec import WorkerSpec
-from wallaroo_runtime.worker.split import WorkerSplitter
 
 BROKE = 'W410 worker "0/sources/0": the protocol is broken; '
 DRAWN = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -14,20 +14,20 @@ IMPORTS: dict[str, set[str]] = {
         *("memory", "monitor", "peer", "plan", "program", "run", "service", "spark", "submit", "system", "topology"),
         "worker",
     },
-    "console": {"gateway", "run", "system"},
+    "console": {"gateway", "run"},
     "case": {"errors", "memory", "topology"},
     "run": {
         *("archive", "checkpoint", "durable", "errors", "kafka", "monitor", "peer", "plan", "program", "spark"),
         *("service", "storage", "system", "topology", "worker"),
     },
     "maintenance": {
-        *("checkpoint", "durable", "errors", "gateway", "kafka", "monitor", "peer", "plan", "service", "spark"),
-        *("storage", "system", "topology"),
+        *("archive", "checkpoint", "durable", "errors", "gateway", "kafka", "monitor", "peer", "plan", "service"),
+        *("spark", "storage", "system", "topology"),
     },
     # What PySpark jobs import.
     "dataframe": {"archive", "errors", "plan", "program", "spark", "storage", "topology", "worker"},
     "monitor": {"checkpoint", "durable", "errors", "plan", "service", "spark", "system", "topology", "worker"},
-    "submit": {"checkpoint", "errors", "program", "spark", "system", "worker"},
+    "submit": {"checkpoint", "errors", "system", "worker"},
     "checkpoint": {"durable", "errors", "peer", "plan", "program", "service", "storage", "system", "topology"},
     "peer": {
         *("archive", "durable", "egress", "errors", "gateway", "kafka", "plan", "service", "storage", "system"),

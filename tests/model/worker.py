@@ -14,10 +14,9 @@ from typing import Any
 
 from wallaroo_runtime.worker.client import WorkerClient
 from wallaroo_runtime.worker.directory import make_private, worker_directory
-from wallaroo_runtime.worker.discovery import ServingWorker, stop_worker
+from wallaroo_runtime.worker.discovery import ServingWorker, find_owner, stop_worker
 from wallaroo_runtime.worker.endpoint import connect
 from wallaroo_runtime.worker.launch import SOCKET, environment
-from wallaroo_runtime.worker.owner_process import find_owner
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER, WorkerSpec
 
 START_SECONDS = 60.0

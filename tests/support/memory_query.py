@@ -9,7 +9,7 @@ from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.run.state_query import StateQuery
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.storage.state_log import latest_states
-from wallaroo_runtime.worker.show import Shown, WorkerShower, shown_of
+from wallaroo_runtime.worker.idempotent_call import Shown, WorkerShower, shown_of
 
 BATCH = 4
 

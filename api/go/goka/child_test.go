@@ -60,8 +60,9 @@ func TestTheCommandIsFound(t *testing.T) {
 	t.Setenv("PATH", directory)
 	t.Setenv("VIRTUAL_ENV", "")
 	t.Setenv("WALLAROO", "")
-	if _, err := runtimeCommand(); err == nil || !strings.Contains(err.Error(), "pip install") {
-		t.Errorf("%v", err)
+	// A directory above the temporary one may have a runtime of its own.
+	if found, err := runtimeCommand(); err == nil && strings.HasPrefix(found[0], directory) || err != nil && err != errNoRuntime {
+		t.Errorf("%v, %v", found, err)
 	}
 	if err := os.WriteFile(binary, []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from call_case import attempt
+from call_case import attempt, second_try
 
 import wallaroo
 from wallaroo.diagnostic.diagnostic import DiagnosticError
@@ -142,15 +142,16 @@ def test_a_visit_saves_the_state_of_a_step_with_times(kit: Any) -> None:
     frames.append(encode_frame([pb.Visit(id=1, name="show").SerializeToString()], port=65533, sequence=1))
     state = BucketState(stage.codec)
     for frame in frames:  # each in a call of its own, after which the state is read from its log
-        result = BucketRun(stage, pb.Bucket(index=0, wants_snapshot=True), [frame]).attempt(state)
+        result = attempt(stage, pb.Bucket(index=0, wants_snapshot=True), [frame], state)
         assert result is not None
         state = BucketState(stage.codec)
         state.read(entry for change in result.changes for entry in change.entries)
     (cell,) = state.table(port).values()
     assert stage.codec.load(cell.data) == ["a", "show"]
-    for run in ("attempt", "careful"):
+    for run in (attempt, second_try):
         log = [entry for change in result.changes for entry in change.entries]
         state = BucketState(stage.codec)
         state.read(log)
-        again = getattr(BucketRun(stage, pb.Bucket(index=0), [frames[1]]), run)(state)
+        again = run(stage, pb.Bucket(index=0), [frames[1]], state)
+        assert again is not None
         assert [entry for change in again.changes for entry in change.entries], run

@@ -15,6 +15,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -197,21 +198,18 @@ def _checked(member: Member, file: IO[bytes]) -> Iterator[bytes]:
 CHANGED = "it is not the archive of an application, or was changed after it was packed"
 
 
-class _told:  # noqa: N801 - reads as a statement where it is used
-    """Raises R616 or R655 in place of most errors in the block."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Raise R616 or R655 in place of most errors in the block."""
+    try:
+        yield
+    except (RunError, subprocess.TimeoutExpired):
+        raise
+    except Exception as error:  # odd bytes may cause any error in the libraries that read them
         if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
-            path, reason = error.filename or self._path, error.strerror or str(error)
-            raise RunError.of("R616", USAGE, path=path, done="read", reason=reason) from error
-        if isinstance(error, Exception) and not isinstance(error, RunError | subprocess.TimeoutExpired):
-            # Odd bytes may cause any error in the libraries that read them.
-            raise RunError.of("R655", path=self._path, reason=f"{CHANGED}; {error or type(error).__name__}") from error
+            place, reason = error.filename or path, error.strerror or str(error)
+            raise RunError.of("R616", USAGE, path=place, done="read", reason=reason) from error
+        raise RunError.of("R655", path=path, reason=f"{CHANGED}; {error or type(error).__name__}") from error
 
 
 class _Bounded:

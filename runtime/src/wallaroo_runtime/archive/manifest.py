@@ -1,6 +1,5 @@
 """The manifest of an archive, which is checked before any other member is read."""
 
-import os
 import re
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -70,7 +69,7 @@ class ArchiveManifest:
             manifest = cls(platforms=tuple(value["platforms"]), members=members, **rest)
         except (TypeError, KeyError) as error:
             raise broken(reason=f"its manifest has another form: {error}") from error
-        manifest._check()
+        manifest.check()
         return manifest
 
     @property
@@ -78,7 +77,12 @@ class ArchiveManifest:
         """Total size of the members."""
         return sum(member.bytes for member in self.members)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Refuse a manifest that no reader takes.
+
+        Raises:
+            ValueError: The text has the reason.
+        """
         texts = (self.runtime_version, self.python, *self.platforms)
         if not all(isinstance(text, str) for text in texts) or type(self.protocol_version) is not int:
             raise broken(reason="its manifest has another form: a version or platform is none")
@@ -118,7 +122,7 @@ def _fault(member: Member) -> str:
 def _is_possible(name: str) -> bool:
     """Return whether a file can have this name. A name that is too long or is not Unicode is impossible."""
     try:
-        return all(len(os.fsencode(part)) <= MAX_PART_BYTES for part in _parts(name))
+        return all(len(part.encode()) <= MAX_PART_BYTES for part in _parts(name))
     except UnicodeEncodeError:
         return False
 

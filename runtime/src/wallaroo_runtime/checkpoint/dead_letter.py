@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 
 from wallaroo.message.frame import HEADER_BYTES, FrameError, FrameHeader, read_frame, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.checkpoint.directory import MANIFEST, find_directory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.durable.file import damage
 from wallaroo_runtime.errors import USAGE, RunError
@@ -20,10 +21,10 @@ from wallaroo_runtime.topology.origin import record_place
 
 FOLDER = "dead-letters"
 NUMBER_BYTES = 8  # size of an integer key
-_NAME = re.compile(r"(?P<query>.+?)-(?P<batch>\d+)-(?P<partition>\d+)(?:-(?P<again>\d+))?\.frames")
-_ID = re.compile(r"(\d+)-(\d+)-(\d+)")
-# The id of a query has hyphens and digits, too. Its last part is longer than any batch number in a name.
-_QUERY = re.compile(r"(?P<query>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-(?P<rest>.+)")
+# The id of a query has hyphens and digits, too.
+_QUERY = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NAME = re.compile(rf"(?:{_QUERY}|.+?)-(?P<batch>\d+)-(?P<partition>\d+)(?:-(?P<again>\d+))?\.frames")
+_ID = re.compile(r"(\d{1,20})-(\d{1,20})-(\d{1,20})")
 
 
 # Batch, partition, number of the attempt and path of a file.
@@ -79,7 +80,8 @@ def find_letters(text: str) -> Path:
     if "://" in text:  # a checkpoint at a URL always has a remote egress
         raise RunError.of("R652", USAGE, path=text)
     checkpoint = find_directory(text)
-    if "egress" in read_manifest(checkpoint).services:
+    is_at_url = not (checkpoint / MANIFEST).is_file()  # the record is at the URL; this is the directory of its run
+    if is_at_url or "egress" in read_manifest(checkpoint).services:
         raise RunError.of("R652", USAGE, path=checkpoint)
     return checkpoint
 
@@ -112,7 +114,7 @@ def find_letter(checkpoint: Path, wanted: str) -> StoredLetter:
         place=checkpoint,
         what="dead letter",
         name=wanted,
-        known=f"what `wallaroo dead-letters ls {checkpoint}` lists",
+        known=f"what `wallaroo dead-letters ls {shlex.quote(str(checkpoint))}` lists",
     )
 
 
@@ -120,9 +122,7 @@ def letter_files(folder: Path) -> list[LetterFile]:
     """Return batch, partition, attempt number and path of each file of dead letters, sorted by these four."""
     files = []
     for path in folder.glob("*.frames"):
-        query = _QUERY.fullmatch(path.name)
-        name = _NAME.fullmatch(f"q-{query['rest']}" if query else path.name)
-        if name is not None:
+        if name := _NAME.fullmatch(path.name):
             files.append((int(name["batch"]), int(name["partition"]), int(name["again"] or 0), path))
     return sorted(files)
 

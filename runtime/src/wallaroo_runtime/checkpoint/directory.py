@@ -47,7 +47,7 @@ def find_directory(text: str) -> Path:
         raise RunError.of("R715", USAGE, path=text, reason="this takes the directory that belongs to it here", fix=fix)
     path = Path(text)
     check_open(path)
-    if (path / MANIFEST).is_file():
+    if (path / MANIFEST).is_file() or str(path.absolute()) in {each["checkpoint"] for each in running()}:
         refuse_links(path.absolute(), [WORKERS])
         return path.absolute()
     app = _program(text, path)
@@ -82,7 +82,7 @@ def what_runs() -> str:
 
 
 def _of_program(text: str, app: Path) -> Path | None:
-    own = {entry for entry in state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file()}
+    own = {entry for entry in state_directory().glob(f"[!.]*-{_digest(app)}") if (entry / MANIFEST).is_file()}
     checkpoints = sorted(own | running_with(app))
     if not checkpoints:
         return None
@@ -172,8 +172,11 @@ class HeldDirectory:
         return measure(self.path)
 
     def clear(self) -> None:
-        """Remove everything in the directory except the lock. Links are removed, not followed."""
-        for entry in self.path.iterdir():
+        """Remove everything in the directory except the lock. Links are removed, not followed.
+
+        The record goes first, so that no run continues with a part that a kill has left.
+        """
+        for entry in sorted(self.path.iterdir(), key=lambda entry: entry.name != MANIFEST):
             if entry.name == LOCK:
                 continue
             if entry.is_dir() and not entry.is_symlink():

@@ -254,11 +254,10 @@ def check_nothing_left(directory: Directory) -> None:
     Raises:
         RunError: R698 if it has data.
     """
-    for folder, signs in (("spark", ("metadata", "commits", "offsets")), ("journal", ("head",)), ("outbox", ("log",))):
-        for name in sorted({*signs} & {*directory.names(folder)}):
-            raise damaged(
-                directory, "application.json", f"the record of what {folder}/{name} belongs to", "no such file"
-            )
+    for folder, sign in (("spark", "metadata"), ("journal", "head"), ("outbox", "log"), ("dead-letters", "")):
+        if names := directory.names(folder):
+            place = f"{folder}/{sign if sign in names else min(names)}"
+            raise damaged(directory, "application.json", f"the record of what {place} belongs to", "no such file")
 
 
 def _shown(batch: int) -> str:

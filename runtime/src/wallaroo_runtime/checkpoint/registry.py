@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -72,12 +73,13 @@ def running_with(program: Path) -> set[Path]:
 
 def supervisor_of(checkpoint: Path) -> ProcessId | None:
     """Return the process that restarts the driver of a checkpoint, or None."""
-    named = (each for each in _alive() if each.get("supervises") and each.get("checkpoint") == str(checkpoint))
+    place = checkpoint.resolve()
+    named = (each for each in _alive() if each.get("supervises") and Path(each["checkpoint"]).resolve() == place)
     return next(map(alive, named), None)
 
 
 def _alive() -> Iterator[dict[str, Any]]:
-    for path in sorted((state_directory() / RUNNING).glob("*.json")):
+    for path in sorted((state_directory() / RUNNING).glob(_name("*"))):
         note = noted(path)
         if alive(note):
             yield note
@@ -87,7 +89,13 @@ def _alive() -> Iterator[dict[str, Any]]:
 
 
 def _file(pid: int) -> Path:
-    return state_directory() / RUNNING / f"{pid}.json"
+    return state_directory() / RUNNING / _name(pid)
+
+
+def _name(pid: object) -> str:
+    return (
+        f"{platform.node()}@{pid}.json"  # machines may share the directory, and know nothing of each other's processes
+    )
 
 
 def _register(content: Mapping[str, Any]) -> None:

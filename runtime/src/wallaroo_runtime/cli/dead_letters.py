@@ -3,20 +3,21 @@
 import argparse
 import base64
 import itertools
+import re
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.dead_letter import StoredLetter, find_letter, find_letters, is_chosen, read_letters
-from wallaroo_runtime.cli.dead_letters_prune import declare_prune, run_prune
 from wallaroo_runtime.cli.parser import Parser, whole, wrong_usage
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.console.table import number, print_table, room, table, text
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.maintenance.replay import Replay
-from wallaroo_runtime.maintenance.replay_mark import read_marks
+from wallaroo_runtime.maintenance.prune import prune
+from wallaroo_runtime.maintenance.replay import Replay, read_marks
 from wallaroo_runtime.topology.origin import record_words
 
 WHOLE = 24  # least width of times, ids and codes, which are not shortened
@@ -41,6 +42,11 @@ GROUPS = (
 )
 AHEAD = 1000  # number of letters that determine the widths
 HEX_BYTES, HEX_COLUMNS = (16, 8, 4), 14  # bytes in a line; a line takes 14 columns, and 4 for each byte
+OF_LAST_RUN = (
+    "{count} of them are of the last run in real-time mode, which may write them again; "
+    "prune again once another run has begun"
+)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def add_parser(subparsers: Any) -> None:
@@ -75,13 +81,18 @@ def add_parser(subparsers: Any) -> None:
     )
     replaying.add_argument("--again", action="store_true", help="also those that ran again before, as after a kill")
     replaying.add_argument("--json", action="store_true", help="counts as a JSON object; findings as a JSON array")
-    declare_prune(pruning)
+    add = pruning.add_argument
+    add("--older-than", type=_age, metavar="AGE", help="only those whose time is longer ago than e.g. 90s, 12h or 7d")
+    add("--replayed", action="store_true", help="only those that were replayed")
+    add("--all", action="store_true", help="all; needed when nothing else says which")
+    add("--dry-run", action="store_true", help="only count them")
+    add("--json", action="store_true", help="counts as a JSON object; findings as a JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action that the command line names."""
     checkpoint = find_letters(arguments.checkpoint)
-    actions = {"ls": _list, "show": _show, "replay": _replay, "prune": run_prune}
+    actions = {"ls": _list, "show": _show, "replay": _replay, "prune": _prune}
     return actions[arguments.action](checkpoint, arguments)
 
 
@@ -188,6 +199,45 @@ def _replay(checkpoint: Path, arguments: argparse.Namespace) -> int:
     if result.findings:
         raise RunError(result.findings)
     return 0
+
+
+def _prune(checkpoint: Path, arguments: argparse.Namespace) -> int:
+    has_age = arguments.older_than is not None
+    if arguments.all == bool(arguments.code or arguments.step or has_age or arguments.replayed):
+        reason = "--all leaves no use for a choice" if arguments.all else "prune needs a choice, or --all"
+        fix = "give --step, --code, --older-than or --replayed, or --all alone"
+        raise wrong_usage(reason=reason, fix=fix)
+    concerns = is_chosen(arguments.code, arguments.step)
+    before = time.time() - arguments.older_than if has_age else float("inf")
+
+    def choose(letter: StoredLetter, is_replayed: bool) -> bool:
+        is_wanted = is_replayed or not arguments.replayed
+        return is_wanted and letter.written < before and concerns(letter.record)
+
+    result = prune(checkpoint, choose, dry_run=arguments.dry_run)
+    if arguments.json:
+        counts = {"removed": result.removed, "kept": result.kept, "kept_of_last_run": result.of_last_run}
+        print_json({**counts, "bytes": result.bytes, "dry_run": arguments.dry_run})
+    else:
+        verb = "would be removed" if arguments.dry_run else f"removed, {result.bytes:,} bytes"
+        print(f"{result.removed} {verb}; {result.kept} kept", file=sys.stderr)
+        if result.of_last_run:
+            print(OF_LAST_RUN.format(count=result.of_last_run), file=sys.stderr)
+    return 0
+
+
+def _age(text: str) -> int:
+    """Return an age of a command line in seconds.
+
+    Example:
+        >>> _age("90s"), _age("7d")
+        (90, 604800)
+    """
+    parts = re.fullmatch(r"(\d{1,9})([smhd])", text)
+    if parts is None:
+        message = f"{text!r} is no age; write e.g. 90s, 30m, 12h or 7d"
+        raise argparse.ArgumentTypeError(message)
+    return int(parts[1]) * _SECONDS[parts[2]]
 
 
 def _summary(letter: StoredLetter, replayed: bool) -> dict[str, Any]:

@@ -47,27 +47,24 @@ def run(arguments: argparse.Namespace) -> int:
 
 def java() -> list[MachineFinding]:
     """Check that there is a Java that Spark can use."""
-    try:
-        return [MachineFinding("Java", f"version {check_java()}")]
-    except RunError as error:
-        return [MachineFinding("Java", finding=error.diagnostics[0])]
+    return _tried("Java", lambda: f"version {check_java()}")
 
 
 def java_classes() -> list[MachineFinding]:
     """Check that there is the jar of the runtime's own Java, which a checkout has to build."""
-    try:
-        return [MachineFinding("Java classes", str(operator_jar()))]
-    except RunError as error:
-        return [MachineFinding("Java classes", finding=error.diagnostics[0])]
+    return _tried("Java classes", lambda: str(operator_jar()))
 
 
 def go() -> list[MachineFinding]:
     """Check that there is the go command."""
+    return _tried("Go", lambda: "{1} at {0}".format(*go_command()), needed=False)
+
+
+def _tried(what: str, look: Callable[[], str], *, needed: bool = True) -> list[MachineFinding]:
     try:
-        program, go_version = go_command()
-        return [MachineFinding("Go", f"{go_version} at {program}")]
+        return [MachineFinding(what, look())]
     except RunError as error:
-        return [MachineFinding("Go", finding=error.diagnostics[0], needed=False)]
+        return [MachineFinding(what, finding=error.diagnostics[0], needed=needed)]
 
 
 def pyspark() -> list[MachineFinding]:

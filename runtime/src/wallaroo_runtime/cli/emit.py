@@ -2,14 +2,15 @@
 
 import argparse
 import sys
+from functools import partial
 from typing import Any
 
-from wallaroo_runtime.cli.option import Split, split
+from wallaroo_runtime.cli.option import split
 from wallaroo_runtime.cli.parser import app_of, tell_split
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.topology.canonical import canonical_text
 
-USED = frozenset({"--json"})
+split_arguments = partial(split, used=frozenset({"--json"}))
 
 
 def add_parser(subparsers: Any) -> None:
@@ -21,11 +22,6 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the application sees it")
     parser.add_argument("--out", "-o", dest="outputs", default="", metavar="H:P,...", help="the application sees it")
     parser.add_argument("--json", action="store_true", help="write findings as a JSON array")
-
-
-def split_arguments(tokens: list[str]) -> Split:
-    """Separate the command's own arguments from those for the application."""
-    return split(tokens, USED)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,17 +4,9 @@ The gateway keeps messages on its own disk and serves them over gRPC. `wallaroo 
 sources. After a restart it listens at once.
 """
 
-import argparse
-from typing import Any
+from functools import partial
 
 from wallaroo_runtime.cli.service import add_service_parser, run_command
 
-
-def add_parser(subparsers: Any) -> None:
-    """Declare the command's arguments."""
-    add_service_parser(subparsers, "gateway", "--journal", "a journal", __doc__)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Serve as a gateway until a signal stops it."""
-    return run_command("gateway", arguments)
+add_parser = partial(add_service_parser, kind="gateway", data="--journal", what="a journal", description=__doc__)
+run = partial(run_command, "gateway")

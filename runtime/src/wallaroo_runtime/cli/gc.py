@@ -2,10 +2,7 @@
 
 import argparse
 import math
-import os
-import shutil
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.console.json_line import print_json
@@ -69,11 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _collect(entry: "Unused", is_dry: bool) -> bool:
     """Remove an entry, except in a dry run. Return False if a process uses the entry after all."""
-    from wallaroo_runtime.maintenance.garbage import held
+    from wallaroo_runtime.maintenance.garbage import held, remove
 
     with held(entry) as is_free:
         if is_free and not is_dry:
-            _remove(entry.path)
+            remove(entry.path)
         return is_free
 
 
@@ -91,11 +88,3 @@ def _tell(entry: "Unused", shown: Table, arguments: argparse.Namespace) -> None:
 def _print(lines: list[str]) -> None:
     for line in lines:
         print(line)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        # A run that begins meanwhile finds the whole directory, or no directory.
-        shutil.rmtree(path.rename(path.with_name(f".gone-{os.getpid()}-{path.name}")))
-    else:
-        path.unlink(missing_ok=True)

@@ -65,22 +65,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     # this thread ends the child: with an open channel, 1 of 25 children did not start.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
-        return dispatch(arguments)
+        try:
+            code = dispatch(arguments)
+        except SystemExit as error:  # argparse exits after --help and --version
+            code = error.code if isinstance(error.code, int) else 0
+        sys.stdout.flush()
+        return code
     except DiagnosticError as error:
         report(error.diagnostics, as_json)
         return exit_code(error)
-    except SystemExit as error:  # argparse exits after --help and --version
-        return error.code if isinstance(error.code, int) else 0
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has closed it, e.g. `| head`. Python would report this again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of our output has closed it, e.g. `| head`
+        _drop_output()
         return RUN
     except Exception as error:
+        _drop_output()
         failure = unforeseen(error)
         report(failure.diagnostics, as_json)
         return failure.exit_code
+
+
+def _drop_output() -> None:
+    """Drop the output that stdout does not take, since Python would report it again at its exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def module_of(command: str) -> ModuleType:

@@ -35,23 +35,6 @@ PROGRESS_S = 1.0
 LETTER_FIX = "correct the user code or the sender; dead letters are kept only on Spark"
 
 
-class LetterReporter:
-    """Reports dead letters of each step and code: the first one, the 10th, the 100th, and so on.
-
-    Args:
-        warn: Is called with each finding.
-    """
-
-    def __init__(self, warn: Callable[[Diagnostic], None]) -> None:
-        self._warn, self._watch = warn, LetterWatch()
-
-    def tell(self, letters: Sequence[pb.DeadLetter]) -> None:
-        """Count the dead letters of a micro-batch, and report some of them."""
-        self._watch.add([("", letter) for letter in letters], len(letters))
-        for notable in self._watch.news():
-            self._warn(replace(notable.finding(""), pointer="", fix=LETTER_FIX))
-
-
 @dataclass(slots=True)
 class _Console:
     """The terminal, which a run shares with user code and with the debugger.
@@ -134,14 +117,16 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
         else:
             reporter.note(record_line(record))
 
-    letters = LetterReporter(reporter.warn)
+    watch = LetterWatch()
 
     def bury(batch: Sequence[pb.DeadLetter]) -> None:
         if console.debugging.is_over:
             server.refuse()  # user code did not fail on these messages: the debugger interrupted it
             run.letter_count -= len(batch)
         else:
-            letters.tell(batch)
+            watch.add([("", letter) for letter in batch], len(batch))
+            for notable in watch.news():  # of each step and code: the first one, the 10th, the 100th, and so on
+                reporter.warn(replace(notable.finding(""), pointer="", fix=LETTER_FIX))
 
     server = MemoryServer(run, reporter.warn, show, bury)
     run.now_ms = time.time_ns() // 1_000_000

@@ -7,11 +7,12 @@ import socket
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, BinaryIO
 
-from wallaroo_runtime.cli.option import PONY, Split, without_effect
+from wallaroo_runtime.cli.option import PONY, without_effect
 from wallaroo_runtime.cli.parser import tell_split
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.errors import USAGE, RunError, host_port
 from wallaroo_runtime.system.stop import Stop, stop_event
 from wallaroo_runtime.topology.override import parse_address
 
@@ -19,6 +20,8 @@ READ_BYTES = 1 << 20
 LENGTH_BYTES = 4
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 POLL_SECONDS = 0.2
+
+split_arguments = partial(without_effect, ignored=PONY)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -32,11 +35,6 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--no-write", "-n", action="store_true", help="count the messages, and throw them away")
     parser.add_argument("--stop-when-idle", type=float, metavar="S", help="end when nothing came for S seconds")
     parser.add_argument("--expect", type=int, metavar="N", help="end after N lines, or messages with --framed")
-
-
-def split_arguments(tokens: list[str]) -> Split:
-    """Separate options that Wallaroo's own receiver has, but that have no effect here."""
-    return without_effect(tokens, PONY)
 
 
 @dataclass
@@ -94,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise RunError.of("R616", USAGE, path=file, done="written", reason=error.strerror or str(error)) from error
     receiver = ReceivedWriter(output, arguments.framed)
     host, port = listener.getsockname()[:2]
-    print(f"listening at {host}:{port}", file=sys.stderr, flush=True)
+    print(f"listening at {host_port(host, port)}", file=sys.stderr, flush=True)
     with listener:
         _serve(listener, receiver, arguments, stopped)
     output.flush()

@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     from wallaroo_runtime.monitor.endpoint import driver_of  # late import: it needs an HTTP client
 
     checkpoint = find_directory(arguments.checkpoint)
-    driver = driver_of(checkpoint) or supervisor_of(checkpoint)
+    driver = supervisor_of(checkpoint) or driver_of(checkpoint)  # one that restarts drivers passes the signal on
     if driver is None or not driver.interrupt():
         reason, fix = "no application runs on it", "`wallaroo ps` lists those that run"
         raise RunError.of("R769", path=checkpoint, reason=reason, fix=fix)

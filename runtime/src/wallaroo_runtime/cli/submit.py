@@ -5,18 +5,23 @@ on the cluster. `--dry-run` prints the command and starts nothing.
 """
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Mapping
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wallaroo.emit.module import module_command
 from wallaroo_runtime.cli.conf import conf_of, settings_help
 from wallaroo_runtime.cli.gateway_option import remote_of
 from wallaroo_runtime.cli.option import Split, arguments_of_app, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
 from wallaroo_runtime.cli.run import add_run_options, joined, location_of, refuse_arguments
 from wallaroo_runtime.cli.run_option import ONLY_RUN, OWN, SUBMIT
+from wallaroo_runtime.console.json_line import print_result
 from wallaroo_runtime.console.reporter import says_ready
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
@@ -77,15 +82,13 @@ def run(arguments: argparse.Namespace) -> int:
     from wallaroo_runtime.program.application import check_runnable, load_application
     from wallaroo_runtime.run.realtime import check_realtime
     from wallaroo_runtime.spark.machine.master import check_master
-    from wallaroo_runtime.submit.submission import Submission
-    from wallaroo_runtime.submit.submit import DriverKeeper, check_deploy_mode, client_command
+    from wallaroo_runtime.submit.submit import DriverKeeper, Submission
 
     tell_split(arguments.parts)
     if not (arguments.json or any(token.partition("=")[0] == "--master" for token in arguments.parts.own)):
         print("note: without --master it runs on this machine, as with `run`", file=sys.stderr)
     app = app_of(arguments, "wallaroo submit")
     in_cluster = arguments.deploy_mode == "cluster"
-    check_deploy_mode(arguments.master, arguments.deploy_mode)
     _check(arguments, app, in_cluster)
     conf = conf_of(arguments.conf)
     remote = remote_of(arguments, conf)
@@ -98,7 +101,8 @@ def run(arguments: argparse.Namespace) -> int:
     if in_cluster:
         command = _cluster_command(arguments, app, topology, conf, tokens=tokens)
     else:
-        command = client_command([str(Path(app).absolute()), *tokens])
+        driver = "wallaroo_runtime.cli.start", "run", str(Path(app).absolute())
+        command = module_command(sys.executable, *driver, *tokens)
     if arguments.dry_run:
         from wallaroo_runtime.spark.machine.settings import client_settings, is_local
 
@@ -110,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     check_master(arguments.master)
     if in_cluster:
-        return Submission(command, arguments.master, tell).run()
+        return Submission(command, arguments.master, partial(tell, as_json=arguments.json)).run()
     return DriverKeeper(command, says_ready, restarts=arguments.restart == "on-failure").run()
 
 
@@ -121,30 +125,44 @@ def _cluster_command(
     from wallaroo_runtime.checkpoint.url import is_remote
     from wallaroo_runtime.spark.machine.jar import operator_jar
     from wallaroo_runtime.spark.machine.settings import JARS, REMOTE_FILES, SETTINGS, authentication, with_jar
+    from wallaroo_runtime.spark.machine.yarn import driver_settings
     from wallaroo_runtime.spark.source.kafka_connector import connector_jars, uses_kafka
-    from wallaroo_runtime.submit.submit import cluster_command
 
+    master, path = arguments.master, Path(resolve(app).path)
     settings = {name: SETTINGS[name] for name in OF_DRIVER} | {"spark.driver.extraJavaOptions": QUICK_JAVA}
-    settings |= authentication(arguments.master)
+    settings |= authentication(master)
     if is_remote(location_of(arguments)):
         settings |= REMOTE_FILES
+    if master == "yarn":
+        settings |= driver_settings(os.environ)
     jars = conf.get(JARS)
     if uses_kafka(topology):
         jars = ",".join(connector_jars(conf.get(JARS, "")))
     shipped = {name: Path(conf[name]) for name in (TOKEN_FILE, AUTHORITY) if name in conf}
     here = {name: file.name for name, file in shipped.items()}  # the driver gets copies
-    conf = {**conf, JARS: with_jar(jars, operator_jar()), **here}
+    settings |= {**conf, JARS: with_jar(jars, operator_jar()), **here}
     _, tokens = extracted(tokens, {"--master": True})
     tokens += [token for pair in here.items() for token in ("--conf", "=".join(pair))]  # the last one of a name counts
-    return cluster_command(app, arguments.master, conf, settings, arguments=tokens, files=list(shipped.values()))
+    pyspark = find_spec("pyspark")
+    assert pyspark is not None and pyspark.origin is not None
+    home = os.environ.get("SPARK_HOME") or str(Path(pyspark.origin).parent)
+    pairs = [item for pair in settings.items() for item in ("--conf", "=".join(pair))]
+    command = [f"{home}/bin/spark-submit", "--master", master, "--deploy-mode", "cluster", *pairs]
+    files = ",".join(str(file.absolute()) for file in (path, *shipped.values()))
+    driver = str(Path(__file__).with_name("start.py"))
+    return [*command, "--files", files, driver, "run", path.name, "--master", master, *tokens]
 
 
-def tell(text: str) -> None:
+def tell(text: str, *, as_json: bool) -> None:
     """Print a line to stdout."""
-    print(text, flush=True)
+    print_result({"state": "submitted", "note": text}, text, as_json=as_json)
 
 
 def _check(arguments: argparse.Namespace, app: str, in_cluster: bool) -> None:
+    if in_cluster and not arguments.master.startswith(("yarn", "k8s://")):
+        reason = f"{arguments.master} runs no Python driver in cluster mode"
+        fix = "use --deploy-mode client on a machine that stays, with --restart on-failure"
+        raise wrong_usage(reason=reason, fix=fix)
     if resolve(app).kind not in (AppKind.ARCHIVE, AppKind.TOPOLOGY):
         reason, fix = f"{app} is a program; a cluster takes what is packed", f"`wallaroo pack {app} -o app.tar.gz`"
         raise wrong_usage(reason=reason, fix=fix)

@@ -20,6 +20,7 @@ from wallaroo_runtime.kafka.record import PARTITIONERS, TopicRecord, emit, follo
 from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics
 from wallaroo_runtime.system.stop import stop_event
 from wallaroo_runtime.topology.override import parse_addresses
+from wallaroo_runtime.topology.secret import resolved
 
 BROKERS = "127.0.0.1:9092"
 MAX_PARTITION = 1_000_000_000
@@ -112,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the action that the command line names."""
     addresses = parse_addresses(arguments.brokers, "broker")
     brokers = [host_port(at.host, at.port) for at in addresses]
-    cluster = Cluster(brokers, dict(arguments.client))
+    cluster = Cluster(brokers, resolved(dict(arguments.client)))
     actions = {"ls": _list, "create": _create, "describe": _describe, "tail": _tail, "emit": _emit}
     actions[arguments.action](cluster, arguments)
     return 0

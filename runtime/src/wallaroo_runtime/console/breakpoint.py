@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import threading
 from bdb import BdbQuit
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -12,7 +11,6 @@ from types import FrameType
 
 from wallaroo.worker.host.debugger import BREAKPOINT, refuse_breakpoints
 from wallaroo_runtime.run.signals import kept_signals
-from wallaroo_runtime.system.stop import SIGNALS
 
 BROKEN_OFF = "broken off at a breakpoint"
 
@@ -99,18 +97,12 @@ class _Debugger(Pdb):
 @contextmanager
 def _interrupting() -> Iterator[None]:
     """Let signals that end the command also interrupt the debugger while it waits for input."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    with kept_signals() as before:
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        handler = before[signal.Signals(number)]
-        assert callable(handler)
-        handler(number, frame)
-        raise KeyboardInterrupt
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            before[number](number, frame)
+            raise KeyboardInterrupt
 
-    with kept_signals():
         for number, handler in before.items():
             if callable(handler):
                 signal.signal(number, interrupt)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.json_line import print_json, report
 from wallaroo_runtime.console.status_line import StatusLine
 from wallaroo_runtime.gateway.framing import KINDS
 from wallaroo_runtime.run.snapshot import Listening, Snapshot
@@ -135,22 +135,23 @@ def _of_this_run(snapshot: Snapshot) -> str:
     return f" since the checkpoint began; in this run: {numbers}"
 
 
-class JsonReporter:
-    """Shows a run to programs: writes a JSON object for each event to stdout, and findings to stderr."""
+class JsonReporter(TextReporter):
+    """Shows a run to programs: writes a JSON object for each event to stdout, and findings to stderr.
+
+    It shows no status line, and no output of workers: programs read the logs.
+    """
 
     def __init__(self) -> None:
+        super().__init__(is_quiet=True)
         self._state = "starting"
 
     def note(self, text: str) -> None:
         """Print an object with the text."""
         self._print(self._state, note=text)
 
-    def output(self, worker: str, line: str) -> None:
-        """Ignore the line: programs read the logs."""
-
     def warn(self, finding: Diagnostic) -> None:
         """Print the finding as a JSON array, like every finding."""
-        print(json.dumps([finding.to_json()], ensure_ascii=False), file=sys.stderr, flush=True)
+        report([finding], as_json=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
         """Print an object with the state and the current work."""
@@ -171,14 +172,6 @@ class JsonReporter:
     def progress(self, snapshot: Snapshot) -> None:
         """Print an object with the numbers."""
         print_json(snapshot.to_json())
-
-    @contextmanager
-    def beside(self) -> Iterator[Callable[[], None]]:
-        """Yield a function that does nothing: there is no status line."""
-        yield nothing
-
-    def close(self) -> None:
-        """Do nothing: there is no status line."""
 
     def _print(self, state: str, **values: Any) -> None:
         print_json({"state": state, **values})

@@ -17,7 +17,7 @@ from wallaroo_runtime.program.application import Application
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.storage.state_log import entries_of, grouped
 from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
-from wallaroo_runtime.worker.show import WorkerShower
+from wallaroo_runtime.worker.idempotent_call import WorkerShower
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 SHOW_BYTES = 4 << 20  # bytes of states in one request to a worker

@@ -7,8 +7,7 @@ from wallaroo_runtime.gateway.generator import Maker
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 # Names as text, since this package does not import `worker`.
-SPLITTER = "wallaroo_runtime.worker.split:WorkerSplitter"
-MAKER = "wallaroo_runtime.worker.generate:WorkerMaker"
+SPLITTER, MAKER = (f"wallaroo_runtime.worker.idempotent_call:{name}" for name in ("WorkerSplitter", "WorkerMaker"))
 
 
 def worker_splitter(config: pb.Source) -> Splitter:

@@ -3,7 +3,6 @@
 Spark's records contain absolute paths of files, so a restore rewrites these records for the new directory.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -15,10 +14,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.archive.archive import file_digest
 from wallaroo_runtime.checkpoint.directory import LOCK, WORKERS, HeldDirectory
 from wallaroo_runtime.checkpoint.integrity import check_journal, damaged
 from wallaroo_runtime.checkpoint.manifest import Manifest, read_manifest
-from wallaroo_runtime.durable.file import noted, path_failure, refuse_links, replace_file, sync_directory
+from wallaroo_runtime.durable.file import NO_ROOM, noted, path_failure, refuse_links, replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.driver import DRIVER_FILE
 from wallaroo_runtime.storage.outbox.log import Published, read_base
@@ -52,15 +52,17 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
         RunError: R610 if a driver uses the checkpoint, R616 if there is none or it cannot be copied, R698 or R711 if
             its files are damaged or links.
     """
-    manifest = read_manifest(checkpoint)
-    if remote := sorted(manifest.services):
-        names = " and ".join(name.replace("gateway", "the gateway") for name in remote)
-        raise _refused(checkpoint, f"part of it lies at remote services ({names})", "copy their directories with it")
+    read_manifest(checkpoint)  # refuse another directory before it gets a lock
     if backup.resolve().is_relative_to(checkpoint.resolve()):
         raise _refused(checkpoint, f"{backup} is within it", "give a directory outside of it")
     held = HeldDirectory.take(checkpoint)
     try:
         held.check_links()
+        manifest = read_manifest(checkpoint)
+        if remote := sorted(manifest.services):
+            names = " and ".join(name.replace("gateway", "the gateway") for name in remote)
+            reason = f"part of it lies at remote services ({names})"
+            raise _refused(checkpoint, reason, "copy their directories with it")
         _check_whole(checkpoint, manifest)
         _check_servers(checkpoint)
         listed: dict[str, dict[str, Any]] = {}
@@ -77,7 +79,7 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
             }
             replace_file(copy / LIST, (json.dumps(content, indent=1) + "\n").encode())
     except OSError as error:
-        raise _refused(checkpoint, f"{error.filename}: {error.strerror}", "correct that, and repeat it") from error
+        raise _failed(checkpoint, backup, error) from error
     finally:
         held.release()
     return _counted(checkpoint, backup, listed)
@@ -124,7 +126,7 @@ def restore(backup: Path, checkpoint: Path | None = None) -> Copied:
             spark = str(content["spark"])
             relocate(copy / spark, f"file:{target / spark}")
     except OSError as error:
-        raise _refused(backup, f"{error.filename}: {error.strerror}", "correct that, and repeat it") from error
+        raise _failed(backup, target, error) from error
     return _counted(target, backup, listed)
 
 
@@ -144,11 +146,13 @@ def _read_list(backup: Path) -> dict[str, Any]:
         content = json.loads(path.read_bytes())
         if content["version"] != VERSION:
             raise _damaged(backup, f"its version is {content['version']}; this release reads {VERSION}")
-        names = [*content["files"], content["spark"]]
-        if any(os.path.isabs(name) or ".." in Path(name).parts for name in names):
+        names = [*content["files"].keys(), content["spark"]]
+        if not os.path.isabs(content["checkpoint"]) or any(
+            os.path.isabs(name) or ".." in Path(name).parts for name in names
+        ):
             raise _damaged(backup, "its list has a name outside of it")
         return {name: content[name] for name in ("checkpoint", "spark", "files")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         if not backup.exists():
             raise _refused(backup, "there is no backup at this path", "give the directory of one") from error
         if isinstance(error, OSError) and (failure := path_failure(error, "read")):
@@ -188,17 +192,9 @@ def _all_names(directory: Path) -> Iterator[str]:
 def _copy(source: Path, target: Path) -> dict[str, Any]:
     """Copy a file, and return the size and hash of the copy."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with source.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
+    digest = file_digest(source)
     shutil.copy2(source, target)
     return {"bytes": target.stat().st_size, "sha256": digest}
-
-
-def _digest(file: Any) -> str:
-    digest = hashlib.sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest.hexdigest()
 
 
 @contextmanager
@@ -207,22 +203,33 @@ def _made(target: Path, source: Path) -> Iterator[Path]:
     if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
         raise _refused(source, f"{target} is there already", "give another directory, or move that one away")
     target.parent.mkdir(parents=True, exist_ok=True)
-    folder = target.with_name(f".{target.name}.{os.getpid()}.new")
-    folder.mkdir(mode=0o700)
+    folder = target.with_name(f".{target.name}.new")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    held = HeldDirectory.take(folder)
     try:
+        held.clear()  # a command that was killed may have left a part
         yield folder
         os.sync()  # one call syncs all files
         if target.exists():
             target.rmdir()
         folder.rename(target)
+        (target / LOCK).unlink()
         sync_directory(target.parent)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+    finally:
+        held.release()
 
 
 def _refused(path: Path, reason: str, fix: str) -> RunError:
     return RunError.of("R616", USAGE, path=path, done="copied", reason=f"{reason}: {fix}")
+
+
+def _failed(path: Path, target: Path, error: OSError) -> RunError:
+    # The error of a full disk names the file that is read.
+    place = target if error.errno in NO_ROOM else error.filename
+    return _refused(path, f"{place}: {error.strerror}", "correct that, and repeat it")
 
 
 def _damaged(backup: Path, reason: str) -> RunError:

@@ -1,6 +1,7 @@
 """Finds unused entries in the state and cache directories of this user."""
 
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -16,6 +17,7 @@ from wallaroo_runtime.system.disk import measure
 from wallaroo_runtime.system.lock import TRY, locked
 
 DAY_S = 86_400.0
+GONE = ".gone-"  # begins the name of an entry that is being removed
 CRASHES = "crashes"
 LEFTOVER_S = 3600.0  # a younger entry may be about to be used
 LOGS = "logs"  # a run that ended before it had a checkpoint leaves only logs and a lock
@@ -59,11 +61,13 @@ def find_unused(days: float, *, checkpoints: bool) -> Iterator[Unused]:
     for path in _children(root):
         if path.is_symlink():
             continue  # the user has made this link to another place
-        if (path / MANIFEST).is_file():
+        is_gone = path.name.startswith(GONE)
+        if (path / MANIFEST).is_file() and not is_gone:
             if checkpoints and not is_served(path):
                 yield from _old("checkpoint", path, now, days, path / LOCK)
-        elif _is_leftover(path) and now - (last := _last_use(path)) >= LEFTOVER_S and not is_served(path):
-            yield Unused("leftover", path, measure(path), "its run began no checkpoint", last, path / LOCK)
+        elif (is_gone or _is_leftover(path)) and now - (last := _last_use(path)) >= LEFTOVER_S and not is_served(path):
+            reason = "an earlier gc was ended" if is_gone else "its run began no checkpoint"
+            yield Unused("leftover", path, measure(path), reason, last, path / LOCK)
     for path in _children(root / CRASHES):
         yield from _old("crash", path, now, days)
     yield from _caches(now, days)
@@ -123,6 +127,15 @@ def held(entry: Unused) -> Iterator[bool]:
         except (BlockingIOError, FileNotFoundError):
             is_free = False
         yield is_free and not _is_used(entry)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or directory. A run that begins meanwhile finds the whole directory, or no directory."""
+    if path.is_dir() and not path.is_symlink():
+        name = path.name.removeprefix(GONE)
+        shutil.rmtree(path.rename(path.with_name(f"{GONE}{os.getpid()}-{name}")))
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _is_used(entry: Unused) -> bool:

@@ -22,7 +22,7 @@ from wallaroo_runtime.checkpoint.directory import MANIFEST, HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.durable.file import replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.maintenance.replay_mark import letters_locked, read_marks, replace_marks
+from wallaroo_runtime.maintenance.replay import letters_locked, read_marks, replace_marks
 from wallaroo_runtime.storage.outbox.live import FOLDER as LIVE
 from wallaroo_runtime.storage.outbox.live import live_segments
 from wallaroo_runtime.storage.outbox.live_log import LiveLog

@@ -2,12 +2,16 @@
 
 A dead letter of a decoder has the message as it arrived. A dead letter of a later step has one of several results of a
 source message, in the worker's own encoding, which no source accepts.
+
+Marks in a file say which letters were replayed.
 """
 
 import json
+import os
 import shlex
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,18 +20,18 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import FRAMED, PLAIN
 from wallaroo.message.kafka_record import connection_settings
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.checkpoint.dead_letter import StoredLetter
+from wallaroo_runtime.checkpoint.dead_letter import FOLDER, StoredLetter
 from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.manifest import read_manifest
-from wallaroo_runtime.durable.file import damage
+from wallaroo_runtime.durable.file import damage, replace_file, sync_file
 from wallaroo_runtime.durable.record import read_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer, misfit
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.record import TopicRecord, emit
-from wallaroo_runtime.maintenance.replay_mark import letters_locked, mark, read_marks
 from wallaroo_runtime.service.store import ATTACHMENT_FILE, Attachment
 from wallaroo_runtime.storage.outbox.sink_record import whole_record
+from wallaroo_runtime.system.lock import TRY, take_lock
 from wallaroo_runtime.system.process import alive
 from wallaroo_runtime.topology.override import parse_address
 from wallaroo_runtime.topology.secret import resolved
@@ -38,6 +42,7 @@ MAX_FINDINGS = 20
 KEY_BYTES = 200  # a letter has only this many bytes of its key, if the key is longer
 STEP_FIX = "send what came to the source again, if its other results may come twice"
 RERUN = "a changed program has run its message again after a kill (R754), so states may have it already"
+MARKS = "replayed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,9 @@ class Replay:
         self._to = parse_address("--to", to) if to else None
         self._sources = read_sources(checkpoint)
         self._addresses = {} if to else _listening(checkpoint)
-        self._rerun = () if again else read_rerun(checkpoint)
+        # An egress does not record the micro-batches that a changed program has run again.
+        is_known = not (again or (checkpoint / ATTACHMENT_FILE).is_file())
+        self._rerun = read_manifest(checkpoint).rerun_batches if is_known else ()
 
     def run(self, letters: Iterable[StoredLetter]) -> Replayed:
         """Send the letters in blocks, which limits the memory, and mark them when they are safe in journal or topic.
@@ -236,17 +243,6 @@ def read_sources(directory: Path) -> dict[int, SourceOf]:
         raise RunError.of("R698", what=path, reason=repr(error)) from error
 
 
-def read_rerun(directory: Path) -> Sequence[int]:
-    """Return the micro-batches that a changed program has run again; empty for an egress, which has no such record.
-
-    Raises:
-        RunError: R616 or R698 if the application's record cannot be read.
-    """
-    if (directory / ATTACHMENT_FILE).is_file():
-        return ()
-    return read_manifest(directory).rerun_batches
-
-
 def _source_of(source: Mapping[str, Any]) -> SourceOf:
     known = source["name"], source["path"], _framing(source)
     if source["kind"] != "kafka":
@@ -291,3 +287,50 @@ def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise damage(error, checkpoint / "gateway.json", repr(error)) from error
+
+
+def read_marks(checkpoint: Path) -> Iterator[str]:
+    """Yield the ids of the letters that were replayed."""
+    try:
+        with (checkpoint / FOLDER / MARKS).open(encoding="ascii") as file:
+            # A line without its end was torn by a loss of power.
+            yield from (line[:-1] for line in file if line.endswith("\n"))
+    except FileNotFoundError:
+        return
+
+
+def replace_marks(checkpoint: Path, ids: Iterable[str]) -> None:
+    """Write the file of marks again, with the marks of these letters only. The caller holds `letters_locked`."""
+    content = "".join(f"{each}\n" for each in ids).encode("ascii")
+    replace_file(checkpoint / FOLDER / MARKS, content, durable=True)
+
+
+def mark(checkpoint: Path, ids: Sequence[str]) -> None:
+    """Mark letters as replayed. The marks survive a loss of power."""
+    path = checkpoint / FOLDER / MARKS
+    with open(path, "ab+", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)  # a loss of power may have cut the last line: it marks nothing
+        file.write("".join(f"{each}\n" for each in ids).encode("ascii"))
+    sync_file(path)
+
+
+@contextmanager
+def letters_locked(checkpoint: Path) -> Iterator[None]:
+    """Hold a lock in the block, so that only one replay or prune of a checkpoint runs at a time.
+
+    Raises:
+        RunError: R610 if another replay or prune runs.
+    """
+    folder = checkpoint / FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        lock = take_lock(folder, TRY)
+    except BlockingIOError as error:
+        raise RunError.of(
+            "R610", what=f"checkpoint {checkpoint}", holder="another replay or prune", own="a checkpoint"
+        ) from error
+    try:
+        yield
+    finally:
+        os.close(lock)

@@ -37,8 +37,7 @@ from wallaroo_runtime.topology.model import (
     has_records,
 )
 from wallaroo_runtime.worker.client import WorkerClient
-from wallaroo_runtime.worker.generate import Made, WorkerMaker, made_of, request_of
-from wallaroo_runtime.worker.split import WorkerSplitter
+from wallaroo_runtime.worker.idempotent_call import Made, WorkerMaker, WorkerSplitter, made_of, request_of
 from wallaroo_runtime.worker.visit_count import VisitCount
 
 FIRST_MS = 1_767_225_600_000  # 2026-01-01: the clock of an application begins here, as `Start` of `wallarootest`

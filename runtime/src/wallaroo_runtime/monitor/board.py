@@ -15,8 +15,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.end_note import running_note
 from wallaroo_runtime.monitor.delivery import Latencies
 from wallaroo_runtime.monitor.graph import parts_of
-from wallaroo_runtime.monitor.lag import Lag
-from wallaroo_runtime.monitor.rate import Rates
+from wallaroo_runtime.monitor.rate import Lag, Rates
 from wallaroo_runtime.plan.counter import COUNTERS, MESSAGES, RUN_COUNTERS
 from wallaroo_runtime.plan.graph import edges_of
 from wallaroo_runtime.plan.stage import Plan

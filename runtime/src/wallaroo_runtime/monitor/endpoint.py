@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from wallaroo_runtime.checkpoint.end_note import past_end, running_note
 from wallaroo_runtime.checkpoint.manifest import read_manifest
-from wallaroo_runtime.checkpoint.registry import supervisor_of
+from wallaroo_runtime.checkpoint.registry import running, supervisor_of
 from wallaroo_runtime.durable.file import noted
 from wallaroo_runtime.service.driver import DRIVER_FILE, read_note
 from wallaroo_runtime.system.process import ProcessId, alive
@@ -60,7 +60,7 @@ def status_of(checkpoint: Path) -> dict[str, Any]:
     process = driver or supervisor
     sinks = [sink for sink in egress.get("sinks", []) if isinstance(sink, dict)]
     return {
-        "application": read_manifest(checkpoint).name,
+        "application": _name_of(checkpoint),
         "state": "running" if driver is not None else "starting again" if supervisor is not None else "stopped",
         "pid": process.pid if process is not None else None,
         "checkpoint": str(checkpoint),
@@ -73,3 +73,8 @@ def status_of(checkpoint: Path) -> dict[str, Any]:
             for sink in sinks
         ],
     }
+
+
+def _name_of(checkpoint: Path) -> str:
+    names = [each["application"] for each in running() if each["checkpoint"] == str(checkpoint)]
+    return names[0] if names else read_manifest(checkpoint).name  # the record of a checkpoint at a URL is there

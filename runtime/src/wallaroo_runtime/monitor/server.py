@@ -1,5 +1,6 @@
 """Serves the monitor over HTTP: the page, JSON, metrics and events, to readers that have the run's token."""
 
+import contextlib
 import re
 import socket
 import sys
@@ -12,9 +13,8 @@ from urllib.parse import parse_qs, quote, unquote
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import USAGE, RunError, host_port
 from wallaroo_runtime.monitor.access import has_token, is_own_name, new_token, parse_address
-from wallaroo_runtime.monitor.answer import Answer
 from wallaroo_runtime.monitor.board import Board
-from wallaroo_runtime.monitor.route import API, Routes
+from wallaroo_runtime.monitor.route import API, Answer, Routes
 
 REQUEST_S = 10.0
 MOST_CONNECTIONS = 32
@@ -122,8 +122,25 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = REQUEST_S
 
+    def setup(self) -> None:
+        """Limit the time for the whole request. `timeout` alone limits the time for its next byte."""
+        super().setup()
+        self._limit = threading.Timer(self.timeout or REQUEST_S, self._leave)
+        self._limit.daemon = True
+        self._limit.start()
+
+    def _leave(self) -> None:
+        with contextlib.suppress(OSError):  # the reader has left
+            self.connection.shutdown(socket.SHUT_RD)
+
+    def finish(self) -> None:
+        """End the connection."""
+        self._limit.cancel()
+        super().finish()
+
     def do_GET(self) -> None:  # noqa: N802 - the base class's name
         """Answer a request."""
+        self._limit.cancel()
         self.close_connection = True  # an idle reader must not keep the thread of its connection
         path, _, text = self.path.partition("?")
         query = parse_qs(text) if text.count("&") < MOST_PARAMETERS else {}
@@ -181,7 +198,8 @@ class Handler(BaseHTTPRequestHandler):
         seen = 0
         while True:
             number, text, is_last = self.server.board.wait(seen, BEAT_S)
-            self.wfile.write(f"data: {text}\n\n".encode() if number != seen else b": still here\n\n")
+            event = f"data: {text}\n\n" if number != seen else ": still here\n\n"
+            self.wfile.write(event.encode("utf-8", "backslashreplace"))
             self.wfile.flush()
             seen = number
             if is_last:

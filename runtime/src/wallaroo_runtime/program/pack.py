@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import re
 import tarfile
 import tempfile
@@ -107,6 +108,10 @@ def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> Arc
             python=python,
             members=tuple(_member(name, files[name]) for name in sorted(files)),
         )
+        try:
+            manifest.check()
+        except ValueError as error:
+            raise _unpackable(Path(app.path), str(error), "rename such a file, or leave it out") from error
         tell(f"writing {options.output}")
         _write(options.output, manifest, files)
     return manifest
@@ -241,11 +246,12 @@ def _member(name: str, path: Path) -> Member:
 
 
 def _write(output: Path, manifest: ArchiveManifest, files: Mapping[str, Path]) -> None:
-    temporary = output.with_name(output.name + ".part")
+    temporary = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
+        temporary.unlink(missing_ok=True)
         # Name and time of the file and facts of this machine are left out, so the bytes depend on the content alone.
         with (
-            temporary.open("wb") as raw,
+            temporary.open("xb") as raw,
             gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=COMPRESSION, mtime=0) as stream,
             tarfile.open(fileobj=stream, mode="w|", bufsize=COPY_BYTES, format=tarfile.GNU_FORMAT) as tar,
         ):

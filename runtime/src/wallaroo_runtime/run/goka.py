@@ -8,8 +8,8 @@ from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.manifest import PENDING
 from wallaroo_runtime.plan.stage import Plan
-from wallaroo_runtime.run.realtime_kafka import has_committed, tables_left
 from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.run.topics import has_committed, tables_left
 from wallaroo_runtime.storage.place import JournalPlace
 
 STARTING = "starting"

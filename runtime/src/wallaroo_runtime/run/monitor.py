@@ -1,9 +1,11 @@
 """Watches all parts of a run: their failures, findings and numbers."""
 
+import contextlib
 import shlex
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, Kind, kind_of
@@ -13,14 +15,16 @@ from wallaroo_runtime.run.end import Activity
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot
 from wallaroo_runtime.run.topic_watch import TopicWatch
-from wallaroo_runtime.run.worker_exit import IdleEndings
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.storage.progress import Progress
+from wallaroo_runtime.worker import control
+from wallaroo_runtime.worker.ending import Ending
 
 if TYPE_CHECKING:
     from wallaroo_runtime.run.mode import Query
 
 RATE_WINDOW_S = 5.0
+ASK_S, LOOK_S = 0.5, 5.0  # for the state of workers
 
 
 class Flow:
@@ -244,3 +248,42 @@ def lasting(status: Mapping[str, Any]) -> list[Any]:
     others = [each for each in status.get("diagnostics", ()) if kind_of(each["code"]) is not Kind.OUTAGE]
     parts = (*status.get("sinks", ()), *status.get("kafka", ()))
     return others + [part["outage"] for part in parts if part["outage"]]
+
+
+class IdleEndings:
+    """Compares the processes of workers with those at the last check, to find processes that have ended."""
+
+    def __init__(self) -> None:
+        self._looked_at = 0.0
+        self._seen: dict[str, tuple[int, int]] = {}  # by name of the worker: generation and id of its process
+        self._found: dict[int, str] = {}  # ended processes; the next `look` reports them unless tasks have done so
+
+    def look(self, targets: Mapping[str, str], reported: Iterable[str]) -> Iterator[str]:
+        """Yield a text for each worker process that has ended and that no task has reported.
+
+        Args:
+            targets: gRPC targets of the workers, by name.
+            reported: Places of processes that tasks have reported.
+        """
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_S:
+            return
+        self._looked_at = now
+        known = {place.rpartition(" ")[2] for place in reported}
+        yield from (text for process, text in self._found.items() if str(process) not in known)
+        self._found = {}
+        for name, target in targets.items():
+            if (directory := control.directory_of(target)) is not None:
+                with contextlib.suppress(OSError, KeyError, ValueError):  # other code reports a lost supervisor
+                    self._ask(name, directory)
+
+    def _ask(self, name: str, directory: Path) -> None:
+        state = control.ask(directory, {"op": "status"}, ASK_S)
+        generation, process = int(state["generation"]), int(state["pid"])
+        before, self._seen[name] = self._seen.get(name), (generation, process)
+        if before is None or before[0] >= generation:
+            return
+        reply = control.ask(directory, {"op": "ending", "generation": before[0]}, ASK_S)
+        ending = Ending.from_json(reply["ending"]) if reply.get("ending") else None
+        how = ending.text if ending else "it has ended"
+        self._found[before[1]] = f'worker "{name}", process {before[1]}: {how}; process {process} follows'

@@ -12,7 +12,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.monitor.access import TOKEN_FILE
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.resource import ProcessFamily, resident_bytes
-from wallaroo_runtime.monitor.state import StateRoutes
+from wallaroo_runtime.monitor.route import StateRoutes
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.peers import Peers

@@ -18,7 +18,7 @@ from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.worker.show import WorkerShower
+    from wallaroo_runtime.worker.idempotent_call import WorkerShower
 
 RAW = "--raw, which shows the bytes of states and starts no worker"
 
@@ -140,7 +140,7 @@ def shower_of(
             with which the worker does not start.
     """
     from wallaroo_runtime.peer.gateway_workers import HostedWorkers
-    from wallaroo_runtime.worker.show import WorkerShower
+    from wallaroo_runtime.worker.idempotent_call import WorkerShower
 
     topology = load_document(json.loads(archive.topology)) if archive else topology
     workers = HostedWorkers(topology, directory, archive)

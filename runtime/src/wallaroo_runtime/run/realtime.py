@@ -17,8 +17,8 @@ from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.run.mode import MicroBatchMode
 from wallaroo_runtime.run.options import CheckpointOptions, RunOptions, SparkOptions
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
 from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.run.topics import kafka_starts, tables_left
 from wallaroo_runtime.spark.machine.master import cluster_of, cores
 from wallaroo_runtime.topology.model import Topology
 

@@ -212,15 +212,6 @@ def _session(
         )
 
 
-class Started(NamedTuple):
-    """The started parts of a run."""
-
-    reporter: Reporter
-    flow: Flow
-    query: "Query"
-    watch: Watch | None
-
-
 def _run(
     options: RunOptions,
     reporter: Reporter,
@@ -252,7 +243,7 @@ def _run(
                 starts=mode.starts(topology, checkpoint, options), sets_aside=options.on_error == "dead_letter",
             )  # fmt: skip
             stack.enter_context(peers.telling_refused(reporter.warn))
-            started = _start(
+            reporter, flow, query, watch = _start(
                 options,
                 reporter,
                 stack=stack,
@@ -265,7 +256,6 @@ def _run(
                 check=stopped.check,
             )
             stopped.begin()
-        reporter, flow, query, watch = started
         from wallaroo_runtime.spark.failure.translate import JavaEnded
 
         reporter.initialized(listening(topology, peers.addresses()), checkpoint.path)
@@ -304,7 +294,7 @@ def _start(
     java: VirtualMachine | None,
     peers: Peers,
     check: Callable[[], None],
-) -> Started:
+) -> tuple[Reporter, Flow, "Query", Watch | None]:
     """Start all parts while Java starts; `stack` ends them, `spark` ends Spark, `check` interrupts the start."""
     topology, mode, logs = application.topology, chosen_mode(options), checkpoint.path / "logs"
     watch = None
@@ -375,7 +365,7 @@ def _start(
     topics = watch_topics(stack, topology, topic_ids, session if mode.reads_kafka else None)
     flow = Flow(peers, query, reporter.note, letters, output, topics)
     flow.check()
-    return Started(reporter, flow, query, watch)
+    return reporter, flow, query, watch
 
 
 def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: RunEnd, watch: Watch | None) -> str:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.snapshot import Reporter
@@ -102,14 +103,15 @@ def stop_signals() -> Iterator[RunStop]:
 
 
 @contextmanager
-def kept_signals() -> Iterator[None]:
-    """Restore the signal handlers after the block, because PySpark installs a handler for SIGINT when it starts."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+def kept_signals() -> Iterator[dict[int, Any]]:
+    """Restore the signal handlers after the block, because PySpark installs a handler for SIGINT when it starts.
+
+    Yield the handlers by signal; none in a thread that cannot change them.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS} if is_main else {}
     try:
-        yield
+        yield before
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic.diagnostic import Kind
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
+from wallaroo_runtime.checkpoint.directory import MANIFEST, HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import find_manifest, other_application
 from wallaroo_runtime.durable.directory import Directory, LocalDirectory
 from wallaroo_runtime.errors import RunError, count
@@ -36,6 +36,8 @@ def start_over(
         check()
     if contents:
         reporter.note(f"--fresh removes {contents}, {size:,} bytes")
+    if not isinstance(place, HeldDirectory):
+        place.remove(MANIFEST)  # first, as in `HeldDirectory.clear`: some file systems remove one file after the other
     place.clear()
 
 

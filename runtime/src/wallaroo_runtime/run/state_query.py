@@ -18,7 +18,7 @@ from wallaroo_runtime.plan.stage import STATE_ENTRIES
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.storage.state_log import entries_of, grouped
-from wallaroo_runtime.worker.show import Shown
+from wallaroo_runtime.worker.idempotent_call import Shown
 
 SHOW_BYTES = 4 * 1024 * 1024  # limit for the bytes of states in one call of a worker
 MOST_BYTES = 16 * 1024 * 1024  # bytes of a state; of a larger state only the size is shown
@@ -228,7 +228,7 @@ def states_of_run(
     """
     # Imported late: at this point the run has already imported most of what these modules import.
     from wallaroo_runtime.spark.state_store.reader import SparkLogs
-    from wallaroo_runtime.worker.show import WorkerShower
+    from wallaroo_runtime.worker.idempotent_call import WorkerShower
 
     def shower(name: str) -> WorkerShower:
         return WorkerShower(targets[name], name, ANSWER_S)

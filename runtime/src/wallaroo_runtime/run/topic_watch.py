@@ -11,7 +11,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.identity import RESET, RESET_REALTIME, is_other, other_topic
 from wallaroo_runtime.peer.configuration import kafka_sources
-from wallaroo_runtime.run.realtime_kafka import topic_id
+from wallaroo_runtime.run.topics import topic_id
 from wallaroo_runtime.topology.model import KafkaSource, Topology
 
 LOOK_S = 10.0

@@ -22,25 +22,21 @@ _BORDERS = (pb.NODE_KIND_SEND, pb.NODE_KIND_RECEIVE)
 
 def needed(stage: pb.Stage) -> set[str]:
     """Return the capabilities that a stage needs."""
-    names = set()
-    for node in stage.nodes:
-        if node.kind == pb.NODE_KIND_WINDOW:
-            names.add(WINDOWS)
-        if node.sessions:
-            names.add(SESSIONS)
-        if node.watermarks:
-            names.add(WATERMARKS)
-        if node.kind == pb.NODE_KIND_OUTPUT:
-            names.add(OUTPUTS)
-        if node.visits:
-            names.add(VISITS)
-        if node.ttl_ms or node.timers:
-            names.add(TIMERS)
-        if node.kind in _BORDERS or node.codec:
-            names.add(CROSSING)
-        if node.codec.startswith("protobuf:"):
-            names.add(PROTOBUF)
-    return names
+    return {
+        name
+        for node in stage.nodes
+        for name, is_needed in (
+            (WINDOWS, node.kind == pb.NODE_KIND_WINDOW),
+            (SESSIONS, node.sessions),
+            (WATERMARKS, node.watermarks),
+            (OUTPUTS, node.kind == pb.NODE_KIND_OUTPUT),
+            (VISITS, node.visits),
+            (TIMERS, node.ttl_ms or node.timers),
+            (CROSSING, node.kind in _BORDERS or node.codec),
+            (PROTOBUF, node.codec.startswith("protobuf:")),
+        )
+        if is_needed
+    }
 
 
 def lacking(names: str, what: str) -> str:

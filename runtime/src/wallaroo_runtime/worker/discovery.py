@@ -7,12 +7,11 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.system.process import ProcessId
+from wallaroo_runtime.system.process import ProcessId, parent_of
 from wallaroo_runtime.worker import control, supervisor
 from wallaroo_runtime.worker.directory import check_existing, locked, make_private, worker_directory
 from wallaroo_runtime.worker.ending import Ending
 from wallaroo_runtime.worker.launch import SOCKET
-from wallaroo_runtime.worker.owner_process import find_owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 MARGIN_SECONDS = 30.0
@@ -80,23 +79,15 @@ def kill_worker(connection: ServingWorker, reason: str, *, is_excused: bool) -> 
 
 def ending_of(connection: ServingWorker) -> Ending | None:
     """Wait for the end of this process of the worker, and return how it ended; None if that is not known."""
-    try:
-        reply = control.ask(connection.directory, {"op": "ending", "generation": connection.generation}, MARGIN_SECONDS)
-    except (FileNotFoundError, ConnectionError):
-        return None
-    ending = reply.get("ending")
-    return Ending.from_json(ending) if ending else None
+    reply = _asked(connection.directory, {"op": "ending", "generation": connection.generation})
+    return Ending.from_json(reply["ending"]) if reply.get("ending") else None
 
 
 def stop_worker(spec: WorkerSpec, owner: ProcessId | None = None) -> bool:
     """Stop worker and supervisor. Return whether there were any."""
     directory = worker_directory(spec, owner or find_owner())
     check_existing(directory)
-    try:
-        control.ask(directory, {"op": "stop"}, MARGIN_SECONDS)
-    except (FileNotFoundError, ConnectionError):
-        return False
-    return True
+    return bool(_asked(directory, {"op": "stop"}))
 
 
 def _ask(spec: WorkerSpec, directory: Path, owner: ProcessId | None, request: dict[str, Any]) -> ServingWorker:
@@ -136,21 +127,36 @@ def _start_supervisor(spec: WorkerSpec, directory: Path, owner: ProcessId) -> No
     try:
         with locked(directory):
             make_private(directory)
-            if not _is_supervised(directory):
+            if not _asked(directory, {"op": "status"}):
                 supervisor.start(directory, spec, owner)
     except OSError as error:
         raise _did_not_start(spec, f"its supervisor did not start; {error}") from error
 
 
-def _is_supervised(directory: Path) -> bool:
-    """Return whether a supervisor runs. The socket of a killed supervisor refuses connections."""
+def _asked(directory: Path, request: dict[str, Any]) -> dict[str, Any]:
+    """Return the reply of a supervisor; empty if there is none. The socket of a killed one refuses connections."""
     try:
-        control.ask(directory, {"op": "status"}, MARGIN_SECONDS)
+        return control.ask(directory, request, MARGIN_SECONDS)
     except (FileNotFoundError, ConnectionError):
-        return False
-    return True
+        return {}
 
 
 def _did_not_start(spec: WorkerSpec, reason: str) -> RunError:
     fix = "run the application again; its log has more"
     return RunError.of("W401", WORKER, worker=spec.name, reason=reason, fix=fix)
+
+
+def is_java(pid: int) -> bool:
+    """Return whether the process runs a Java virtual machine."""
+    try:
+        return Path(os.readlink(f"/proc/{pid}/exe")).name.startswith("java")
+    except OSError:
+        return False
+
+
+def find_owner() -> ProcessId:
+    """Return the executor's JVM that started this process (`worker/here.py`), or this process if there is no JVM."""
+    pid = os.getppid()
+    while pid > 1 and not is_java(pid):
+        pid = parent_of(pid) or 0
+    return ProcessId.of(pid if pid > 1 else os.getpid())

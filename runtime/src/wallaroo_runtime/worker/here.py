@@ -7,22 +7,27 @@ input: `spec`, and `stages`, serialized in base64, which the worker must run. Th
 
 import base64
 import json
+import os
 import signal
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from wallaroo.message.handshake import RELEASE
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.archive.archive import unpack
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.system.stop import SIGNALS
 from wallaroo_runtime.worker.capability import check_capabilities, lacking
 from wallaroo_runtime.worker.discovery import ServingWorker
 from wallaroo_runtime.worker.endpoint import connect_worker
-from wallaroo_runtime.worker.located import located
 from wallaroo_runtime.worker.spec import WorkerSpec
+
+DIGITS = 16
+LOGS_OF_CLUSTER = "."  # log directory in a spec: means the directory in which the cluster keeps output of executors
 
 
 def start(
@@ -53,6 +58,26 @@ def request_of(spec: WorkerSpec, stages: Iterable[pb.Stage]) -> dict[str, Any]:
     """Return the request that `main` reads."""
     texts = [base64.b64encode(stage.SerializeToString()).decode() for stage in stages]
     return {"python": sys.executable, "spec": spec.to_json(), "stages": texts}
+
+
+def located(spec: WorkerSpec, root: Path) -> WorkerSpec:
+    """Return the spec with the paths of this executor. The first call unpacks the worker's archive here.
+
+    Args:
+        root: Directory in which Spark has put the files of the application.
+
+    Raises:
+        RunError: R655 if the archive cannot be used here.
+    """
+    if spec.log_directory == LOGS_OF_CLUSTER:
+        of_yarn = os.environ.get("LOG_DIRS", "").partition(",")[0] if "CONTAINER_ID" in os.environ else ""
+        spec = replace(spec, log_directory=of_yarn or str(Path.cwd()))
+    if not spec.archive:
+        return spec
+    root = root.absolute()
+    directory = root / f"wallaroo-{spec.archive_digest[:DIGITS]}"
+    unpack(root / spec.archive, spec.archive_digest, directory, spec.interpreter())
+    return spec.unpacked(directory)
 
 
 def main() -> None:

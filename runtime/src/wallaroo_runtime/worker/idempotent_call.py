@@ -1,11 +1,13 @@
-"""Calls a worker with requests that change nothing in the worker. So a call may be repeated if the worker dies."""
+"""Lets a worker make, cut and show messages and states. This changes nothing in it, so a call may be repeated."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import grpc
 
-from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS
+from wallaroo.message.frame import PLAIN
+from wallaroo.message.handshake import CAPABILITIES, GENERATE, PROTOCOLS, SHOW_STATE, SPLIT_FRAMES
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError
@@ -14,6 +16,11 @@ from wallaroo_runtime.worker.endpoint import OPTIONS, remote_error
 
 RESTART_SECONDS = 60.0
 ATTEMPTS = 5  # tries of a call; some may fail before the supervisor notices that the worker has ended
+PRIVATE = 16  # encodings from this number on have a meaning that the worker chooses
+# Messages, their encoding, whether the generator has ended, and the reason why it cannot go on (empty if it can).
+Made = tuple[list[bytes], int, bool, str]
+
+Shown = dict[tuple[int, bytes], Any]  # readable states, by port and key
 
 
 class IdempotentCalls:
@@ -81,3 +88,134 @@ def repeated(method: Callable[..., Any], request: Any, *, path: str, about: str,
                 reason = f"no answer about {about}; {error.code().name}: {error.details()}"
                 raise RunError.of("W410", WORKER, worker=path, reason=reason) from error
             attempt += 1
+
+
+def request_of(
+    path: str, previous: bytes | None, encoding: int, *, max_count: int, max_bytes: int
+) -> pb.GenerateRequest:
+    """Return the request for the messages that follow `previous`; parameters as for `WorkerMaker.make`."""
+    return pb.GenerateRequest(
+        path=path,
+        previous=previous or b"",
+        previous_encoding=encoding,
+        begins=previous is None,
+        max_count=max_count,
+        max_bytes=max_bytes,
+    )
+
+
+def made_of(reply: pb.GenerateReply) -> Made:
+    """Return the content of a worker's reply."""
+    failure = reply.failure
+    reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""
+    return list(reply.values), reply.encoding, reply.ended, reason
+
+
+class WorkerMaker(IdempotentCalls):
+    """Calls the worker at a gRPC target to make messages, and waits while it restarts. See `IdempotentCalls`."""
+
+    def __init__(self, target: str, path: str, timeout: float = RESTART_SECONDS) -> None:
+        super().__init__(target, path, timeout, GENERATE, "a generator")
+
+    def make(self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int) -> Made:
+        """Ask for the messages that follow `previous`.
+
+        Args:
+            previous: Last message of an earlier answer; None to begin.
+            encoding: Encoding of `previous`, from the same answer; 0 for the encoding that the worker writes now.
+            max_count: Limit for the number of messages.
+            max_bytes: The answer ends with the message that reaches this size.
+
+        Returns:
+            The messages, their encoding, whether the generator has ended, and the reason why it cannot go on (empty if
+            it can).
+
+        Raises:
+            RunError: W410 if the worker cannot be reached in time, or returns more messages than requested; W416 if the
+                worker has no generators.
+        """
+        request = request_of(self.path, previous, encoding, max_count=max_count, max_bytes=max_bytes)
+        reply: pb.GenerateReply = self.ask("Generate", request, "the next messages")
+        self._check(reply, max_count, max_bytes)
+        return made_of(reply)
+
+    def _check(self, reply: pb.GenerateReply, max_count: int, max_bytes: int) -> None:
+        size = sum(map(len, reply.values[:-1]))
+        wrong = ""
+        if len(reply.values) > max_count:
+            wrong = f"values: {len(reply.values)} messages; at most {max_count} were asked for"
+        elif size and size >= max_bytes:
+            wrong = f"values: {size} bytes before the last message; {max_bytes} were asked for"
+        elif reply.values and not (reply.encoding == PLAIN or PRIVATE <= reply.encoding <= 255):
+            wrong = f"encoding: {reply.encoding}; expected {PLAIN} or {PRIVATE} to 255"
+        if wrong:
+            raise RunError.of("W410", WORKER, worker=self.path, reason=f"GenerateReply, field {wrong}")
+
+
+class WorkerSplitter(IdempotentCalls):
+    """Calls the worker at a gRPC target to cut bytes, and waits while the worker restarts.
+
+    Other parameters are those of `IdempotentCalls`.
+
+    Args:
+        max_message_bytes: Longest payload that the topology allows.
+    """
+
+    def __init__(self, target: str, path: str, max_message_bytes: int, timeout: float = RESTART_SECONDS) -> None:
+        super().__init__(target, path, timeout, SPLIT_FRAMES, "a source that its decoder cuts")
+        self.max_message_bytes = max_message_bytes
+
+    def split(self, data: bytes) -> tuple[list[int], int]:
+        """Cut bytes that begin at a message boundary.
+
+        Returns:
+            Lengths of the whole messages at the start of `data`, and the length of the incomplete message after them; 0
+            if it is not known.
+
+        Raises:
+            RunError: The error that the worker reports; W410 if the worker cannot be reached in time or its answer does
+                not fit `data`; W416 if the worker cannot cut.
+        """
+        request = pb.SplitRequest(path=self.path, data=data, max_message_bytes=self.max_message_bytes)
+        reply: pb.SplitReply = self.ask("SplitFrames", request, "framing")
+        if reply.HasField("failure"):
+            raise remote_error(self.path, reply.failure)
+        if 0 in reply.lengths or sum(reply.lengths) > len(data):
+            reason = f"SplitReply, field lengths: {list(reply.lengths)[:20]} for {len(data)} bytes"
+            raise RunError.of("W410", WORKER, worker=self.path, reason=reason)
+        return list(reply.lengths), reply.wanted_bytes
+
+
+def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
+    """Return the states in a worker's reply.
+
+    Raises:
+        RunError: The error that the worker reports; W410 if the answer is no JSON.
+    """
+    if reply.HasField("failure"):
+        raise remote_error(worker, reply.failure)
+    try:
+        return {(state.port, state.key): json.loads(state.json) for state in reply.states}
+    except ValueError as error:
+        raise RunError.of("W410", WORKER, worker=worker, reason=f"ShowStateReply, field json: {error}") from error
+
+
+class WorkerShower(IdempotentCalls):
+    """Calls the worker at a gRPC target to show states. Parameters: `IdempotentCalls`; path is the worker's name."""
+
+    def __init__(self, target: str, worker: str, timeout: float = RESTART_SECONDS) -> None:
+        super().__init__(target, worker, timeout, SHOW_STATE, "showing states")
+
+    def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
+        """Return the states at the end of a log.
+
+        Args:
+            stage: A stage that begins with state.
+            entries: Entries of its log, in total no larger than a message may be.
+
+        Raises:
+            RunError: W410 if the worker cannot be reached in time, or its reply is no JSON; W416 if it cannot show
+                states; an error that the worker reports, e.g. C507.
+        """
+        request = pb.ShowStateRequest(stage=stage, entries=entries)
+        return shown_of(self.path, self.ask("ShowState", request, "states"))
