@@ -20,9 +20,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 def declare_prune(parser: argparse.ArgumentParser) -> None:
     """Declare the options that only `prune` has."""
-    parser.add_argument(
-        "--older-than", type=_age, metavar="AGE", help="only older letters, e.g. than 90s, 12h or 7d"
-    )
+    parser.add_argument("--older-than", type=_age, metavar="AGE", help="only older letters, e.g. than 90s, 12h or 7d")
     parser.add_argument("--replayed", action="store_true", help="only replayed letters")
     parser.add_argument("--all", action="store_true", help="every letter; needed without other conditions")
     parser.add_argument("--dry-run", action="store_true", help="only count the letters")
