@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from support.run import wait_until
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.machine.virtual_machine import launch
-from wallaroo_runtime.spark.session import create_session
+from wallaroo_runtime.spark.session import begin_session, create_session
 from wallaroo_runtime.system.process import process_start_time
 
 
@@ -159,3 +159,13 @@ def test_a_process_that_is_given_a_checked_topology_does_not_import_what_checks_
     code = f"import sys, wallaroo_runtime.{module}; print('jsonschema' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout == "False\n"
+
+
+def test_an_error_of_a_start_is_raised_where_the_session_is_awaited() -> None:
+    def fail() -> object:
+        raise RunError.of("R611", reason="of the test", fix="none")
+
+    wait = begin_session(fail)  # type: ignore[arg-type]
+    for _ in range(2):
+        with pytest.raises(RunError, match="of the test"):
+            wait()

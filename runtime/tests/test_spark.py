@@ -360,3 +360,11 @@ def test_another_journal_is_refused(application: Application) -> None:
         f"R698 journal {application.checkpoint / 'journal'} is damaged; the checkpoint refers to journal "
     )
     assert "Traceback" not in text
+
+
+def test_a_session_has_no_functions_of_machine_learning(spark: Any) -> None:
+    """`SessionStart` hides them, since their registration takes 0.7 s of each start."""
+    assert spark.catalog.functionExists("upper")
+    assert not spark.catalog.functionExists("vector_to_array")
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    assert "Hiding" not in loader.getClass().getName()

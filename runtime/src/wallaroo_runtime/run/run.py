@@ -232,18 +232,11 @@ def _run(
 ) -> str:
     """Start all parts, watch them and end them. Return the reason of the end."""
     stopped, topology, logs = ending.stopped, application.topology, checkpoint.path / "logs"
+    mode = chosen_mode(options)
     for finding in open_sources(topology):
         reporter.warn(finding)
     check_left(checkpoint)
-    create_topics(topology, reporter.note)
-    check_sinks(topology)
-    starts = chosen_mode(options).starts(topology, checkpoint, options)
-    peers = Peers(
-        topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, starts=starts,
-        sets_aside=options.on_error == "dead_letter",
-    )  # fmt: skip
-    with peers.telling_refused(reporter.warn), ExitStack() as stack:
-        # Spark starts first, since it is the slowest. The peers and the import of pyspark run meanwhile.
+    with ExitStack() as stack:  # Spark starts first, since it is the slowest
         reporter.doing(STARTING, "starting the application" if is_launched() else "starting Spark")
         settings = _spark_settings(options, topology)
         stopped.check()
@@ -252,6 +245,13 @@ def _run(
             (ending.spark or stack).callback(end_java, java, reporter)
         local = java if cores(options.spark.master) else None
         with ending_java(local, stopped):
+            create_topics(topology, reporter.note)
+            check_sinks(topology)
+            peers = Peers(
+                topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh,
+                starts=mode.starts(topology, checkpoint, options), sets_aside=options.on_error == "dead_letter",
+            )  # fmt: skip
+            stack.enter_context(peers.telling_refused(reporter.warn))
             started = _start(
                 options,
                 reporter,
@@ -315,11 +315,11 @@ def _start(
     from wallaroo_runtime.spark.failure.translate import needing_java
     from wallaroo_runtime.spark.machine.log_watch import waiting_for_executors
     from wallaroo_runtime.spark.options import QueryOptions
-    from wallaroo_runtime.spark.session import import_early, open_cluster, stop_session
+    from wallaroo_runtime.spark.session import begin_session, open_cluster, stop_session
     from wallaroo_runtime.spark.worker_start import local_specs, start_early
 
-    if java is not None:
-        import_early()
+    create = partial(_session, options, topology, checkpoint.manifest.shuffle_partitions, logs, java)
+    wait_session = begin_session(create) if java is not None else create
     peers.start()
     for finding in checkpoint.repairs:
         reporter.warn(finding)
@@ -331,7 +331,7 @@ def _start(
         with explaining(topology):
             specs = local_specs(topology, logs, options.bounds.state_cache_bytes, options.spark.worker_python)
             start_early(specs, plan, java.process.pid)
-    session = _session(options, topology, checkpoint.manifest.shuffle_partitions, logs, java)
+    session = wait_session()
     spark.callback(stop_session, session)
     for opened in open_cluster(session.sparkContext.getConf()):
         reporter.warn(opened)

@@ -2,8 +2,9 @@
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -19,6 +20,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import described, is_end_of_java, needing_java
+from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.machine.java import check_java
 from wallaroo_runtime.spark.machine.log_watch import refused_by_master
 from wallaroo_runtime.spark.machine.master import SUBMITTED, open_rest_servers
@@ -65,9 +67,7 @@ def create_session(
         builder = builder.config(name, value)
     watch = refused_by_master(master, directory / "spark.log", java.kill) if java is not None else nullcontext()
     try:
-        with watch, needing_java(output):
-            if java is not None:
-                _connect(java)
+        with watch, needing_java(output), _connected(java) if java is not None else nullcontext():
             session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         check_java()  # R602: the most likely reason is a missing or old Java
@@ -82,9 +82,23 @@ def create_session(
     return session
 
 
-def import_early() -> None:
-    """Import the modules of PySpark's first call of Java, in a thread, because this takes up to a second."""
-    Thread(target=import_module, args=("pyspark.testing.utils",), daemon=True).start()
+def begin_session(create: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
+    """Call `create_session` in a thread, because other parts of a run start at the same time.
+
+    Returns:
+        A function that waits for the session and returns it. It raises the errors of `create_session`.
+    """
+    session: Future[SparkSession] = Future()
+
+    def begin() -> None:
+        try:
+            import_module("pyspark.testing.utils")  # PySpark's first call of Java imports it; Java starts meanwhile
+            session.set_result(create())
+        except BaseException as error:
+            session.set_exception(error)
+
+    Thread(target=begin, name="spark-start", daemon=True).start()
+    return session.result
 
 
 def running_session() -> SparkSession | None:
@@ -92,8 +106,12 @@ def running_session() -> SparkSession | None:
     return SparkSession._instantiatedSession
 
 
-def _connect(java: VirtualMachine) -> None:
-    """Connect PySpark to a Java virtual machine that is already started, by means of environment variables."""
+@contextmanager
+def _connected(java: VirtualMachine) -> Iterator[None]:
+    """Connect PySpark to a Java virtual machine, by means of environment variables, and start a session in the block.
+
+    `SessionStart` in Java makes the start shorter.
+    """
     port, secret = java.wait()
     os.environ |= {SUBMITTED: str(port), SECRET: secret}
     try:
@@ -102,6 +120,12 @@ def _connect(java: VirtualMachine) -> None:
         del os.environ[SUBMITTED], os.environ[SECRET]
     gateway.proc = java.process
     SparkContext._ensure_initialized(gateway=gateway)
+    start = java_class(SparkContext, "query.SessionStart")
+    start.begin()
+    try:
+        yield
+    finally:
+        start.end()
 
 
 def open_cluster(settings: SparkConf) -> Iterator[Diagnostic]:
