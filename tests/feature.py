@@ -31,10 +31,11 @@ COLUMNS = {"python1": "Python 0.1-0.3", "python2": "Python 0.4-0.5", "python3": 
 TEST_S = 600.0
 HEADING = "\n## Features\n\n"
 INTRODUCTION = """\
-What Wallaroo's programs could do, by generation of its API, and what they can do here. "new": Wallaroo had no such
-thing; "unreleased": only its last version, which was never released, had it. Go's cells mean both of its APIs,
-Wallaroo's own and the typed one of package `stream`, unless they name one.
+Features by generation of Wallaroo's API, with their names here. "new": Wallaroo did not have the feature; "unreleased":
+only its last version, which was never released, had it. Go's cells mean both APIs, Wallaroo's own and package
+`stream` ("typed API"), unless they name one.
 """
+OTHERS = {"new", "–"}  # cells of features that have no name in a generation
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,8 @@ def passed(proofs: Sequence[Proof], root: Path) -> bool:
 
 
 def page(rows: Sequence[Feature]) -> str:
-    """Return the page with the table at its end; which tests prove a row is in tests/features.toml."""
+    """Return the page with the table at its end: rows that have a name in a generation before 0.6."""
+    rows = [row for row in rows if not {row.offered["python1"], row.offered["python2"]} <= OTHERS]
     above = PAGE.read_text(encoding="utf-8").partition(HEADING)[0]
     lines = [INTRODUCTION, "| feature | " + " | ".join(COLUMNS.values()) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
     lines += ["| " + " | ".join([row.name, *(row.offered[column] for column in COLUMNS)]) + " |" for row in rows]

@@ -210,7 +210,7 @@ def test_the_visitor_deletes_and_resets(tmp_path: Path) -> None:
 def test_sources_and_sinks_of_kafka_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", "x")
     names: dict[str, Any] = {}
-    exec(sample("kafka.md", "KafkaSourceConfig"), names)
+    exec(sample("kafka.md", "import KafkaRecord"), names)
     exec(sample("kafka.md", "KAFKA_PASSWORD"), names)
     ends = wallaroo.source("users", names["users"]).merge(wallaroo.source("clicks", names["clicks"]))
     application = wallaroo.build_application("Topics", ends.to_sink(names["counts"]))

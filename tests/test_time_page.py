@@ -1,4 +1,4 @@
-"""What docs/time.md prints runs, and gives what it says."""
+"""What docs/state.md prints of timers runs, and gives what it says."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from support.run import TESTS
 from wallaroo.testing import run
 
-PAGE = (TESTS.parent / "docs" / "time.md").read_text(encoding="utf-8")
+PAGE = (TESTS.parent / "docs" / "state.md").read_text(encoding="utf-8")
 
 
 def program(name: str, folder: Path) -> str:

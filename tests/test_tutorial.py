@@ -1,6 +1,7 @@
 """The tutorial: its programs pass their tests, and its commands do in a shell what the pages show."""
 
 import importlib.util
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -142,7 +143,7 @@ func TestVisits(t *testing.T) {
 @pytest.mark.slow
 def test_the_go_programs_pass_their_tests(copy: Path) -> None:
     (copy / "howto").mkdir()
-    visits = next(block.text for block in blocks(DOCS / "state.md") if block.language == "go")
+    visits = next(block.text for block in blocks(DOCS / "state.md") if block.text.startswith("counts :="))
     (copy / "howto" / "files_test.go").write_text(GO_FILES % printed("go", "SparkSource"), encoding="utf-8")
     (copy / "howto" / "visits_test.go").write_text(GO_VISITS % visits, encoding="utf-8")
     init(copy)
@@ -190,6 +191,16 @@ def test_records_are_read_from_the_terminal(app: str, copy: Path, tmp_path: Path
     text = look.text.replace("app.py", app)
     terminal = Terminal(text, copy / "topics", tmp_path / "look.txt")
     assert terminal.process.wait(120) == 0 and shown.text in terminal.said(), terminal.said()
+
+
+@pytest.mark.slow
+def test_the_readme_has_a_result_in_a_minute(tmp_path: Path) -> None:
+    page = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    (typed,) = re.findall(r"^(echo .* --engine memory)$", page, re.MULTILINE)
+    command = typed.replace(".venv/bin/", "").replace("examples/tutorial", str(EXAMPLES))
+    (printed,) = re.findall(r"prints `(totals .*)`:", page)
+    terminal = Terminal(command, tmp_path, tmp_path / "said.txt")
+    assert terminal.process.wait(60) == 0 and f"{printed}\n" in terminal.said(), terminal.said()
 
 
 @pytest.mark.slow

@@ -13,9 +13,9 @@
 //
 // # Requirements
 //
-// Java 17 and the command `wallaroo` are required (pip install 'wallaroo-spark-runtime[kafka]'). The command must be on
-// PATH, in the .venv of the working directory or of a directory above it, or in the variable WALLAROO. The checkpoint
-// of a group is in $XDG_STATE_HOME/wallaroo/goka; [Processor.Checkpoint] returns its path.
+// Java 17 and the command `wallaroo` are required (the package wallaroo-spark-runtime[spark,kafka]). The command must be
+// on PATH, in the .venv of the working directory or of a directory above it, or in the variable WALLAROO. The
+// checkpoint of a group is in $XDG_STATE_HOME/wallaroo/goka; [Processor.Checkpoint] returns its path.
 //
 // # Tests
 //

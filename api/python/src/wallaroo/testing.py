@@ -38,8 +38,8 @@ def run(
         app: A setup function; or, as for `wallaroo run`, a Python file or module, a Go package directory, a worker
             binary, or a topology file.
         args: The application's command-line arguments, e.g. `["--in", ":7010", "--out", ":7002"]`.
-        check_persist: Whether a message becomes a dead letter if its computation changes the state, but returns
-            `persist` False.
+        check_persist: Whether to look for lost and accidental changes of states. A message is a dead letter (C510) if
+            its computation changes the state and returns `persist` False. A call fails (C530) if a later step did it.
         on_error: `dead_letter` or `fail`, which overrides the application; empty keeps the application's choice.
 
     Returns:

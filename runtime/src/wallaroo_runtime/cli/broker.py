@@ -28,10 +28,10 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("broker", help="run a Kafka broker on this machine", description=__doc__)
     add = parser.add_argument
-    add("--data", metavar="DIR", help="directory of its topics; made when it is not there; default: the user's own")
+    add("--data", metavar="DIR", help="directory of topics; default: in ~/.local/state/wallaroo")
     add("--listen", default=LISTEN, metavar="H:P", help="where clients reach it; port 0: any; default: %(default)s")
-    add("--auto-create-topics", action="store_true", help="make each topic that a client names")
-    add("--json", action="store_true", help="say as JSON where it serves; findings as a JSON array")
+    add("--auto-create-topics", action="store_true", help="create each topic that a client names")
+    add("--json", action="store_true", help="print the address as JSON; findings as a JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -57,8 +57,8 @@ def add_parser(subparsers: Any) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ls|show|replay|prune", parser_class=Parser, required=True)
     listing = actions.add_parser("ls", help="list them, in the order of micro-batches")
     showing = actions.add_parser("show", help="show everything about one")
-    replaying = actions.add_parser("replay", help="send input of failed decoders to its source again, after a fix")
-    pruning = actions.add_parser("prune", help="remove those that are no longer needed; the application may run")
+    replaying = actions.add_parser("replay", help="send payloads of failed decoders to their source again, after a fix")
+    pruning = actions.add_parser("prune", help="remove dead letters; the application may run")
     for action in (listing, showing, replaying, pruning):
         action.add_argument(
             "checkpoint",
@@ -68,24 +68,24 @@ def add_parser(subparsers: Any) -> None:
     showing.add_argument("id", metavar="ID", help="as `ls` shows it")
     replaying.add_argument("ids", metavar="ID", nargs="*", help="as `ls` shows them")
     for action in (listing, replaying, pruning):
-        action.add_argument("--code", metavar="C", default="", help="only those with this error code, e.g. C505")
-        action.add_argument("--step", metavar="NAME", default="", help="only those of this source, step or sink")
+        action.add_argument("--code", metavar="C", default="", help="only with this error code, e.g. C505")
+        action.add_argument("--step", metavar="NAME", default="", help="only of this source, step or sink")
     listing.add_argument("--group", action="store_true", help="one line for each step and code, with their number")
     listing.add_argument("--limit", type=whole(0), metavar="N", help="at most N")
     listing.add_argument("--json", action="store_true", help="one JSON object a line; findings as a JSON array")
     showing.add_argument("--json", action="store_true", help="as a JSON object, the input in base64")
     showing.add_argument("--input", metavar="FILE", help="write the input to FILE as it is, and show nothing")
-    replaying.add_argument("--all", action="store_true", help="all that were not replayed yet")
+    replaying.add_argument("--all", action="store_true", help="all letters that were not sent yet")
     replaying.add_argument(
         "--to", metavar="H:P", default="", help="send them there; default: where the running application listens"
     )
-    replaying.add_argument("--again", action="store_true", help="also those that ran again before, as after a kill")
+    replaying.add_argument("--again", action="store_true", help="also letters that were sent, or ran again, before")
     replaying.add_argument("--json", action="store_true", help="counts as a JSON object; findings as a JSON array")
     add = pruning.add_argument
-    add("--older-than", type=_age, metavar="AGE", help="only those whose time is longer ago than e.g. 90s, 12h or 7d")
-    add("--replayed", action="store_true", help="only those that were replayed")
-    add("--all", action="store_true", help="all; needed when nothing else says which")
-    add("--dry-run", action="store_true", help="only count them")
+    add("--older-than", type=_age, metavar="AGE", help="only older letters, e.g. than 90s, 12h or 7d")
+    add("--replayed", action="store_true", help="only replayed letters")
+    add("--all", action="store_true", help="every letter; needed without other conditions")
+    add("--dry-run", action="store_true", help="only count the letters")
     add("--json", action="store_true", help="counts as a JSON object; findings as a JSON array")
 
 

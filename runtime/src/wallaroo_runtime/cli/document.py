@@ -18,8 +18,8 @@ VISIBLE = {"--in": True, "-i": True, "--out": True, "-o": True}
 def add_app_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options that are passed to a program's own command line."""
     add = parser.add_argument
-    add("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the program sees it, and all after --")
-    add("--out", "-o", dest="outputs", default="", metavar="H:P,...", help="the program sees it")
+    add("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="passed to the program, like all after --")
+    add("--out", "-o", dest="outputs", default="", metavar="H:P,...", help="passed to the program")
 
 
 def split_document(tokens: list[str]) -> Split:

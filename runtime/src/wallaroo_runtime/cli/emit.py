@@ -19,8 +19,8 @@ def add_parser(subparsers: Any) -> None:
         "emit", help="print the topology of a program", usage="wallaroo emit APP [APP ARGS]", description=__doc__
     )
     parser.add_argument("app", metavar="APP", nargs="?", help="Python file or module, Go directory, worker binary")
-    parser.add_argument("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the application sees it")
-    parser.add_argument("--out", "-o", dest="outputs", default="", metavar="H:P,...", help="the application sees it")
+    parser.add_argument("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="passed to the application")
+    parser.add_argument("--out", "-o", dest="outputs", default="", metavar="H:P,...", help="passed to the application")
     parser.add_argument("--json", action="store_true", help="write findings as a JSON array")
 
 

@@ -21,7 +21,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("gc", help="remove unused caches and leftovers", description=__doc__)
     parser.add_argument("--dry-run", action="store_true", help="only list the entries to remove")
     parser.add_argument(
-        "--older-than", type=_days, default=DAYS, metavar="DAYS", help="not used for so long; default: 30 days"
+        "--older-than", type=_days, default=DAYS, metavar="DAYS", help="only what was not used for DAYS; default: 30"
     )
     parser.add_argument(
         "--checkpoints", action="store_true", help="also checkpoints of applications: they cannot be made again"

@@ -26,9 +26,9 @@ LOOK_S = 0.2
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("logs", help="show the output of the processes of a run", description=__doc__)
-    what = "checkpoint directory, what was run, or its name in `wallaroo ps`; default: the only application that runs"
+    what = "checkpoint directory, program, or name in `wallaroo ps`; default: the only running application"
     parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", nargs="?", help=what)
-    parser.add_argument("names", metavar="NAME", nargs="*", help="only logs whose name begins so, e.g. worker or spark")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="only logs that begin with NAME, e.g. worker or spark")
     parser.add_argument("--all", action="store_true", help="also the output of former runs")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with new output, until Ctrl-C")
     parser.add_argument(

@@ -39,8 +39,8 @@ def add_parser(subparsers: Any) -> None:
     add("--arch", metavar="ARCH,...", default=",".join(ARCHITECTURES), help="processors; default: amd64,arm64")
     add("--requirements", metavar="FILE", help="requirements of Python; default: requirements.txt next to the program")
     add("--include", metavar="PATTERN", action="append", default=[], help="further files of the program's directory")
-    add("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the application sees it")
-    add("--out", dest="outputs", default="", metavar="H:P,...", help="the application sees it")
+    add("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="passed to the application")
+    add("--out", dest="outputs", default="", metavar="H:P,...", help="passed to the application")
     add("--json", action="store_true", help="write findings as a JSON array")
 
 

@@ -20,12 +20,12 @@ def add_service_parser(subparsers: Any, kind: str, data: str, what: str, descrip
     """
     parser = subparsers.add_parser(kind, help=f"serve {what} to drivers and executors", description=description)
     add = parser.add_argument
-    add(data, dest="directory", required=True, metavar="DIR", help=f"directory of {what}; made when it is not there")
+    add(data, dest="directory", required=True, metavar="DIR", help=f"directory of {what}; created if missing")
     add("--listen", required=True, metavar="H:P", help="where drivers and executors reach it; port 0: any")
     add("--token-file", metavar="FILE", help=f"{TOKEN_HELP}; default: DIR/token, made")
     add("--tls-certificate", metavar="FILE", help="certificates (PEM); default: no TLS")
     add("--tls-key", metavar="FILE", help="private key (PEM)")
-    add("--json", action="store_true", help="say as JSON where it serves")
+    add("--json", action="store_true", help="print the address as JSON")
     return parser
 
 

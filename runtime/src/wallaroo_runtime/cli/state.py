@@ -131,8 +131,8 @@ def add_queries(actions: Any) -> None:
     for action in (getting, dumping):
         action.add_argument("name", metavar="NAME", help="of the state, as `ls` shows it")
     getting.add_argument("key", metavar="KEY", help=KEY_HELP)
-    dumping.add_argument("--prefix", metavar="KEY", default="", help="only of keys that begin so")
-    dumping.add_argument("--after", metavar="KEY", default="", help="only of keys after this one, with --limit")
+    dumping.add_argument("--prefix", metavar="KEY", default="", help="only keys that begin with KEY")
+    dumping.add_argument("--after", metavar="KEY", default="", help="only keys after KEY, with --limit")
     dumping.add_argument("--limit", type=whole(1), metavar="N", help="the first N, in the order of their keys")
     for action in (getting, dumping):
         action.add_argument("--archive", metavar="FILE", default="", help="the packed application, if that was run")

@@ -27,7 +27,7 @@ PARTS = (  # fits 80 columns
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("status", help="show the state of a run", description=__doc__)
-    what = "checkpoint directory, what was run, or its name in `wallaroo ps`; default: the only application that runs"
+    what = "checkpoint directory, program, or name in `wallaroo ps`; default: the only running application"
     parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", nargs="?", help=what)
     parser.add_argument("--json", action="store_true", help="as one JSON object; findings as a JSON array")
 

@@ -45,7 +45,7 @@ def add_parser(subparsers: Any) -> None:
     for name, action in parsers.items():
         if name != "ls":
             action.add_argument("topic", metavar="TOPIC")
-    parsers["ls"].add_argument("--all", action="store_true", help="also topics that Kafka made for itself")
+    parsers["ls"].add_argument("--all", action="store_true", help="also Kafka's internal topics")
     _add_create(parsers["create"].add_argument)
     _add_tail(parsers["tail"].add_argument)
     _add_emit(parsers["emit"].add_argument)
@@ -77,7 +77,7 @@ def _add_create(add: Any) -> None:
 
 
 def _add_tail(add: Any) -> None:
-    add("--from-beginning", action="store_true", help="begin with the first records, not with those that come now")
+    add("--from-beginning", action="store_true", help="begin with the first records instead of new ones")
     add("--to-end", action="store_true", help="end where the topic ends; implies --from-beginning")
     add("-n", "--number", type=whole(1), metavar="N", help="end after N records")
     add(
