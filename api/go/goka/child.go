@@ -153,9 +153,20 @@ func runtimeCommand() ([]string, error) {
 		directory = parent
 	}
 	for _, place := range places {
-		if path, err := exec.LookPath(filepath.Join(place, "bin", "wallaroo")); err == nil && filepath.IsAbs(path) {
+		path := filepath.Join(place, "bin", "wallaroo")
+		if _, err := exec.LookPath(path); err == nil && filepath.IsAbs(path) && isTrusted(place) && isTrusted(path) {
 			return []string{path}, nil
 		}
 	}
 	return nil, errNoRuntime
+}
+
+// isTrusted reports whether this user or root owns a file: a parent directory, such as /tmp, may be another user's.
+func isTrusted(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	return owner == 0 || int(owner) == os.Getuid()
 }

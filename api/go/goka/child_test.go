@@ -70,6 +70,14 @@ func TestTheCommandIsFound(t *testing.T) {
 	if found, err := runtimeCommand(); err != nil || len(found) != 1 || !strings.HasSuffix(found[0], "/.venv/bin/wallaroo") {
 		t.Errorf("%v, %v", found, err)
 	}
+	if os.Getuid() == 0 { // who is not root cannot give a file away
+		if err := os.Chown(binary, 12_345, -1); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := runtimeCommand(); err == nil && strings.HasPrefix(found[0], directory) {
+			t.Errorf("another user's %v", found)
+		}
+	}
 	t.Setenv("WALLAROO", "nice wallaroo")
 	if found, err := runtimeCommand(); err != nil || len(found) != 2 || found[1] != "wallaroo" {
 		t.Errorf("%v, %v", found, err)
