@@ -152,8 +152,8 @@ def test_no_name_is_empty(capsys: pytest.CaptureFixture[str], command: list[str]
     [
         (
             ["logs", ""],
-            "wallaroo logs: CHECKPOINT|APP is empty\n  fix: give CHECKPOINT|APP: checkpoint directory, what was run, "
-            "or its name in `wallaroo ps`",
+            "wallaroo logs: CHECKPOINT|APP is empty\n  fix: give CHECKPOINT|APP: checkpoint directory, program, "
+            "or name in `wallaroo ps`",
         ),
         (["state", "ls", ".", ""], "wallaroo state ls: NAME is empty\n  fix: give NAME: only this state"),
         (["topics", "tail", ""], "wallaroo topics tail: TOPIC is empty\n  fix: give TOPIC"),

@@ -88,7 +88,8 @@ def test_a_body_that_does_not_come_is_not_waited_for_long(
         with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as connection:
             connection.sendall(f"POST / HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode())
             status = connection.makefile("rb").read()[:13]
-            assert status == (b"" if length == "7" else b"HTTP/1.1 405 ")
+            # For a body of 7 bytes, the limit of the whole request races with the limit of its next byte.
+            assert status == b"HTTP/1.1 405 " or (length == "7" and status == b"")
     finally:
         server.stop()
 
