@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from support.run import QUICK_SPARK
+
 pytestmark = [pytest.mark.jvm, pytest.mark.slow]
 JOB = """
 import sys
@@ -48,7 +50,7 @@ def test_workers_end_with_the_session(program: str, tmp_path: Path) -> None:
     mark = f"WALLAROO_TEST_SESSION={tmp_path}"
     name, _, value = mark.partition("=")
     done = subprocess.run(
-        [sys.executable, str(job), program, mark], env={**os.environ, name: value}, capture_output=True, text=True,
-        timeout=300, check=False,
+        [sys.executable, str(job), program, mark], env={**os.environ, **QUICK_SPARK, name: value}, timeout=300,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout.strip().endswith("ended"), done.stdout + done.stderr

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from support.run import QUICK_SPARK
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.cli.new import next_command, write
 from wallaroo_runtime.errors import RunError
@@ -202,6 +203,8 @@ def test_a_project_with_a_job_passes_its_test_and_runs(
     language: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    for name, value in QUICK_SPARK.items():
+        monkeypatch.setenv(name, value)
     assert cli.main(["new", "--pyspark", *language, str(tmp_path / "totals")]) == 0
     (command,) = capsys.readouterr().out.partition("next:\n")[2].splitlines()
     said = ran(("sh", "-c", command), tmp_path)

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from support.run import QUICK_SPARK
+
 # Prints a JSON array with the outputs of each piece, in the form of notebooks, after all else that is printed.
 PROGRAM = """
 import ast, contextlib, io, json, sys
@@ -31,7 +33,8 @@ print(json.dumps(outputs))
 def outputs_of(pieces: Iterable[str], folder: Path) -> list[list[dict[str, Any]]]:
     """Run pieces of Python in a folder, and return the outputs of each."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=folder, env={**os.environ, "TZ": "UTC"}, input=json.dumps(list(pieces)),
+        [sys.executable, "-c", PROGRAM], cwd=folder, input=json.dumps(list(pieces)),
+        env={**os.environ, **QUICK_SPARK, "TZ": "UTC"},
         capture_output=True, text=True, timeout=800, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
