@@ -29,7 +29,7 @@ def match_parts(old: Topology, new: Topology) -> dict[str, str]:
 
     Sources and sinks are matched more strictly, because a checkpoint has messages for them. First they match if kind,
     pipeline, name and address (topic, or Spark's options) are equal. Then unmatched ones match in order if everything
-    but the address is equal, and at last if the address is equal. In these two passes, old and new parts must be equal
+    but the address is equal, and finally if the address is equal. In these two passes, old and new parts must be equal
     in number. So if two sinks at new addresses replace one of their name, neither of them matches it.
     """
     matched: dict[str, str] = {}
