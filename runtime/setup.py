@@ -1,4 +1,4 @@
-"""Puts the Go SDK into the wheel, where `wallaroo build` finds it when there is no checkout, and the jar of `java`."""
+"""Puts the Go SDK and the jar of `java` into the wheel, where they are found without a checkout."""
 
 import shutil
 from pathlib import Path

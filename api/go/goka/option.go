@@ -64,7 +64,7 @@ func topicManagerOf(replicas int) TopicManagerBuilder {
 	return TopicManagerBuilderWithTopicManagerConfig(config)
 }
 
-// mapped makes an option that has the effect apply here, and the effect same in Goka's own processor.
+// mapped makes an option: apply is its effect here, and same is the option for Goka's own processor.
 func mapped(same theirs.ProcessorOption, apply func(*poptions)) ProcessorOption {
 	return func(o *poptions, _ *GroupGraph) {
 		o.goka = append(o.goka, same)

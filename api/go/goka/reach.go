@@ -20,7 +20,7 @@ func WithKafkaOptions(options map[string]string) ProcessorOption {
 	return own(func(o *poptions) { maps.Copy(o.kafka, options) })
 }
 
-// protocols maps whether connections are encrypted and whether clients log in to Kafka's name of the protocol.
+// protocols has Kafka's name of the protocol by two facts: connections are encrypted, and clients log in.
 var protocols = map[[2]bool]string{{true, false}: "SSL", {false, true}: "SASL_PLAINTEXT", {true, true}: "SASL_SSL"}
 
 // reach converts a configuration of sarama into settings with which the runtime connects to the brokers in the same

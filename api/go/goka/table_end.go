@@ -18,7 +18,7 @@ const (
 )
 
 // visibleEnds is a topic manager whose newest offset is the offset after the last committed record. Kafka's own newest
-// offset also counts the markers of transaction ends, which no reader gets, so Goka's tables would wait for ever.
+// offset also counts the markers of transaction ends, which no reader gets, so Goka's tables would wait forever.
 type visibleEnds struct {
 	TopicManager
 	brokers []string

@@ -9,7 +9,7 @@ import (
 type Edge interface {
 	// kind returns the name of the kind in the document.
 	kind() string
-	// members returns the members between the kind and the common members of all sources or sinks.
+	// members returns the members of this kind. In the document they follow the kind and precede the common members.
 	members() Object
 }
 

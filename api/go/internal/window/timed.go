@@ -25,7 +25,7 @@ type kind interface {
 	add(s *KeyState, message any, time int64)
 	// oldestPane returns the pane of the oldest open window, which receives late messages.
 	oldestPane(s *KeyState) *pane
-	// advance adds to given the results of the windows that are due at the time until, and returns the longer list.
+	// advance appends the results of the windows that are due at until to given, and returns the longer list.
 	// time is the time of the message or tick that makes the windows due.
 	advance(s *KeyState, until, time int64, given []Result) []Result
 }

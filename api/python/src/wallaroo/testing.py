@@ -195,7 +195,7 @@ class Run:
         return self._engine.now_ms
 
     def output(self, sink: str = "") -> list[bytes]:
-        """Return the bytes that a sink has got: one item per message, the result of the encoder.
+        """Return the bytes that a sink has received: one item per message, the result of the encoder.
 
         Messages of one micro-batch are in the order of the messages from which they derive. On Spark, this holds
         only for messages of one key.
@@ -209,11 +209,11 @@ class Run:
         return [record.value or b"" for record in self._engine.records(sink)]
 
     def records(self, sink: str = "") -> list[Record]:
-        """Return the records that a sink of Kafka or Spark has got; argument and order are as for `output`."""
+        """Return the records that a sink of Kafka or Spark has received; argument and order are as for `output`."""
         return self._engine.records(sink)
 
     def kafka_records(self, sink: str = "") -> list[KafkaRecord]:
-        """Return the records that a sink with content "record" has got; argument and order are as for `output`."""
+        """Return the records that a sink with content "record" has received; argument and order are as for `output`."""
         return self._engine.kafka_records(sink)
 
     @property

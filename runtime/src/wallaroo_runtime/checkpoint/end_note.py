@@ -31,7 +31,7 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
     """Record how the run in the block ends. The block may set the reason of an end without failure.
 
     A run whose note has no end was killed: the next run counts it as failed. Each note replaces the previous one, so
-    it needs no more room on a full disk. If the note cannot be written, the run ends without an error all the same.
+    it needs no more room on a full disk. If the note cannot be written, the run still ends without an error.
 
     Args:
         checkpoint: The checkpoint directory.

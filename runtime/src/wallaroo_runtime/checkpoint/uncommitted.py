@@ -33,7 +33,7 @@ ACCEPT = (
 
 
 def refused(messages: range) -> RunError:
-    """Return the R790 that results of these messages were sent, and a changed program would give other results."""
+    """Return R790: results of these messages were sent, and a changed program may return other results."""
     return RunError.of("R790", left=SENT.format(messages.start, messages.stop - 1), other=ACCEPT)
 
 

@@ -180,7 +180,7 @@ class Feed:
 
 
 def _without(data: bytes, lengths: Sequence[int], skip: int) -> tuple[bytes, Sequence[int]]:
-    """Return data and lengths without the messages in the first `skip` bytes, and empty messages right after them."""
+    """Return data and lengths without the messages in the first `skip` bytes and the empty messages after them."""
     if not skip:
         return data, lengths
     count = bisect_right(list(accumulate(lengths)), skip)

@@ -27,7 +27,7 @@ def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Call
 
     `look` is called repeatedly during the wait. An exception that it raises ends the wait.
 
-    librdkafka may forget its own timeout: send_offsets_to_transaction has waited for ever after the connection to the
+    librdkafka may forget its own timeout: send_offsets_to_transaction has waited forever after the connection to the
     broker broke at that moment. A call that does not return keeps its thread and its producer. The producer of the next
     session replaces that producer.
 

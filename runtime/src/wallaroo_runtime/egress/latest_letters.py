@@ -13,7 +13,7 @@ MOST_CHARACTERS = 2000  # limit for each text of a letter
 
 
 class FreshLetters:
-    """Finds new dead letters, and keeps some of the latest until a driver has got them.
+    """Finds new dead letters, and keeps some of the latest until a driver has received them.
 
     Args:
         folder: Folder with the files of dead letters.

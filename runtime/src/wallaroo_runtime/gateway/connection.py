@@ -189,7 +189,7 @@ def accept(source: Source) -> Connection | None:
     except (BlockingIOError, ConnectionAbortedError):
         return None
     accepted.setblocking(False)
-    # Otherwise the connection of a machine that has vanished would stay open for ever.
+    # Otherwise the connection of a machine that has vanished would stay open forever.
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     # The system closes the sockets of a killed gateway. Peers must not see EOF then: it means that everything is safe.
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)

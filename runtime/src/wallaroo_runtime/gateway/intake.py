@@ -182,7 +182,7 @@ class Intake:
         return self.writer.end.messages + sum(gathered.count for gathered in self._all())
 
     def is_safe(self, taken: int) -> bool:
-        """Return whether all messages are safe that `taken` counted when it had this value."""
+        """Return whether the messages that `taken` counted at this value are all safe."""
         return self.writer.safe.messages >= taken
 
     def has_safe(self, frame: Gathered) -> bool:
@@ -318,7 +318,7 @@ class Intake:
         return max(0.0, self._sync_due - now)
 
     def close(self, failure: OSError | RunError | None = None) -> list[Diagnostic]:
-        """Write all taken messages and make them safe, as far as the disk has room.
+        """Write all taken messages and make them safe, as long as the disk has room.
 
         Args:
             failure: Error that ended journaling; None if the gateway was stopped.

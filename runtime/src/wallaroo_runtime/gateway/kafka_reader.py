@@ -149,7 +149,7 @@ class KafkaReader:
         self._room.set()
 
     def close(self, wait_s: float) -> None:
-        """End the thread, and wait for it. The next start reads all records again that the journal does not have."""
+        """End the thread, and wait for it. The next start reads again all records that are not in the journal."""
         self._stopping.set()
         self._room.set()
         if self._thread is not None:

@@ -233,7 +233,7 @@ class MemoryServer:
         self._received_at = time.monotonic()
 
     def _do(self, action: Callable[[], object], *, may_be_wrong: bool = False) -> bool:
-        """Run an action, e.g. a micro-batch, and send its output. An error ends the run, except one of a user's input.
+        """Run an action, e.g. a micro-batch, and send its output. An error of a user's input does not end the run.
 
         Returns:
             Whether the action has raised no error.

@@ -75,7 +75,7 @@ class TopicFeed:
         )
 
     def unfed(self) -> list[str]:
-        """Return the topics that have no records yet, and that only others write, e.g. no loop of a group."""
+        """Return the empty topics that only other programs write. A loop of a group is not among them."""
         return [topic for topic in self._readers if topic not in self._written and not self.topics.records(topic)]
 
     def _is_looked_up(self, topic: str) -> bool:

@@ -22,7 +22,7 @@ class _Outstanding:
 class Latencies:
     """Latencies of a run, in milliseconds.
 
-    `wait` is from the arrival at the gateway to the begin of the micro-batch's tasks. `compute` is from there to the
+    `wait` is from the arrival at the gateway to the start of the micro-batch's tasks. `compute` is from there to the
     publication, `deliver` from there until all sinks of the egress have taken the output. `end_to_end` is the sum.
     In real-time mode, engine and egress measure the latencies of single messages, and report the counts.
     """

@@ -49,7 +49,7 @@ class Answer:
 
 
 def limit_of(query: Query, usual: str, most: int) -> int | Answer:
-    """Return the parameter `limit` of a request, from 1 to `most`, or the answer that it is none."""
+    """Return the parameter `limit` of a request, from 1 to `most`, or the answer for an invalid value."""
     text = query.get("limit", [usual])[0]
     if text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= most:
         return int(text)

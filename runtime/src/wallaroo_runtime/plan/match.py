@@ -29,7 +29,7 @@ def match_parts(old: Topology, new: Topology) -> dict[str, str]:
 
     Sources and sinks are matched more strictly, because a checkpoint has messages for them. First they match if kind,
     pipeline, name and address (topic, or Spark's options) are equal. Then unmatched ones match in order if everything
-    but the address is equal, and at last if the address is equal. In these two looks, old and new parts must be equal
+    but the address is equal, and finally if the address is equal. In these two passes, old and new parts must be equal
     in number. So if two sinks at new addresses replace one of their name, neither of them matches it.
     """
     matched: dict[str, str] = {}
@@ -42,7 +42,7 @@ def match_parts(old: Topology, new: Topology) -> dict[str, str]:
 
 
 def _grouped(topology: Topology, look: int, matched: set[str]) -> defaultdict[Key, list[str]]:
-    """Group the paths of unmatched parts by the key that look number `look` of `match_parts` compares."""
+    """Group the paths of unmatched parts by their key for one pass of `match_parts`, number `look`."""
     groups = defaultdict[Key, list[str]](list)
     for path, keys in _keyed(topology):
         if path not in matched:
@@ -51,7 +51,7 @@ def _grouped(topology: Topology, look: int, matched: set[str]) -> defaultdict[Ke
 
 
 def _keyed(topology: Topology) -> Iterator[tuple[str, tuple[Key, ...]]]:
-    """Yield the path and the keys of each part, one key for each look. Matching parts of two versions share a key."""
+    """Yield the path and the keys of each part, one key for each pass. Matching parts of two versions share a key."""
     for part in topology.parts():
         pipeline = topology.pipelines[int(part.path.split("/")[0])].name
         if isinstance(part, Step):

@@ -1,6 +1,6 @@
 """Compares the shape of a state in two versions: can the new version read states that the old version has written?
 
-A shape names the type of each field by its path (`Component.shape`). If a field is gone, its values are lost for ever,
+A shape names the type of each field by its path (`Component.shape`). If a field is gone, its values are lost forever,
 because the new version writes states without it. Formats that find fields by name read zero in a renamed field, without
 an error.
 """

@@ -49,7 +49,7 @@ class Node:
         codec: Codec of messages from or to another worker; empty for the worker's own form.
         keys: SEND, RECEIVE: whether frames carry the messages' keys. KEY: whether the messages carry the key already.
         output: OUTPUT: name of the output in its computation; else empty.
-        ttl_ms: State kinds: how long a key's state stays without a message of the key; 0 for ever.
+        ttl_ms: State kinds: how long a key's state stays without a message of the key; 0 forever.
         event_time: State kinds with `ttl_ms` or timers: whether they use times in the data, not times of arrival.
         timers: State kinds: names of the timers that the step sets.
         sessions: WINDOW: whether its windows are sessions.

@@ -130,7 +130,7 @@ def _reason(app: str, path: Path) -> str:
 
 
 def _here(folder: Path) -> str:
-    """Return `; FOLDER has NAMES` with the programs of a folder; empty if the folder has no programs."""
+    """Return the clause `; FOLDER has NAMES` about the programs of a folder; empty if it has no programs."""
     try:
         programs = sorted(each.name for each in folder.iterdir() if not each.name.startswith(".") and _is_program(each))
     except OSError:

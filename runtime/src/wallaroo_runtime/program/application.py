@@ -113,7 +113,7 @@ def read_file(path: Path) -> bytes:
         RunError: R616 if the file cannot be read.
     """
     try:
-        if not path.is_file():  # opening a FIFO would wait for a writer for ever
+        if not path.is_file():  # opening a FIFO would wait for a writer forever
             reason = "it is not a file" if path.exists() else "there is no such file"
             raise RunError.of("R616", USAGE, path=path, done="read", reason=reason)
         with path.open("rb") as file:

@@ -50,7 +50,7 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
 
 
 def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Return the output of a command at its end. A long command is reported again and again, and killed at last."""
+    """Return the output of a command at its end. A long command is reported repeatedly, and killed in the end."""
     begun = time.monotonic()
     try:
         while (seconds := time.monotonic() - begun) <= BUILD_SECONDS:

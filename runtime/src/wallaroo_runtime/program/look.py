@@ -1,4 +1,4 @@
-"""Prints those of the given modules that the interpreter does not find. Any Python 3 can run this file as a script."""
+"""Prints the names of modules that the interpreter does not find. Any Python 3 can run this file as a script."""
 
 import sys
 

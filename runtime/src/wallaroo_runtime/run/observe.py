@@ -58,7 +58,7 @@ class Watch:
         self._board.tell_live(report)
 
     def begin(self, peers: Peers) -> None:
-        """Take the gateways and the egress, whose counts before the first micro-batch are the start for the numbers."""
+        """Take the gateways and the egress, whose present counts are the baseline for later counts."""
         self._peers = peers
         self._board.begin(peers.egress.status())
 

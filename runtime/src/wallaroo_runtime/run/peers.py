@@ -39,7 +39,7 @@ class Peers:
         waits_for_worker: Whether the gateway needs a worker, so that it serves no sources before `serve_sources`.
         output: Place to which tasks and driver write output.
         received_before: Number of messages that had come before this run.
-        delivered_before: Number of messages that receivers had got before this run.
+        delivered_before: Number of messages that receivers had taken before this run.
         refused_before: Number of messages that receivers had refused before this run.
 
     Raises:
@@ -179,7 +179,7 @@ class Peers:
         return [address for gateway in self.gateways for address in gateway.addresses()]
 
     def delivered(self) -> int:
-        """Return the number of messages that receivers have got from the egress since the checkpoint began."""
+        """Return the number of messages that receivers have taken from the egress since the checkpoint began."""
         return self._of_sinks("messages")
 
     def refused(self) -> int:

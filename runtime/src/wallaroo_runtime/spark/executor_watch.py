@@ -17,7 +17,7 @@ HEARTBEATS = "executor-heartbeater"  # name of a thread of Java that lives exact
 class ExecutorWatch:
     """Watches the executor in this driver's Java virtual machine.
 
-    A local Spark gives tasks even to an executor that has ended, and waits for them for ever. On a cluster Spark
+    A local Spark gives tasks even to an executor that has ended, and waits for them forever. On a cluster Spark
     replaces executors that have ended, so they are not watched.
 
     Args:

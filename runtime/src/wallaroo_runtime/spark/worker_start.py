@@ -74,7 +74,7 @@ class Workers:
             for worker in self.running.values():
                 stop_worker(worker.spec, self.owner)
             return
-        late = Timer(STOP_S, self.session.sparkContext.cancelAllJobs)  # without executors Spark would wait for ever
+        late = Timer(STOP_S, self.session.sparkContext.cancelAllJobs)  # without executors Spark would wait forever
         late.start()
         try:
             _operators(self.session).stop(self.session._jsparkSession, self.session.sparkContext.defaultParallelism)

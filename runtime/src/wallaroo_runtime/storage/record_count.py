@@ -17,10 +17,10 @@ class Counted:
 
     Attributes:
         query: Id of Spark's query; empty before its first micro-batch.
-        written: The last micro-batch that sinks have got; -1 if there is none.
+        written: The last micro-batch that sinks have received; -1 if there is none.
         batch: The last micro-batch that is counted; -1 if there is none.
         received: Number of messages that sources have given since the checkpoint began.
-        sent: Number of messages that sinks have got since the checkpoint began.
+        sent: Number of messages that sinks have received since the checkpoint began.
     """
 
     query: str = ""
@@ -61,11 +61,11 @@ class RecordCount:
         return cls(directory, counts, counts)
 
     def is_written(self, query: str, batch: int) -> bool:
-        """Return whether sinks have got a micro-batch."""
+        """Return whether sinks have received a micro-batch."""
         return self.now.query == query and self.now.written >= batch
 
     def write(self, query: str, batch: int) -> None:
-        """Record that Spark's sinks have got a micro-batch, so that it is not written again."""
+        """Record that Spark's sinks have received a micro-batch, so that it is not written again."""
         self._store(replace(self._of(query), written=batch))
 
     def add(self, query: str, batch: int, received: int, sent: int) -> None:

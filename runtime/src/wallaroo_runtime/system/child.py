@@ -22,7 +22,7 @@ class Children:
         self._lock, self._running, self.is_ended = threading.Lock(), set[Child](), False
 
     def watch(self) -> None:
-        """Add all processes that the calling thread makes `endable` from now on."""
+        """Add each process for which the calling thread enters `endable` from now on."""
         _local.children = self
 
     def end(self) -> None:

@@ -21,7 +21,7 @@ LONGEST_S = 3600.0  # seconds of the longest single wait, since system calls hav
 class Stop:
     """A flag that signal handlers set.
 
-    An event of `threading` could block the process for ever: a handler runs in the main thread, which may hold the
+    An event of `threading` could block the process forever: a handler runs in the main thread, which may hold the
     event's lock at that moment. An earlier handler that is interrupted may hold it, too. Setting a flag takes no lock,
     and neither does writing to a descriptor, which wakes a waiting thread.
 
@@ -86,7 +86,7 @@ class Raised:
         self._last: weakref.ref[BaseException] | None = None
 
     def is_on_its_way(self) -> bool:
-        """Return whether the last exception was neither handled nor dropped yet."""
+        """Return whether the last exception is neither handled nor dropped yet."""
         return self._last is not None and self._last() is not None
 
     @property

@@ -72,7 +72,7 @@ class Index:
         return Diagnostic.of(code, pointer=part.pointer + more, file=file, line=line, **values)
 
     def check_normal(self, part: Part, more: str, what: str, name: object) -> Iterator[Diagnostic]:
-        """Check that a name in a part is in NFC. Return nothing about what is no text: the schema refuses it."""
+        """Check that a name in a part is in NFC. A name that is no text has no finding: the schema refuses it."""
         if isinstance(name, str) and not unicodedata.is_normalized("NFC", name):
             yield self.finding("T210", part, more, what=what, name=shown_json(name), reason=NOT_NORMAL)
 

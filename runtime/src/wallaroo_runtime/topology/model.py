@@ -40,7 +40,7 @@ class Key:
 class State:
     """State of a state step. Steps with the same state name share it.
 
-    The state of a key is removed after `ttl_ms` without a message of the key; 0 keeps it for ever.
+    The state of a key is removed after `ttl_ms` without a message of the key; 0 keeps it forever.
     """
 
     name: str

@@ -43,7 +43,7 @@ def _unique_items(validator: Any, wanted: bool, instance: Any, schema: Any) -> I
 
 
 def _is_looked_through(instance: Any, schema: Any) -> bool:
-    """Say whether to check the items of a value. It must be a list, and not too long, which another rule reports."""
+    """Say whether to check the items of a value. Another rule reports a value that is no list or is too long."""
     return isinstance(instance, list) and len(instance) <= schema.get("maxItems", len(instance))
 
 

@@ -52,7 +52,7 @@ def ensure_worker(spec: WorkerSpec, owner: ProcessId | None = None, *, retry: bo
 
     Args:
         owner: Process whose end is also the end of the worker; by default the executor's JVM.
-        retry: Whether to start a worker again that has failed for good, as a new run does.
+        retry: Whether a worker that has failed for good is started again, as in a new run.
 
     Raises:
         RunError: W401, W404, W406, or the error that the worker's own setup reported.

@@ -123,7 +123,7 @@ def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str
 
 
 def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
-    """Return the messages in flight in a process, as number of the call and ordinal, by name of their stream's file.
+    """Return the messages in flight in a process by name of the stream's file: number of the call, and ordinal.
 
     The call removes files whose client has ended the stream, or was killed.
     """

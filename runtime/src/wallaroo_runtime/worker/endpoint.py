@@ -64,7 +64,7 @@ def connect_worker(spec: WorkerSpec, owner: ProcessId | None = None, *, retry: b
     Args:
         owner: Process whose end is also the end of the worker; by default the Java virtual machine that started this
             process.
-        retry: Whether to start a worker again that has failed for good, as a new run does.
+        retry: Whether a worker that has failed for good is started again, as in a new run.
 
     Raises:
         RunError: The worker cannot be started or used.

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 
 class WindowBounds(NamedTuple):
-    """The begin and the end of a window, in milliseconds since 1970.
+    """The start and the end of a window, in milliseconds since 1970.
 
     A window of time contains times from `start_ms` on and before `end_ms`. For a count window they are the times of its
     first and its last message. For a late message that is emitted alone, both are the message's time.
@@ -79,7 +79,7 @@ class Aggregation(ABC):
     def output(self, key: str, accumulator: Any) -> Any:
         """Return the window's output for a key, or None for no output. The method must not change the accumulator.
 
-        If the method has a parameter `bounds`, it gets the begin and end of the window as a `WindowBounds`.
+        If the method has a parameter `bounds`, it gets the start and end of the window as a `WindowBounds`.
 
         Example:
             >>> class Counted(Aggregation):

@@ -114,7 +114,7 @@ class State:
             empty.
         show: Converts a state to the form in which it is shown to people; None shows the state itself.
         shape: Types of the state's fields by path; None if the state class declares them.
-        ttl_ms: How long a state is kept after the last message of its key, in milliseconds; 0 keeps it for ever.
+        ttl_ms: How long a state is kept after the last message of its key, in milliseconds; 0 keeps it forever.
         expiring: The part that the time to live ends; None if it ends the whole state.
     """
 

@@ -127,7 +127,7 @@ def state_computation(
             (T207), and must keep their data in attributes of the object, not of the class or module (T234).
         outputs: Names of further outputs, as for `computation`.
         ttl: How long a state is kept after the last message of its key; with a ttl, `persist` has no effect and the
-            state is always saved. None keeps states for ever.
+            state is always saved. None keeps states forever.
 
     Raises:
         WallarooParameterError: T207 if a name is not a str, `ttl` is not a valid span, or the decorated object cannot

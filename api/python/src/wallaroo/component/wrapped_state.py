@@ -16,7 +16,7 @@ class _WithState(WithOutputs[P, R], Generic[P, R, C]):
 
     Attributes:
         state_class: The class that the decorator got; None if the pipeline names it (Wallaroo 0.4 and 0.5).
-        ttl: How long a state is kept after the last message of its key; None keeps states for ever.
+        ttl: How long a state is kept after the last message of its key; None keeps states forever.
         visitors: The functions for visits, by the visit's name.
         callbacks: The functions for timers, by the timer's name, with the arguments that `fire` passes.
     """
@@ -140,7 +140,7 @@ class StateComputation(_WithState[P, R, C]):
         name: Name of the step; None takes the function's name.
         state_class: Makes the state of a key; None if the pipeline names the class.
         outputs: Names of the outputs to which the function may emit.
-        ttl: How long a state is kept after the last message of its key; None keeps states for ever.
+        ttl: How long a state is kept after the last message of its key; None keeps states forever.
 
     Raises:
         WallarooParameterError: T207 if `function` cannot be called, or `outputs` or `ttl` is not valid.

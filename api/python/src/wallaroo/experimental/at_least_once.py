@@ -190,7 +190,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
 
     @contextmanager
     def _connection(self) -> Iterator[None]:
-        """Take note that an error of the block means that the connection is broken."""
+        """Record that an error of the block means that the connection is broken."""
         try:
             yield
         except OSError:

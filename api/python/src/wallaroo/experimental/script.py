@@ -162,7 +162,7 @@ class SourceConnector(_Connector):
         Args:
             host: Host name or address of the application.
             port: Port at which the application listens.
-            timeout: Seconds to wait; None waits for ever.
+            timeout: Seconds to wait; None waits forever.
 
         Raises:
             ConnectionRefusedError: Nothing listened at the address in time.
@@ -270,7 +270,7 @@ class SinkConnector(_Connector):
         """Return the next message. Waits for the application to connect, also after a restart of the application.
 
         Args:
-            timeout: Seconds to wait for a connection, and for each part of a message; None waits for ever.
+            timeout: Seconds to wait for a connection, and for each part of a message; None waits forever.
 
         Raises:
             TimeoutError: No connection or no data arrived in time.

@@ -19,7 +19,7 @@ class Order:
         tag: Kind of the message: `LIST_UNCOMMITTED` to `PHASE_2`.
         ids: Names of transactions: none in `LIST_UNCOMMITTED`, any number in `REPLY_UNCOMMITTED`, otherwise exactly
             one.
-        ranges: For `PHASE_1`: streams, each with begin and end offset of its part of the transaction.
+        ranges: For `PHASE_1`: streams, each with start and end offset of its part of the transaction.
         is_commit: For `REPLY` and `PHASE_2`: True for commit, False for abort.
         number: For `LIST_UNCOMMITTED` and its reply: matches the reply with the request.
     """

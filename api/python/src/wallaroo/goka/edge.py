@@ -23,7 +23,7 @@ class Edge:
         codec: Codec of the topic's values; None for a visitor.
         callback: Called with a context and each message; None for edges without a callback.
         location: Place in the program that made the edge.
-        ttl: For `persist`, how long a key without messages keeps its value; None keeps it for ever.
+        ttl: For `persist`, how long a key without messages keeps its value; None keeps it forever.
 
     Example:
         >>> from wallaroo import goka
@@ -149,7 +149,7 @@ def persist(codec: Any, *, ttl: timedelta | None = None) -> Edge:
 
     Args:
         codec: Codec of the table's values.
-        ttl: How long a key keeps its value after its last message from an input or the loop; None keeps it for ever.
+        ttl: How long a key keeps its value after its last message from an input or the loop; None keeps it forever.
             The end of a value is as `ctx.delete()`. Records of joined tables and visits do not prolong the life. Goka
             has no such option.
 

@@ -165,7 +165,7 @@ class View:
         """Wait until the table has been read to its end.
 
         Args:
-            timeout_s: Longest wait in seconds; None waits for ever.
+            timeout_s: Longest wait in seconds; None waits forever.
 
         Raises:
             ViewError: The view has failed, or the time is over.

@@ -44,7 +44,7 @@ class KafkaRecord:
 
 
 def connection_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Return from a source's or sink's options those for the connection to brokers, without `kafka.` in their names.
+    """Return the options of a source or sink for the connection to brokers, without the prefix `kafka.`.
 
     Example:
         >>> connection_settings({"kafka.security.protocol": "SSL", "kafka.acks": "1", "minPartitions": "3"})

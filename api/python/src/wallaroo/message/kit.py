@@ -25,7 +25,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A message that a sink of Kafka or Spark has got: the result of the sink's encoder.
+    """A message that a sink of Kafka or Spark has received: the result of the sink's encoder.
 
     Attributes:
         value: Bytes of the message; None for a record without a value.

@@ -1,4 +1,4 @@
-"""Reads in Spark's log why a call of PySpark waits. Spark itself tries for minutes, or for ever, and says no more."""
+"""Reads in Spark's log why a call of PySpark waits. Spark itself tries for minutes, or forever, and says no more."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ NO_EXECUTOR = (
 
 @contextmanager
 def noticing(log: Path, look: Callable[[str], bool]) -> Iterator[None]:
-    """During the block, look at what is added to a log, in a thread, until `look` returns True.
+    """During the block, pass new text of a log to `look`, in a thread, until `look` returns True.
 
     Each call gets the new text, after the end of the text before: an error in Spark's log has a few lines.
     """

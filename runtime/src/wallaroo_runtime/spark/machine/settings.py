@@ -74,7 +74,7 @@ LOG4J = """\
 status = error
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
-# It lists our operators at each start: they are not Spark's own, which real-time mode is enabled for all the same.
+# It lists our operators at each start: they are not Spark's own, but real-time mode may run them.
 logger.modes.name = org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist
 logger.modes.level = error
 # Says of each connection that a Unix socket has no TCP keepalive.

@@ -28,7 +28,7 @@ POLL_S = 0.02
 class VirtualMachine:
     """A Java virtual machine that this process starts. It is killed when the thread that starts it ends.
 
-    But a Java that may write an archive of its classes ends when its standard input ends, and so after this process.
+    But a JVM that may write an archive of its classes ends when its standard input ends, and so after this process.
 
     Java also holds the lock of the temporary directory. If that directory were gone, Java would neither read its
     standard input nor end. A signal that asks a run to end must not end Spark before the query is stopped. So Java is

@@ -157,7 +157,7 @@ class RealTimeQuery:
         self._progress = replace(self._progress, batches=self._progress.batches + 1)
 
     def _release(self) -> None:
-        """Let the gateway delete the committed input, after it has got the counts of visits, which would be lost."""
+        """Let the gateway delete the committed input, after it has taken the counts of visits, which would be lost."""
         if self._end < 0 or self._progress.offsets == (self._end,):
             return
         with needing_java(self._log):

@@ -155,7 +155,7 @@ def _scan(segment: Segment, sequence: int | None) -> Scan:
 
 
 def _cut(directory: Path, segments: list[Segment], kept: int, end: int) -> int:
-    """Remove everything after `end`, and make the rest safe. Return a descriptor of the last kept segment."""
+    """Remove everything after `end`, and sync the rest to disk. Return a descriptor of the last kept segment."""
     for segment in reversed(segments[kept + 1 :]):
         segment.path.unlink()
     descriptor = os.open(segments[kept].path, os.O_RDWR)

@@ -108,7 +108,7 @@ class JournalWriter:
         self._segments.append(segment)
 
     def sync(self) -> None:
-        """Make all frames safe that were appended before this call, then let readers see them.
+        """Sync all frames that were appended before this call, then let readers see them.
 
         Raises:
             OSError: The disk failed. The content of the disk is not known, so the writer must no longer be used.

@@ -112,7 +112,7 @@ class LiveLog:
             write_all(self._letter_files[name], entry.content, entry.sequence)
 
     def sync(self) -> None:
-        """Make all entries safe that were appended before this call. Threads that wait share one sync.
+        """Sync all entries that were appended before this call. Waiting threads share one sync.
 
         Raises:
             OSError: The disk failed.

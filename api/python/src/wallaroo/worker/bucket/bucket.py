@@ -272,7 +272,7 @@ class BucketRun:
 
     @staticmethod
     def _check_unchanged(part: Messages, key: bytes, state: BucketState, written: bytes) -> None:
-        """Compare a state with what the step left, because later steps may have got a part of the state.
+        """Compare a state with what the step left, because later steps may hold a part of the state.
 
         Raises:
             DiagnosticError: C530 if they have changed it. Without this check the change would be saved.

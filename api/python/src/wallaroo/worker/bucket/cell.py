@@ -93,10 +93,10 @@ class Timing:
     """The times at which timers and the ends of states are due, for all keys of one timed state.
 
     Attributes:
-        ttl_ms: How long a state is kept after the last message of its key; 0 keeps it for ever.
+        ttl_ms: How long a state is kept after the last message of its key; 0 keeps it forever.
         is_event: Whether times are event times.
         waits: Whether ticks only measure how long a key has been silent. If not, ticks move time.
-        fresh: Keys that the next tick has to check: it sets their time, or the begin of their silence.
+        fresh: Keys that the next tick has to check: it sets their time, or the start of their silence.
         heap: Times of ticks at which a key may be due. Outdated entries are ignored when they are taken out.
         last_tick: Time of the last tick, as far as it matters to a key.
     """
@@ -197,7 +197,7 @@ class Timing:
         return sorted(keys)
 
     def _first_tick(self, key: bytes, cell: Cell | None, time: int, changed: dict[bytes, Cell]) -> None:
-        """Apply to a key the first tick after its message, or the first tick since the step is timed."""
+        """Apply to a key the first tick after its message, or after a change that made the step timed."""
         if not isinstance(cell, TimedCell):
             return
         if cell.time == NEVER:

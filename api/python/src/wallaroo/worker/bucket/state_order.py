@@ -36,7 +36,7 @@ class Messages:
         self.times = [self.times[position] for position in positions] if self.times else ()
 
     def pick(self, positions: Sequence[int]) -> "Messages":
-        """Return the messages at some positions, with only the keys that they have."""
+        """Return the messages at some positions, and only the keys of these messages."""
         places: dict[int, int] = {}
         return Messages(
             self.entry,

@@ -8,7 +8,7 @@ _default = gc.get_threshold()
 
 
 def collect_less() -> None:
-    """Run the collector only after `OBJECTS` new objects, and exclude all present objects from it for ever.
+    """Run the collector only after `OBJECTS` new objects, and exclude all present objects from it forever.
 
     If the program has changed the number or switched the collector off, this setting is kept.
     """

@@ -161,7 +161,7 @@ class Calendar:
             yield key, emitted
 
     def _go_back(self, window: Window, time: int) -> None:
-        """Set the silence of keys back to this tick's time if it began later, since the clock was set back."""
+        """Move the start of silences that began after this tick to its time: the clock was set back."""
         assert self.heap is not None
         if time < self.last_tick:
             for key in self.names():

@@ -276,7 +276,7 @@ class RangeWindow(TimedWindow):
             state.oldest += 1
 
     def _oldest(self, state: WindowState) -> int:
-        """Return the begin of the oldest open window."""
+        """Return the start of the oldest open window."""
         return state.first + state.oldest * self.slide
 
     def _end(self, state: WindowState) -> int:

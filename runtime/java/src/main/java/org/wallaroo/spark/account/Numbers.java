@@ -42,7 +42,7 @@ public final class Numbers {
         barriers.put(offset, counters);
     }
 
-    /** Takes note that the query has started: from now on it reads each message as soon as the message comes. */
+    /** Records that the query has started: from now on it reads each message as soon as the message comes. */
     public synchronized void read() {
         isReading = true;
     }
@@ -56,7 +56,7 @@ public final class Numbers {
         return messages;
     }
 
-    /** Takes note that the outbox has all output of the input before a place. A repeated task may repeat places. */
+    /** Records that the outbox has all output of the input before a place. A repeated task may repeat places. */
     public synchronized void reach(JournalRow.Place place) {
         changes += place.offset() > reached ? 1 : 0;
         reached = Math.max(reached, place.offset());
@@ -80,7 +80,7 @@ public final class Numbers {
     }
 
     /**
-     * Notes how long the engine took for messages whose output the egress has got.
+     * Notes how long the engine took for messages whose output the egress has received.
      *
      * @param offset offset after the messages
      * @param arrivals arrivals that were not counted before

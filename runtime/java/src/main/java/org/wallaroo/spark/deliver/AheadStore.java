@@ -73,7 +73,7 @@ public final class AheadStore implements BucketStore {
         return bound;
     }
 
-    /** Takes note that some changes are in Spark's store. */
+    /** Records that some changes are in Spark's store. */
     public synchronized void stored(List<Changes> changes) {
         for (Changes each : changes) {
             Map<Integer, byte[]> entries = ahead.get(each.bucket());

@@ -8,7 +8,7 @@ import org.wallaroo.spark.message.JournalRow;
  * A moment in the engine's work at which no call is open, so that a batch may end.
  *
  * @param place in the journal: all messages before it are processed, and no message after it has begun
- * @param deliveries number of deliveries that the egress has got before the barrier
+ * @param deliveries number of deliveries that the egress has received before the barrier
  * @param changes of states since the previous barrier
  */
 public record Barrier(JournalRow.Place place, long deliveries, List<Changes> changes) {}

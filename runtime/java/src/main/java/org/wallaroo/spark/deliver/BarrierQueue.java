@@ -36,7 +36,7 @@ public final class BarrierQueue {
         this.attempt = attempt;
     }
 
-    /** Takes note that another attempt begins a batch at the place where the previous batch has ended. */
+    /** Records that another attempt begins a batch at the place where the previous batch has ended. */
     public synchronized void begin(long newAttempt) {
         attempt = newAttempt;
         given = null;
@@ -95,19 +95,19 @@ public final class BarrierQueue {
         notifyAll();
     }
 
-    /** Takes note of the number of deliveries that the egress has acknowledged. */
+    /** Records the number of deliveries that the egress has acknowledged. */
     public synchronized void acknowledge(long deliveries) {
         acknowledged = deliveries;
         notifyAll();
     }
 
-    /** Takes note that no barrier follows. */
+    /** Records that no barrier follows. */
     public synchronized void end() {
         hasEnded = true;
         notifyAll();
     }
 
-    /** Takes note that no barrier follows, and that the query must end with an error in the next batch. */
+    /** Records that no barrier follows, and that the query must end with an error in the next batch. */
     public synchronized void endWith(RuntimeException error) {
         ending = error;
         end();
@@ -171,7 +171,7 @@ public final class BarrierQueue {
         }
     }
 
-    /** Takes note that the changes of the barrier taken last are in Spark's store, and returns these changes. */
+    /** Records that the changes of the barrier taken last are in Spark's store, and returns these changes. */
     public synchronized List<Changes> stored(long caller) {
         check(caller);
         List<Changes> changes = given == null ? List.of() : given.changes();

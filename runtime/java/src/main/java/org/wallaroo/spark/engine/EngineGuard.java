@@ -27,7 +27,7 @@ public final class EngineGuard {
     interface Served {
         BarrierQueue queue();
 
-        /** Takes note that changes of states are in Spark's store. */
+        /** Records that changes of states are in Spark's store. */
         void stored(List<Changes> changes);
 
         /** Says whether the engine can serve the next batch, which begins at an offset. */
@@ -98,7 +98,7 @@ public final class EngineGuard {
         return served().queue().next(attempt, nanoseconds);
     }
 
-    /** Takes note that the changes of the last barrier from {@link #next} are in Spark's store. */
+    /** Records that the changes of the last barrier from {@link #next} are in Spark's store. */
     void stored(long attempt) {
         Served found = served();
         found.stored(found.queue().stored(attempt));

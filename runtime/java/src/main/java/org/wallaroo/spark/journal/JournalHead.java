@@ -113,7 +113,7 @@ public final class JournalHead {
         }
     }
 
-    /** Takes note of the error after which the position no longer moves. Waiting readers then throw this error. */
+    /** Records the error after which the position no longer moves. Waiting readers then throw this error. */
     synchronized void fail(Object from, RuntimeException why) {
         if (from == reader) {
             failure = why;

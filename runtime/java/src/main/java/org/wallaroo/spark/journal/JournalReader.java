@@ -94,7 +94,7 @@ abstract class JournalReader implements Closeable {
     /** Returns {@code count} bytes from {@link #offset} on. {@link JournalPull} ignores {@code count}. */
     abstract byte[] get(int count) throws IOException;
 
-    /** Takes note that {@code count} bytes will not be read again. */
+    /** Records that {@code count} bytes will not be read again. */
     void passed(int count) {
         // Files keep their bytes.
     }

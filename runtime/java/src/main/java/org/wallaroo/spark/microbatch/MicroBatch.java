@@ -76,7 +76,7 @@ public final class MicroBatch {
         return session.createDataset(ShuffleRow.toAll(settings.targets(), kind, payload), Encoders.BINARY());
     }
 
-    /** Returns the output of the last level. {@code others} is level 0's output for all but the records, or null. */
+    /** Returns the output of the last level. {@code others} is level 0's output except for the records, or null. */
     private static Dataset<byte[]> levels(
             Settings settings, Dataset<byte[]> others, List<Dataset<Row>> records, List<Dataset<Row>> states) {
         Dataset<byte[]> rows = others;

@@ -20,7 +20,7 @@ public final class Fault {
 
     private Fault() {}
 
-    /** Ends this process if {@code WALLAROO_FAULT} names this point, and the number of times it was reached by now. */
+    /** Ends this process if {@code WALLAROO_FAULT} names this point with the number of times it was reached so far. */
     public static void reach(String point) {
         if (POINTS.length() > 2) {
             String name = point + ":" + COUNTS.merge(point, 1, Integer::sum);

@@ -15,7 +15,7 @@ public final class SessionStart {
 
     private SessionStart() {}
 
-    /** Begins the start of a session by the calling thread. */
+    /** Begins the start of a session, in the calling thread. */
     public static void begin() {
         Thread thread = Thread.currentThread();
         thread.setContextClassLoader(new Hiding(thread.getContextClassLoader()));

@@ -20,12 +20,12 @@ final class BatchEnd {
 
     private BatchEnd() {}
 
-    /** Takes note that a batch of a query begins. */
+    /** Records that a batch of a query begins. */
     static void begin(Settings settings) {
         COVERED.remove(settings.text());
     }
 
-    /** Takes note that the sink of a query has got the row of a barrier whose changes are stored. */
+    /** Records the offset of the last barrier whose row the sink has received. The changes are stored by then. */
     static void cover(String settings, long offset) {
         COVERED.put(settings, offset);
     }

@@ -102,7 +102,7 @@ public final class RealTime {
 
     /**
      * Returns the offset at which a query's engine has ended: a commit of this offset includes all its work. Returns -1
-     * if the engine has not ended, or no batch has got its last barrier yet.
+     * if the engine has not ended, or no batch has received its last barrier yet.
      *
      * @param text settings of the query
      */

@@ -34,7 +34,7 @@ public final class LastingCall<Q, R> implements AutoCloseable {
 
     /** Makes the requests and takes the replies. Runs in gRPC's thread, or in the thread that opens the call. */
     public interface Caller<Q, R> {
-        /** Returns the request of the next call. By then {@link #take} has got all replies of the call before. */
+        /** Returns the request of the next call, after {@link #take} has received all replies of the previous one. */
         Q request();
 
         /** Returns how many replies the service may send at first; {@link LastingCall#ask} permits further ones. */
@@ -43,7 +43,7 @@ public final class LastingCall<Q, R> implements AutoCloseable {
         /** Takes a reply. */
         void take(R reply);
 
-        /** Takes note that no further reply will come. */
+        /** Records that no further reply will come. */
         void fail(ReplyQueue.StreamEnded why);
     }
 

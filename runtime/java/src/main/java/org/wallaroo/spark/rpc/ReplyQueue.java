@@ -54,9 +54,9 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
     }
 
     /**
-     * Sends a request as soon as the requests before it have left this process.
+     * Sends a request as soon as the requests before it are sent.
      *
-     * @throws StreamEnded if the call has ended, or earlier requests have not left within {@code milliseconds}
+     * @throws StreamEnded if the call has ended, or earlier requests are not sent within {@code milliseconds}
      */
     public void send(Q request, long milliseconds) {
         long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);

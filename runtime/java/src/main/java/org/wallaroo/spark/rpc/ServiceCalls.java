@@ -63,7 +63,7 @@ public final class ServiceCalls {
         return ServiceFailure.of(kind, address, error);
     }
 
-    /** Takes note that the service has answered. */
+    /** Records that the service has answered. */
     public void progressed() {
         since = System.nanoTime();
         pauseMs = FIRST_PAUSE_MS;

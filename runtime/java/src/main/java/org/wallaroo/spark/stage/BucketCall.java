@@ -29,7 +29,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Version;
  * A call of the worker for one bucket. Outputs of a part may be released at once, state changes come at the call's end.
  *
  * <p>The call keeps its parts until it has ended. When the worker dies, all parts are sent again. Outputs of parts that
- * were released before are dropped, except new dead letters: {@link LettersLeft} drops only letters that have left.
+ * were released before are dropped, except new dead letters: {@link LettersLeft} drops only emitted letters.
  */
 final class BucketCall {
     // Codes of failures that a careful repetition can attribute to one message.
@@ -51,7 +51,7 @@ final class BucketCall {
     private long index;
     private int sent; // number of parts sent on the open stream
     private int answered; // number of parts answered on the open stream
-    private int left; // number of parts whose outputs have left this operator
+    private int left; // number of parts whose outputs this operator has emitted
     private boolean isEnding;
     private boolean hasSentEnd;
     private StateDone done;

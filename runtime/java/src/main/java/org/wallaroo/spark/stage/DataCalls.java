@@ -25,7 +25,7 @@ import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
 /**
  * The calls of a stage without state. Data goes to the endpoints of the worker in turn; answers are in the same order.
  *
- * <p>When the worker dies, unanswered data is sent to the next process. No output of such data has left before.
+ * <p>When the worker dies, unanswered data is sent to the next process. No output of such data was emitted before.
  */
 final class DataCalls {
     private final WorkerChannel channel;

@@ -6,11 +6,11 @@ import java.util.Map;
 import org.wallaroo.spark.message.LetterFrame;
 
 /**
- * Remembers which dead letters of a call have left.
+ * Remembers which dead letters of a call this operator has emitted.
  *
  * <p>A call that is repeated carefully, or with a message skipped, may have more dead letters than before, also in
- * parts whose outputs have left. Only these new letters leave when the call is repeated: the egress counts letters in a
- * stream by bucket and sequence, and must not get a letter twice.
+ * parts whose outputs were emitted. Only these new letters are emitted when the call is repeated: the egress counts
+ * letters in a stream by bucket and sequence, and must not get a letter twice.
  */
 final class LettersLeft {
     private final Map<Identity, Integer> left = new HashMap<>();
@@ -18,13 +18,13 @@ final class LettersLeft {
 
     private record Identity(long sequence, String path) {}
 
-    /** Takes note that the call begins again. */
+    /** Records that the call begins again. */
     void restart() {
         came.clear();
     }
 
     /**
-     * Returns a frame of the dead letters that have not left, and counts them as left; null if all have left.
+     * Returns a frame of the letters that were not emitted, and counts them as emitted; null if all were emitted.
      *
      * @param frame of the port of dead letters, whole and undamaged
      * @throws IllegalArgumentException if the frame does not contain dead letters

@@ -19,7 +19,7 @@ public final class Deadline {
         return quarantine.milliseconds(milliseconds, slowest);
     }
 
-    /** Takes note of the length of a pause after which a call has made progress. */
+    /** Records the length of a pause after which a call has made progress. */
     void progressed(long waited) {
         slowest = Math.max(slowest, waited);
     }

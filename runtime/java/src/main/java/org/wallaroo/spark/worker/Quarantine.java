@@ -58,7 +58,7 @@ public final class Quarantine {
     }
 
     /**
-     * Takes note of a suspect, and skips the message if it is certainly the cause.
+     * Records a suspect, and skips the message if it is certainly the cause.
      * Returns whether the failure is dealt with, so that it does not count.
      *
      * @throws IllegalStateException if the worker was asked to skip this message

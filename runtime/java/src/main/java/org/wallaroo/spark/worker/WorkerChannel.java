@@ -49,7 +49,7 @@ public final class WorkerChannel {
     }
 
     /**
-     * Takes note of the message that is suspected of having broken a stream.
+     * Records the message that is suspected of having broken a stream.
      *
      * @param quarantine of the call
      * @param suspect the message
@@ -97,7 +97,7 @@ public final class WorkerChannel {
         return TraceParent.of(opening, settings.sampledBelow());
     }
 
-    /** Takes note that a call was answered, and forgets earlier failures. */
+    /** Records that a call was answered, and forgets earlier failures. */
     public synchronized void progressed() {
         broken = 0;
         retries = 0;

@@ -103,12 +103,12 @@ public final class WorkerConnection {
         return new Endpoint(endpoints.get(number % endpoints.size()), process.generation());
     }
 
-    /** Takes note that a stream is open. */
+    /** Records that a stream is open. */
     void open(WorkerStream<?, ?> stream) {
         streams.add(stream);
     }
 
-    /** Takes note that a stream is closed. */
+    /** Records that a stream is closed. */
     void closed(WorkerStream<?, ?> stream) {
         streams.remove(stream);
     }
