@@ -302,11 +302,10 @@ def test_submit_ends_as_the_driver_on_yarn_does(hadoop: Hadoop, site: Site, arch
             exchange.send(PARTS[0])
             assert ended(run) == 0, run.said()
             assert sorted(receiver.lines()) == sorted(counted(PARTS[0]))
-            identity = run.output[0].split()[0]
-            assert (
-                run.output[0] == f"{identity} is submitted; `yarn logs -applicationId {identity}` shows what it says\n"
-            )
-            assert run.output[-1] == f"{identity}: finished\n"
+            notes = [json.loads(line)["note"] for line in run.output]
+            identity = notes[0].split()[0]
+            assert notes[0] == f"{identity} is submitted; `yarn logs -applicationId {identity}` shows what it says"
+            assert notes[-1] == f"{identity}: finished"
             assert run.errors == []
         # No worker starts with this interpreter, on any executor.
         failing = ("--conf", "spark.wallaroo.worker.python=/no/such/python", "--conf", "spark.yarn.maxAppAttempts=1")
@@ -315,7 +314,7 @@ def test_submit_ends_as_the_driver_on_yarn_does(hadoop: Hadoop, site: Site, arch
             verb="submit", **environment,
         ) as run:  # fmt: skip
             assert ended(run) == 4, run.said()
-            identity = run.output[0].split()[0]
+            identity = json.loads(run.output[0])["note"].split()[0]
             (finding,) = json.loads(run.errors[0])
             assert finding["code"] == "R685"
             assert finding["message"] == f"{identity} on yarn failed; the driver exited with status 4"

@@ -116,7 +116,7 @@ def test_a_place_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     letters[1].origin.CopyFrom(place(2, 13, None))
     (folder / "q-1-0.frames").write_bytes(output(letters).frame)
     said = [
-        "source \"clicks\", topic web, partition 0, offset 13, key b'ann'",
+        "source \"clicks\", topic web, partition 0, offset 13, key 'ann'",
         'source "clicks", topic web, partition 2, offset 13',
     ]
     for number, words in enumerate(said):
@@ -131,7 +131,7 @@ def test_a_place_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["dead-letters", "ls", "--json", str(tmp_path)]) == 0
     listed = [json.loads(line)["record"] for line in capsys.readouterr().out.splitlines()]
     assert listed == list(map(record_place, letters))
-    assert listed[0] == {"source": "clicks", "topic": "web", "partition": 0, "offset": 13, "key": "b'ann'"}
+    assert listed[0] == {"source": "clicks", "topic": "web", "partition": 0, "offset": 13, "key": "ann"}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.durable.file import damage
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.store import ATTACHMENT_FILE
-from wallaroo_runtime.topology.origin import record_place
+from wallaroo_runtime.topology.origin import record_place, shown_key
 
 FOLDER = "dead-letters"
 NUMBER_BYTES = 8  # size of an integer key
@@ -191,20 +191,6 @@ def _letter_key(key: bytes) -> str:
     """Return a key like `shown_key`. But if a key of 8 bytes is no text, return the integer that it encodes."""
     text = shown_key(key)
     return str(int.from_bytes(key, "big")) if len(key) == NUMBER_BYTES and text.startswith("0x") else text
-
-
-def shown_key(key: bytes) -> str:
-    r"""Return a key as text if it can be printed, else in hexadecimal digits.
-
-    Example:
-        >>> shown_key(b"AAPL"), shown_key(bytes(7) + b"\x07")
-        ('AAPL', '0x0000000000000007')
-    """
-    try:
-        text = key.decode("utf-8")
-    except UnicodeDecodeError:
-        text = "\0"
-    return text if text.isprintable() else f"0x{key.hex()}"
 
 
 def is_chosen(code: str, step: str) -> Choice:

@@ -168,12 +168,15 @@ class LocalPeer(Peer):
         return process.pid if process else None
 
     def ending(self) -> RunError:
-        """Return the reason why the process ended: the findings of its status, else the last line of its log."""
+        """Return the reason why the process ended: the findings of its status, else the last line of its log.
+
+        A process that was killed has not written why, so its last line is about something else.
+        """
         if (failure := self.failure()) is not None:
             return failure
         code = self._child.poll() if self._child is not None else None
         reason = "exit code unknown" if code is None else f"exit code {code}" if code >= 0 else f"signal {-code}"
-        last = _last_line(self.log, self._log_begin)
+        last = "" if code == -signal.SIGKILL else _last_line(self.log, self._log_begin)
         return RunError.of("R617", process=self.name, reason=f"{reason}; {last}" if last else reason, log=self.log)
 
     def check(self, note: Callable[[str], None]) -> None:

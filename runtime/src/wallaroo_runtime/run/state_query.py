@@ -11,13 +11,13 @@ from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo.message.key import bucket_of
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.dead_letter import shown_key
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.storage.state_log import entries_of, grouped
+from wallaroo_runtime.topology.origin import shown_key
 from wallaroo_runtime.worker.idempotent_call import Shown
 
 SHOW_BYTES = 4 * 1024 * 1024  # limit for the bytes of states in one call of a worker
@@ -168,17 +168,18 @@ class StateQuery:
         return batch, list(self._shown(state, rows)), following
 
     def _lacks(self, name: str, key: str, batch: int) -> RunError:
+        state, command = self._state(name), f"wallaroo state dump {self._place} {shlex.quote(name)} --limit 20"
+        place, known = f'state "{name}", as of micro-batch {batch},', f"what `{command}` shows"
         if batch < 0:
             place, known = f'state "{name}"', "none yet: nothing is committed"
-            error = RunError.of("R720", place=place, what="key", name=key[:80], known=known)
-            return RunError([replace(each, fix="ask again after the first commit") for each in error.diagnostics])
-        return RunError.of(
-            "R720",
-            place=f'state "{name}", as of micro-batch {batch},',
-            what="key",
-            name=key[:80],
-            known=f"what `wallaroo state dump {self._place} {shlex.quote(name)} --limit 20` shows",
-        )
+        is_empty = next(self._rows(state, _choice(state, "", "", 1), batch), None) is None
+        if is_empty and batch >= 0:
+            known = "none: no key was used, or the states of all have ended"
+        error = RunError.of("R720", place=place, what="key", name=key[:80], known=known)
+        if not is_empty:
+            return error
+        fix = f"ask again after the {'next' if batch >= 0 else 'first'} commit"
+        return RunError([replace(each, fix=fix) for each in error.diagnostics])
 
     def _state(self, name: str) -> StateOf:
         return state_named(self.states, name)

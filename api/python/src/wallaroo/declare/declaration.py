@@ -7,7 +7,7 @@ from typing import Any
 from wallaroo.check import check
 from wallaroo.check.state_check import check_state
 from wallaroo.component import component
-from wallaroo.component.application import Component, Pipeline, RemoteComponent, State, Step
+from wallaroo.component.application import Component, Pipeline, RemoteComponent, Source, State, Step
 from wallaroo.component.signature import call_finding, partition_finding, shown_name
 from wallaroo.component.wrapped import BaseWrapped, KeyExtractor
 from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig, hint_of
@@ -45,7 +45,7 @@ class Declaration:
         name = name if config.name is None else check.name(place, "source", config.name)
         if isinstance(config, SourceConnectorConfig):
             self.connectors[name] = config
-        source = config.declare(place, path, name, decoder)
+        source = _timed(place, config.declare(place, path, name, decoder), decoder)
         if source is not None:
             policy = check.policy(replace(place, method=type(config).__name__), config.on_error)
             pipeline.sources.append(replace(source, on_error=policy))
@@ -167,6 +167,16 @@ class Declaration:
             return component.method(place, "state class", builder, ("build",), ())
         place.wrong("state_class", shown(builder), "a class, or an object with build()")
         return None
+
+
+def _timed(place: Place, source: Source | None, decoder: object) -> Source | None:
+    """Return the source with the decoder's `event_time`, whose times replace those that come with messages."""
+    times = getattr(decoder, "event_time", None)
+    if source is None or source.kind == "generator" or not callable(times):
+        return source
+    if component.method(place, "event_time", decoder, ("event_time",), ("bs",)) is None:
+        return source
+    return replace(source, event_time=times, gives_time=True)
 
 
 def _parameter(config: SourceConfig) -> str:

@@ -3,7 +3,6 @@
 import argparse
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, overload
 
 from wallaroo.check import check
@@ -18,7 +17,6 @@ from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig
 from wallaroo.message.framing import NEWLINE, probe
 
 MAX_HEADER_BYTES = 64
-_TIME = ("event_time",)
 
 
 class TCPSourceConfig(SourceConfig):
@@ -77,17 +75,8 @@ class TCPSourceConfig(SourceConfig):
         host, port = check.address(place, "source", self.host, self.port, self.location)
         fields: dict[str, Any] = {"host": host, "port": port}
         if getattr(decoder, "framing", None) == NEWLINE:
-            source = self._lines(place, path, name, decoder, fields)
-        else:
-            source = self._framed(place, path, name, decoder, fields)
-        times = getattr(decoder, "event_time", None)
-        if (
-            source is None
-            or not callable(times)
-            or component.method(place, "event_time", decoder, _TIME, ("bs",)) is None
-        ):
-            return source
-        return replace(source, event_time=times, gives_time=True)
+            return self._lines(place, path, name, decoder, fields)
+        return self._framed(place, path, name, decoder, fields)
 
     def _lines(self, place: Place, path: str, name: str, decoder: Any, fields: dict[str, Any]) -> Source | None:
         decode = decode_of(place, decoder)

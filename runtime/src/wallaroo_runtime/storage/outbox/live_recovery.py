@@ -42,7 +42,10 @@ def _cut(path: Path, size: int) -> None:
 
 
 def _restore_letters(folder: Path, last: Read) -> None:
-    """Write dead letters of the last segment into their files again, and cut off letters that the log does not have."""
+    """Write dead letters of the last segment into their files again, and cut off letters that the log does not have.
+
+    A file that had all of them keeps its time, since this is the age of its letters.
+    """
     sizes = {writer.letters: last.state.letter_bytes[part] for part, writer in last.state.writers.items()}
     # Files without letters in the segment are cut, too: after a loss of power they may have more than the log.
     for name in {name for name, _ in last.letters} | {
@@ -50,10 +53,13 @@ def _restore_letters(folder: Path, last: Read) -> None:
     }:
         descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
+            before = os.fstat(descriptor)
             for _, entry in (each for each in last.letters if each[0] == name):
                 write_all(descriptor, entry.content, entry.sequence)
             if name in sizes:
                 os.ftruncate(descriptor, sizes[name])
+            if os.fstat(descriptor).st_size == before.st_size:
+                os.utime(descriptor, ns=(before.st_atime_ns, before.st_mtime_ns))
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
