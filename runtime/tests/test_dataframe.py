@@ -4,6 +4,7 @@ import json
 import random
 import textwrap
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from support.dated_totals import BEGIN, PROGRAM, SCHEMA, drawn, rows_of, run_str
 from wallaroo_runtime.checkpoint.compatible import safe_changes
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.dataframe.program import packed
+from wallaroo_runtime.dataframe.query import PARAMETERS
 from wallaroo_runtime.errors import RunError
 
 pytestmark = pytest.mark.jvm
@@ -302,6 +304,46 @@ def test_several_sinks_have_names_of_their_own(session: Any, tmp_path: Path) -> 
         load(tmp_path / "two.py", ["small"])
     with pytest.raises(RunError, match="call apply_all"):
         steps.apply(session.createDataFrame([(1,)], "x BIGINT"))
+
+
+NAMED = """
+import wallaroo
+
+def application_setup(args):
+    row = {"at": int}
+    sources = [wallaroo.source(name, wallaroo.DataFrameSourceConfig(row)) for name in args[2:]]
+    merged = sources[0].merge(*sources[1:]) if len(sources) > 1 else sources[0]
+    return wallaroo.build_application("Named", merged.to_sink(wallaroo.DataFrameSinkConfig(row, name=args[1])))
+"""
+
+
+def test_names_that_calls_use_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "named.py").write_text(NAMED)
+    assert set(signature(Steps.apply_all).parameters) - {"rows", "inputs"} == PARAMETERS
+    assert set(signature(Steps.apply).parameters) - {"rows", "inputs"} <= PARAMETERS
+    for name in PARAMETERS:
+        with pytest.raises(RunError, match=f'P303 .*a source "{name}" between DataFrames is not supported'):
+            load(tmp_path / "named.py", ["out", name])
+    with pytest.raises(RunError, match='P303 .*a sink "dead_letters" between DataFrames is not supported'):
+        load(tmp_path / "named.py", ["dead_letters", "in"])
+    assert load(tmp_path / "named.py", ["out", "rows"]).inputs == ("rows",)
+
+
+def test_inputs_that_do_not_fit_together_are_refused(session: Any, tmp_path: Path) -> None:
+    (tmp_path / "named.py").write_text(NAMED)
+    steps = load(tmp_path / "named.py", ["out", "one", "the other"])
+    rows = session.range(2).selectExpr("id AS at", "timestamp_seconds(id) AS time", "DATE '2026-01-01' AS day")
+    live = session.readStream.format("rate").load().selectExpr("value AS at")
+    with pytest.raises(RunError, match="R716 .*of the inputs one, the other, only one are streams") as caught:
+        steps.apply(**{"one": live, "the other": rows})
+    assert "read all with spark.readStream" in str(caught.value)
+    with pytest.raises(RunError, match="R716 .*given were one") as caught:
+        steps.apply(one=rows)
+    assert 'steps.apply(**{"one": ..., "the other": ...})' in str(caught.value)
+    both = {"one": rows.selectExpr("at", "at AS n"), "the other": rows.selectExpr("at", "time AS n")}
+    with pytest.raises(RunError, match='R716 .*"n", which order_by names, is bigint in one, timestamp in the other'):
+        steps.apply(**both, order_by="n")
+    assert steps.apply(**both | {"one": rows.selectExpr("at", "day AS n")}, order_by="n").count() == 4
 
 
 class Remote(DataFrame):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F  # noqa: F401
 
 from support.dated_totals import BEGIN, rows_of
 from support.spark_topology import PLAIN_WORKER
@@ -32,12 +33,12 @@ def application_setup(args):
 """
 
 
-def refused(call: Callable[[], Any], reason: str) -> None:
+def refused(call: Callable[[], Any], reason: str, fix: str = "") -> None:
     with pytest.raises(RunError) as caught:
         call()
     assert str(caught.value).startswith("R716 ")
     assert reason in str(caught.value)
-    assert "fix: " in str(caught.value)
+    assert f"fix: {fix}" in str(caught.value)
 
 
 def test_a_worker_that_lacks_what_a_step_needs(session: Any, program: str, tmp_path: Any) -> None:
@@ -81,7 +82,19 @@ def test_where_case_does_not_count_two_columns_are_one_too_many(session: Any, st
 def test_fields_of_a_struct_that_differ_by_case(session: Any, tmp_path: Any) -> None:
     (tmp_path / "inner.py").write_text(INNER)
     frame = session.range(1).selectExpr("named_struct('a', id, 'A', id) AS x")
-    refused(lambda: load(tmp_path / "inner.py").apply(frame), 'column "x" has the fields a, A; the program declares a')
+    refused(
+        lambda: load(tmp_path / "inner.py").apply(frame),
+        'column "x" has the fields a, A; the program declares a',
+        "make it from its fields with F.struct; a cast takes fields by their order",
+    )
+
+
+def test_the_cast_of_an_error_is_one_to_paste(session: Any, tmp_path: Any) -> None:
+    (tmp_path / "dotted.py").write_text(INNER.replace('"x": Inner', '"a.b": int'))
+    steps, frame = load(tmp_path / "dotted.py"), session.sql("SELECT '7' AS `a.b`")
+    code = '.withColumn("a.b", F.col("`a.b`").cast("bigint"))'
+    refused(lambda: steps.apply(frame), 'column "a.b" is string', f"cast it, e.g. {code}")
+    assert steps.apply(eval(f"frame{code}")).collect() == [(7,)]
 
 
 def test_a_timestamp_of_a_program_has_a_zone(session: Any, changed: Change) -> None:

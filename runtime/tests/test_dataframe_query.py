@@ -103,6 +103,23 @@ def test_a_batch_within_a_stream_has_partitions_of_its_own(session: Any, steps: 
     assert sorted(found) == sorted(totals(orders[:20]) + totals(orders[20:]))
 
 
+def test_functions_of_each_may_leave_rows_out(session: Any, steps: Steps, tmp_path: Path) -> None:
+    """The states of a micro-batch are stored although no function looks at its rows."""
+    orders, found = sorted(drawn(14, 80), key=lambda order: order[2]), list[Any]()
+    for begin in range(0, len(orders), 20):
+        in_files(session, tmp_path, orders[begin : begin + 20])
+
+    def write(rows: Any, number: int) -> None:
+        if number == 3:
+            found.extend(rows.collect())
+
+    source = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    writes = steps.each(Totals=write, dead_letters=lambda rows, number: None)
+    writer = steps.apply_all(source, order_by="at").writeStream.foreachBatch(writes).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    assert sums(found) == sorted(totals(orders)[60:])
+
+
 def test_a_dead_letter_that_ends_a_query_comes_before_all_outputs(session: Any, tmp_path: Path) -> None:
     failing, passing = tmp_path / "totals.py", tmp_path / "other" / "totals.py"
     passing.parent.mkdir()

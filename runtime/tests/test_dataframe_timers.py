@@ -144,3 +144,68 @@ def test_time_of_arrival_in_a_batch_is_refused(session: Any, tmp_path: Path, wha
     (found,) = caught.value.diagnostics
     assert f'step "kept" has {what} by the time of arrival, which rows of a batch do not have' in str(found)
     assert found.fix.startswith("give each source event time: DataFrameSourceConfig")
+
+
+MOVED = """
+from datetime import datetime, timedelta
+
+import wallaroo
+
+class First:
+    pass
+
+class Second:
+    pass
+
+@wallaroo.key_extractor
+def by_id(row):
+    return str(row["id"])
+
+@wallaroo.computation("same")
+def same(row):
+    return row
+
+@wallaroo.state_computation("first", state=First)
+def first(row, state, timers):
+    timers.set("end", after=timedelta(seconds=5))
+
+@first.timer("end")
+def end_first(key, state, time):
+    return {"end": type(state).__name__}
+
+@wallaroo.state_computation("second", state=Second)
+def second(row, state, timers):
+    timers.set("end", after=timedelta(seconds=7))
+
+@second.timer("end")
+def end_second(key, state, time):
+    return {"end": type(state).__name__}
+
+@wallaroo.state_computation("second", state=Second, ttl=timedelta(seconds=60))
+def untimed(row, state):
+    return None
+
+def application_setup(args):
+    source = wallaroo.DataFrameSourceConfig({"id": int, "at": datetime}, timestamp="at")
+    rows = wallaroo.source("rows", source)
+    for _ in range(int(args[1])):
+        rows = rows.to(same)
+    rows = rows.key_by(by_id)
+    steps = (first, untimed if "untimed" in args else second)
+    ends = (rows.to(step).to_sink(wallaroo.DataFrameSinkConfig({"end": str}, name=step.name())) for step in steps)
+    return wallaroo.build_application("Moved", *ends)
+"""
+
+
+def test_timers_go_on_in_a_program_with_other_steps_before_them(session: Any, tmp_path: Path) -> None:
+    """A timer belongs to its state and name; the place of its step in the program is another one now."""
+    (file := tmp_path / "moved.py").write_text(MOVED)
+    rows, steps = session.sql("SELECT 1L AS id, TIMESTAMP '2026-01-01T00:00:00Z' AS at"), load(file, ["0"])
+    states = steps.states(steps.apply_all(rows, gives_states=True))
+    states = session.createDataFrame(states.collect(), states.schema)
+    for args in (["0"], ["1"], ["2"], ["1", "untimed"]):
+        steps = load(file, args)
+        found = steps.apply_all(rows.limit(0), states=states).persist()
+        ends = {name: [row["end"] for row in steps.select(found, name).collect()] for name in steps.outputs}
+        found.unpersist()
+        assert ends == {"first": ["First"], "second": [] if "untimed" in args else ["Second"]}, args

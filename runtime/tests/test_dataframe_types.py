@@ -255,3 +255,29 @@ def test_bytes_of_a_string_that_are_no_text_are_replaced_as_the_documentation_sa
     frame = spark.createDataFrame([(0, *[None] * 14, [], {}, None, [])], SCHEMA)
     given = frame.withColumn("text", F.expr("CAST(X'61FF62' AS STRING)"))
     assert [row["text"] for row in steps.apply(given).collect()] == ["a\ufffdb"]
+
+
+WIDE = """
+import wallaroo
+
+ROW = {"_corrupt_record": str | None, "text": str, "times": int}
+
+@wallaroo.computation("widen")
+def widen(row):
+    return {**row, "text": row["text"] * row["times"]}
+
+def application_setup(args):
+    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig(ROW)).to(widen)
+    return wallaroo.build_application("Wide", rows.to_sink(wallaroo.DataFrameSinkConfig(ROW)))
+"""
+
+
+def test_columns_that_spark_would_treat_in_its_own_way(spark: Any, tmp_path: Any) -> None:
+    """A column with the name that JSON's reader uses keeps its values, and a long text is no fault of the reader."""
+    (tmp_path / "wide.py").write_text(WIDE)
+    given = [("a", "x", 1), (None, "y", 2), ("", "z", 30_000_000)]
+    frame = spark.createDataFrame(given, "_corrupt_record STRING, text STRING, times BIGINT")
+    found = load(tmp_path / "wide.py").apply(frame).selectExpr("_corrupt_record", "length(text) AS length", "times")
+    assert sorted(map(tuple, found.collect()), key=lambda row: row[2]) == [
+        (mark, times, times) for mark, _, times in given
+    ]

@@ -1,5 +1,6 @@
 """Windows of an application between DataFrames against the plain reference: in batches, with watermarks, by a clock."""
 
+import json
 import random
 import sys
 import time
@@ -24,6 +25,7 @@ from support.row_stream import (
     watermarks,
 )
 from support.row_windows import SCHEMA, arguments, write_program
+from wallaroo.testing import run
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
 
@@ -301,3 +303,85 @@ def test_ticks_of_the_clock_are_those_of_the_first_try(session: Any, program: Pa
             events.append({"sequence": SPAN * done, "key": key, "time": now, "value": (value,)})
         done += 1
     check_stream(writer, windows, events, is_of_data=False)
+
+
+AMOUNTS = """
+from datetime import date, datetime
+from typing import Annotated
+
+import wallaroo
+
+class Amounts(wallaroo.Aggregation):
+    def initial_accumulator(self):
+        return [0]
+
+    def update(self, row, accumulator):
+        accumulator[0] += row["amount"]
+
+    def combine(self, left, right):
+        return [left[0] + right[0]]
+
+    def output(self, key, accumulator, bounds=None):
+        return {"begin": bounds.start_ms, "amount": accumulator[0]}
+
+@wallaroo.key_extractor
+def nothing(row):
+    return ""
+
+def application_setup(args):
+    _, kind, time, *hours = args
+    row = {"amount": int, "at": date if kind == "date" else Annotated[datetime, kind.upper()]}
+    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig(row, timestamp=time)).key_by(nothing)
+    ends = (
+        rows.to(wallaroo.range_windows(wallaroo.hours(int(each))).over(Amounts)).to_sink(
+            wallaroo.DataFrameSinkConfig({"begin": int, "amount": int}, name=each)
+        )
+        for each in hours
+    )
+    return wallaroo.build_application("Windows", *ends)
+"""
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/New_York"])
+@pytest.mark.parametrize("kind", ["date", "timestamp_ntz"])
+def test_times_without_a_zone_are_those_of_the_test_kit(
+    session: Any, changed: Any, tmp_path: Path, zone: str, kind: str
+) -> None:
+    changed("spark.sql.session.timeZone", zone)
+    (file := tmp_path / "days.py").write_text(AMOUNTS)
+    moments = [datetime(2026, 3, 8) + timedelta(hours=hour, minutes=30) for hour in (0, 1, 2, 3, 22, 23, 24, 47, 49)]
+    rows = [(1 << number, at.date() if kind == "date" else at) for number, at in enumerate(moments)]
+    frame = session.createDataFrame(rows, f"amount BIGINT, at {kind}").repartition(2)
+    found = load(file, [kind, "at", "24"]).apply(frame).collect()
+    with run(file, [kind, "at", "24"]) as app:
+        app.send([{"amount": amount, "at": at} for amount, at in rows])
+        app.send([{"amount": 0, "at": rows[-1][1] + timedelta(days=9)}])
+        expected = [json.loads(row) for row in app.output()]
+    given = {row["begin"]: row["amount"] for row in found if row["amount"]}
+    assert given == {row["begin"]: row["amount"] for row in expected if row["amount"]}
+
+
+def test_a_number_that_is_no_integer_is_no_time(session: Any, tmp_path: Path) -> None:
+    (file := tmp_path / "days.py").write_text(AMOUNTS)
+    rows = session.sql("SELECT 1L AS amount, TIMESTAMP '2026-03-08T00:00:00Z' AS at")
+    for sql, kind in (("1.5D", "double"), ("unix_millis(at) / 1000.0", "decimal"), ("true", "boolean")):
+        with pytest.raises(RunError, match=f"R716 .*its event time `.*` is {kind}"):
+            load(file, ["timestamp", sql, "24"]).apply(rows)
+    for sql in ("unix_millis(at)", "CAST(at AS STRING)", "CAST(unix_millis(at) AS STRING)::BIGINT"):
+        assert load(file, ["timestamp", sql, "24"]).apply(rows).where("amount > 0").count() == 1
+
+
+def test_states_of_other_windows_are_refused(session: Any, tmp_path: Path) -> None:
+    """Two steps of one aggregation change places in the program, and so do the names of their states."""
+    (file := tmp_path / "windows.py").write_text(AMOUNTS)
+    rows = session.sql("SELECT 1L AS amount, TIMESTAMP '2026-03-08T00:00:00Z' AS at")
+    steps = load(file, ["timestamp", "at", "6", "24"])
+    states = steps.states(steps.apply_all(rows, gives_states=True))
+    states = session.createDataFrame(states.collect(), states.schema)
+    assert sorted(row["name"] for row in states.collect()) == ["Amounts", "Amounts 2"]
+    found = steps.apply_all(rows, states=states)
+    assert [
+        row["amount"] for name in steps.outputs for row in steps.select(found, name).collect() if row["amount"]
+    ] == [2, 2]
+    with pytest.raises(RunError, match="R716 the parameter `states` .*windows of 21600000 ms .*has .*of 86400000 ms"):
+        load(file, ["timestamp", "at", "24", "6"]).apply_all(rows, states=states)

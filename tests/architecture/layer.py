@@ -25,7 +25,7 @@ IMPORTS: dict[str, set[str]] = {
         *("spark", "storage", "system", "topology"),
     },
     # What PySpark jobs import.
-    "dataframe": {"archive", "errors", "plan", "program", "spark", "storage", "topology", "worker"},
+    "dataframe": {"errors", "peer", "plan", "program", "spark", "storage", "topology", "worker"},
     "monitor": {"checkpoint", "durable", "errors", "plan", "service", "spark", "system", "topology", "worker"},
     "submit": {"checkpoint", "errors", "system", "worker"},
     "checkpoint": {"durable", "errors", "peer", "plan", "program", "service", "storage", "system", "topology"},

@@ -41,15 +41,20 @@ type sold struct {
 	At     *time.Time
 }
 
-func salesOfHours() *stream.Application {
-	app := stream.New("Hours")
-	rows := stream.From(app, "in", stream.DataFrameSource[sold]().Timestamp("at"))
-	amounts := stream.Aggregation[sold, int, int]{
-		Name: "amounts", Update: func(s sold, sum int) int { return sum + s.Amount }, Combine: func(a, b int) int { return a + b },
+type soldOn struct {
+	Amount int
+	At     time.Time `spark:"DATE"`
+}
+
+func sums[S any](length time.Duration, amount func(S) int) *stream.Application {
+	app := stream.New("Sales")
+	rows := stream.From(app, "in", stream.DataFrameSource[S]().Timestamp("at"))
+	amounts := stream.Aggregation[S, int, int]{
+		Name: "amounts", Update: func(s S, sum int) int { return sum + amount(s) }, Combine: func(a, b int) int { return a + b },
 		Initial: func() int { return 0 }, Output: func(_ string, sum int) (int, error) { return sum, nil },
 	}
-	keyed := stream.KeyBy(rows, "one", func(sold) string { return "" })
-	sums := stream.RangeWindow(keyed, stream.Range{Length: time.Hour}, amounts)
+	keyed := stream.KeyBy(rows, "one", func(S) string { return "" })
+	sums := stream.RangeWindow(keyed, stream.Range{Length: length}, amounts)
 	stream.Map(sums, "total", func(_ context.Context, sum int) (total, error) { return total{sum}, nil }).
 		To(stream.DataFrameSink[total]().Named("out"))
 	return app
@@ -58,7 +63,7 @@ func salesOfHours() *stream.Application {
 type total struct{ Amount int }
 
 func TestRowsHaveTheTimeOfTheirColumn(t *testing.T) {
-	app := wallarootest.New(t, salesOfHours())
+	app := wallarootest.New(t, sums(time.Hour, func(s sold) int { return s.Amount }))
 	at := func(minutes int) *time.Time {
 		moment := time.Date(2026, 1, 31, 0, minutes, 0, 0, time.UTC)
 		return &moment
@@ -68,6 +73,15 @@ func TestRowsHaveTheTimeOfTheirColumn(t *testing.T) {
 	app.Send("in", sold{8, nil}, `{"Amount": 16, "At": "2026-01-31T02:00:00Z"}`)
 	wallarootest.Equal(t, wallarootest.Messages[total](app, "out"), []total{{3}, {4}})
 	wallarootest.Equal(t, app.DeadLetters()[0].Code, "C523")
+}
+
+func TestADateIsATime(t *testing.T) {
+	app := wallarootest.New(t, sums(24*time.Hour, func(s soldOn) int { return s.Amount }))
+	on := func(day int) time.Time { return time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC) }
+	app.Send("in", soldOn{1, on(1)}, soldOn{2, on(1)}, soldOn{4, on(2)})
+	wallarootest.Equal(t, wallarootest.Messages[total](app, "out"), []total{{3}})
+	app.Send("in", soldOn{8, on(3)})
+	wallarootest.Equal(t, wallarootest.Messages[total](app, "out"), []total{{3}, {4}})
 }
 
 func TestARowThatSparkCannotGive(t *testing.T) {

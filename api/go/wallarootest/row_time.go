@@ -25,8 +25,10 @@ func (w *writer) timeMs(payload []byte) int64 {
 			case float64:
 				return int64(value)
 			case string:
-				if at, err := time.Parse(time.RFC3339Nano, value); err == nil {
-					return at.UnixMilli()
+				for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+					if at, err := time.Parse(layout, value); err == nil {
+						return at.UnixMilli()
+					}
 				}
 			}
 		}

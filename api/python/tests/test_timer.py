@@ -5,7 +5,11 @@ import random
 from typing import Any
 
 import pytest
-from timer_case import VECTORS, Case, check
+from call_case import attempt
+from timer_case import VECTORS, Case, Told, check, entries, framed, left, make, read
+
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.bucket.state import BucketState
 
 CASES = json.loads((VECTORS / "timers.json").read_text())["cases"]
 
@@ -24,3 +28,27 @@ def test_drawn_histories_are_those_of_the_reference(kit: Any, histories: int) ->
     for seed in range(1000, 1000 + histories):
         case = drawn(seed)
         check(kit, case, random.Random(seed), sizes=(1000,) if case["is_one_call"] else (1, 2, 5, 1000))
+
+
+@pytest.mark.parametrize("others", range(3))
+def test_timers_go_on_when_their_step_has_another_path(kit: Any, others: int) -> None:
+    """A changed program has other steps before the timed ones: timers are found by their names."""
+    case = {
+        "steps": [{"x": {"gives": True}}, {"y": {"gives": True}, "z": {"gives": True}}],
+        "time": "ingest",
+        "ttl_ms": 0,
+    }
+    old, new, told = make(kit, case), make(kit, case, others), Told()
+    sets = [
+        {"sequence": at, "key": "ab"[at % 2], "time": 0, "value": at, "step": step, "ops": [{"set": name, "after": 5}]}
+        for at, (step, name) in enumerate([(0, "x"), (0, "x"), (1, "z"), (1, "y")])
+    ]
+    first = attempt(old, pb.Bucket(), [framed(old, [event]) for event in sets], BucketState(old.codec))
+    assert first is not None
+    state = read(new, entries(first))
+    second = attempt(new, pb.Bucket(), [framed(new, [{"sequence": 9, "tick": 5}])], state)
+    assert second is not None
+    told.add(kit, second)
+    a, b = [0, 2], [1, 3]
+    assert told.texts == [(9, [0, "x", 5, a]), (9, [1, "z", 5, a]), (9, [0, "x", 5, b]), (9, [1, "y", 5, b])]
+    assert [key["timers"] for key in left(new, state)] == [[], []]

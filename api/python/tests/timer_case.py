@@ -25,7 +25,7 @@ from wallaroo.worker.value.value import PICKLED
 
 sys.path.insert(0, str(VECTORS))
 STATE, KEYED, SINK = 1, 60, 90
-KNOWN: dict[int, Application] = {}
+KNOWN: dict[tuple[int, int], Application] = {}
 Case = dict[str, Any]
 Event = dict[str, Any]
 
@@ -96,23 +96,28 @@ def plain(data: Any) -> str:
     return str(data)
 
 
-def application(kit: Any, count: int) -> Application:
+def application(kit: Any, count: int, others: int = 0) -> Application:
     """Return an application of steps that share a state, and one more; declared once, which takes most of the time."""
-    if count not in KNOWN:
+    if (count, others) not in KNOWN:
 
         def declare(builder: wallaroo.ApplicationBuilder) -> None:
+            for _ in range(others):
+                builder.to_state_partition(Next, list, "o", first)
             for _ in range(count):
                 builder.to_state_partition(Next, list, "s", first)
             builder.to_state_partition(Next, list, "t", first)
 
-        KNOWN[count] = kit.build(declare, encoder=plain)
-    return copy.deepcopy(KNOWN[count])
+        KNOWN[count, others] = kit.build(declare, encoder=plain)
+    return copy.deepcopy(KNOWN[count, others])
 
 
-def make(kit: Any, case: Case) -> Stage:
-    """Return a stage of the case's steps, whose messages go to a sink, and with key and time to another step."""
-    app = application(kit, len(case["steps"]))
-    steps = app.pipelines[0].steps
+def make(kit: Any, case: Case, others: int = 0) -> Stage:
+    """Return a stage of the case's steps, whose messages go to a sink, and with key and time to another step.
+
+    `others` is the number of steps before them in the program.
+    """
+    app = application(kit, len(case["steps"]), others)
+    steps = app.pipelines[0].steps[others:]
     for number, behaviours in enumerate(case["steps"]):
         run = (Timed if behaviours else Plain)()
         run.number, steps[number].run, steps[number].timers = number, run.compute, tuple(behaviours)

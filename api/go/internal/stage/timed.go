@@ -51,7 +51,10 @@ func (x *Executor) findTimed(description *pb.Stage) error {
 		}
 		if t := x.timedOf(n.stateful.port); t != nil {
 			n.stateful.timed = t
-			t.steps, t.rules.Paths = append(t.steps, n), append(t.rules.Paths, n.path)
+			t.steps = append(t.steps, n)
+			for _, name := range slices.Sorted(slices.Values(n.stateful.timers)) {
+				t.rules.Timers = append(t.rules.Timers, n.path+"\n"+name)
+			}
 		}
 	}
 	return nil

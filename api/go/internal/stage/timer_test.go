@@ -63,6 +63,7 @@ type timerCase struct {
 	Before    map[string][]int64
 	Events    []timerEvent
 	IsOneCall bool `json:"is_one_call"`
+	shift     int  // how many other steps the program has before these
 	Outputs   []struct {
 		Sequence  uint64
 		Key       string
@@ -147,7 +148,7 @@ func (s timedSteps) Fire(call *timing.Changes, timer *wa.Timer, kept any) emissi
 }
 
 // path returns that of a step; of some steps the bytes are not in the order of the numbers.
-func (c *timerCase) path(step int) string { return fmt.Sprint("0/steps/", 9+step) }
+func (c *timerCase) path(step int) string { return fmt.Sprint("0/steps/", 9+c.shift+step) }
 
 // executor makes a stage of the steps, whose results leave through a key exit; untimed: one of the same steps without times.
 func (c *timerCase) executor(t testing.TB, untimed bool) *stage.Executor {

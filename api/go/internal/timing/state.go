@@ -44,10 +44,10 @@ type StateRules struct {
 	TTL     int64    // in milliseconds; 0 if states never end
 	IsEvent bool     // times are event times
 	Waits   bool     // ticks indicate silence; otherwise they advance time
-	Paths   []string // paths of the steps, in their order
+	Timers  []string // ids of the timers that the steps declare, in the order of the steps
 }
 
-func (r *StateRules) rank(t *SetTimer) int { return slices.Index(r.Paths, t.Path()) }
+func (r *StateRules) rank(t *SetTimer) int { return slices.Index(r.Timers, t.id) }
 
 func (r *StateRules) compare(a, b *SetTimer) int {
 	return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(r.rank(a), r.rank(b)), strings.Compare(a.id, b.id))
@@ -215,7 +215,24 @@ func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, b
 	if !r.Waits {
 		s.silent = None
 	}
+	s.adopt()
 	return s, encoding, data, nil
+}
+
+// adopt gives timers of a step that had another path in an earlier program to the only step that declares their name.
+func (s *KeyTime) adopt() {
+	for _, timer := range s.timers {
+		if s.rules.rank(timer) >= 0 {
+			continue
+		}
+		other := func(id string) bool { return (&SetTimer{id: id}).Name() != timer.Name() }
+		same := slices.DeleteFunc(slices.Clone(s.rules.Timers), other)
+		isSet := func(t *SetTimer) bool { return t.id == same[0] }
+		if len(same) == 1 && !slices.ContainsFunc(s.timers, isSet) {
+			timer.id = same[0]
+		}
+	}
+	slices.SortFunc(s.timers, func(a, b *SetTimer) int { return strings.Compare(a.id, b.id) })
 }
 
 // String lists the timers, sorted by id.

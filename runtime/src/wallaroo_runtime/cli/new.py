@@ -18,11 +18,20 @@ from wallaroo_runtime.errors import USAGE, RunError
 
 TEMPLATES, SUFFIX = Path(__file__).parents[1] / "template", ".template"
 IGNORED = {kind: "__pycache__/\n.venv/\n" for kind in ("python", "mixed", "pyspark_python")}
-APP = {"python": "app.py", "go": ".", "mixed": "app.py"}
-TESTS = {"pyspark_python": "{python} -m pytest", "pyspark_go": "go test ./..."}  # for projects without cases
+DEBUG = "`breakpoint()`\nstops in the terminal of `wallaroo run app.py --debug`."
+WORK = "`go.work`\nnames the SDK of this machine. git ignores it: run `wallaroo build --init` on another."
+MARKS, PYTEST, GO_TEST = ("{app}", "{program}", "{tests}", "{more}"), "python -m pytest", "go test ./..."
+TEXTS = {  # in the place of the marks in templates
+    "python": ("app.py", "`app.py`", PYTEST, DEBUG),
+    "go": (".", "`main.go`", GO_TEST, WORK),
+    "mixed": ("app.py", "`app.py`, a computation in Go\nin `words/words.go`", PYTEST, DEBUG),
+    "pyspark_python": ("app.py", "`app.py`", PYTEST, ""),
+    "pyspark_go": (".", "`main.go`", GO_TEST, ""),
+}
 # Directory of the Go program. `init` writes its .gitignore.
 GO = {"go": "", "mixed": "words", "pyspark_go": ""}
-CASE, COMMON = "cases/words", "common"
+CASE, COMMON, PYSPARK = "cases/words", "common", "pyspark"
+LANGUAGES = ("go", "mixed", "python")
 FOLDERS = {"words.go": GO["mixed"], **dict.fromkeys(("case.toml", "input.txt", "expected.txt"), CASE)}
 
 
@@ -30,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("new", help="make a project: an application and its test", description=__doc__)
     parser.add_argument(
-        "language", nargs="?", choices=sorted(APP), help="of the application; mixed: Python with a component in Go"
+        "language", nargs="?", choices=LANGUAGES, help="of the application; mixed: Python with a component in Go"
     )
     parser.add_argument(
         "directory", metavar="DIR", help="new or empty, but for .git; the application is named after it"
@@ -78,10 +87,10 @@ def kind_of(language: str | None, pyspark: bool) -> str:
         RunError: R608 if there is no such kind.
     """
     if language is None and not pyspark:
-        fix = f"give one of {', '.join(sorted(APP))} before the directory"
+        fix = f"give one of {', '.join(LANGUAGES)} before the directory"
         raise wrong_usage(reason="new has no language", fix=fix)
-    kind = f"pyspark_{language or 'python'}" if pyspark else str(language)
-    if kind not in TESTS and kind not in APP:
+    kind = f"{PYSPARK}_{language or 'python'}" if pyspark else str(language)
+    if kind not in TEXTS:
         raise wrong_usage(reason=f"there is no project with --pyspark and {language}", fix="give python or go")
     return kind
 
@@ -98,9 +107,10 @@ def next_command(directory: Path, kind: str) -> str:
     wallaroo, python = (shlex.quote(str(own.with_name(name))) if is_away else name for name in ("wallaroo", "python"))
     folder = f"./{directory}" if str(directory).startswith("-") else str(directory)
     steps = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(folder)}"]
-    if kind in TESTS:
-        return " && ".join([*steps, TESTS[kind].format(python=python), f"{python} job.py"])
-    return " && ".join([*steps, f"{wallaroo} test .", f"{wallaroo} run {APP[kind]}"])
+    app, _, tests, _ = TEXTS[kind]
+    if kind.startswith(PYSPARK):
+        return " && ".join([*steps, tests.replace("python", python), f"{python} job.py"])
+    return " && ".join([*steps, f"{wallaroo} test .", f"{wallaroo} run {app}"])
 
 
 def write(kind: str, directory: Path) -> list[Path]:
@@ -115,13 +125,15 @@ def write(kind: str, directory: Path) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     if any(each.name != ".git" for each in directory.iterdir()):
         raise _refused(directory, "it is not empty", "give a new directory")
-    name = _name_of(directory)
+    texts = {"{name}": _name_of(directory), **dict(zip(MARKS, TEXTS[kind], strict=True))}
     written = []
-    folders = (kind,) if kind in TESTS else (kind, COMMON)
+    folders = (kind, PYSPARK if kind.startswith(PYSPARK) else COMMON)
     templates = [template for folder in folders for template in (TEMPLATES / folder).glob(f"*{SUFFIX}")]
     for template in sorted(templates, key=lambda template: template.name):
         file = template.name.removesuffix(SUFFIX)
-        text = template.read_text(encoding="utf-8").replace("{name}", name)
+        text = template.read_text(encoding="utf-8")
+        for mark, replacement in texts.items():
+            text = text.replace(mark, replacement)
         written.append(_written(directory / FOLDERS.get(file, "") / file, text))
     if kind in IGNORED:
         written.append(_written(directory / ".gitignore", IGNORED[kind]))

@@ -5,19 +5,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql.types import IntegralType
 
-from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.dataframe.counts import COLUMN, counts_of, observed
 from wallaroo_runtime.dataframe.state import facts_of, first_states, state_ports
-from wallaroo_runtime.dataframe.ticks import ticks_of
+from wallaroo_runtime.dataframe.ticks import CALL, ticks_of
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.program.application import Application
 from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.spark.operators import task_settings
 from wallaroo_runtime.spark.options import QueryOptions
-from wallaroo_runtime.spark.row import field_of
+from wallaroo_runtime.spark.row import field_of, refused
 from wallaroo_runtime.spark.source.record import IN_TIME, NO_TIME, RecordSource, selected
 from wallaroo_runtime.spark.worker_start import running_in_tasks, start_foreign, worker_specs
 from wallaroo_runtime.storage.place import OutputPlace
@@ -25,6 +26,8 @@ from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, SparkSource, Topology, has_records, place_of
 
 PARTITIONS = "spark.sql.shuffle.partitions"
+LETTERS = "dead_letters"  # parameter of `each`
+PARAMETERS = {"self", "order_by", "states", "gives_states", "accept_changed", "observation"}  # of `apply_all`
 
 
 def check_topology(topology: Topology) -> None:
@@ -37,11 +40,14 @@ def check_topology(topology: Topology) -> None:
     for part in topology.parts():
         what = fix = ""
         if isinstance(part, Sink):
-            if part.name in names:
-                what = f'a second sink "{part.name}" between DataFrames'
+            if part.name in {*names, LETTERS}:
+                what = f'a {"second " if part.name in names else ""}sink "{part.name}" between DataFrames'
                 fix = 'give it a name: DataFrameSinkConfig(..., name="a"), DataFrameSink[T]().Named("a") in Go'
             names.add(part.name)
-        if isinstance(part, GeneratorSource):
+        if isinstance(part, Source) and part.name in PARAMETERS:
+            what = f'a source "{part.name}" between DataFrames'
+            fix = "give it another name, since `apply` has a parameter of this name"
+        elif isinstance(part, GeneratorSource):
             what, fix = "a generator between DataFrames", "make its messages a DataFrame, and declare a source for it"
         elif isinstance(part, Source) and has_records(part):
             what, fix = (
@@ -62,9 +68,7 @@ class Call:
     """The arguments of a call of `apply` or `apply_all`, and the loaded application.
 
     Attributes:
-        session: Spark session of the inputs.
-        topology: Topology of the application.
-        archive: Archive that has the application's workers; None if the workers are installed on every machine.
+        application: The application. Its archive has the workers; without one they are installed on every machine.
         inputs: DataFrames by the name of their source.
         policy: Policy that decides which dead letters end the query.
         way_out: Advice to the user how to go on after a dead letter that has ended the query.
@@ -75,9 +79,7 @@ class Call:
         observation: Name of the metrics with the counts of all parts, or what gives them after a batch; empty for none.
     """
 
-    session: SparkSession
-    topology: Topology
-    archive: Archive | None
+    application: Application
     inputs: Mapping[str, DataFrame]
     policy: ErrorPolicy
     way_out: str = 'declare on_error "dead_letter", which makes it a row'
@@ -94,13 +96,13 @@ def applied(call: Call) -> DataFrame:
     Raises:
         RunError: P303 if the application cannot be applied; R716 if an input or the states do not fit.
     """
-    session, topology = call.session, call.topology
+    session, topology = next(iter(call.inputs.values())).sparkSession, call.application.topology
     sources = [as_rows(source, call.inputs[source.name]) for source in topology.sources()]
     ticks = ticks_of(topology, sources, call.inputs, gives_states=call.gives_states)
     plan = ticks.planned(compile_topology(topology, shuffle_partitions=int(str(session.conf.get(PARTITIONS)))))
     logs = temporary_directory() / "logs"
     logs.mkdir(0o700, exist_ok=True)
-    options = QueryOptions("", logs, (), OutputPlace(str(logs)), archive=call.archive)
+    options = QueryOptions("", logs, (), OutputPlace(str(logs)), archive=call.application.archive)
     specs = {  # a program that is changed while the session runs gets new workers
         name: replace(spec, run=f"{spec.run}-{topology.worker(name).code_hash}")
         for name, spec in worker_specs(session, topology, options).items()
@@ -127,6 +129,7 @@ def applied(call: Call) -> DataFrame:
         "controls_precede": not ticks.is_of_data,
         "policy": {"fails": call.policy.fails, "parts": dict(call.policy.parts)},
     }
+    _check_order(call)
     has_times = all(source.timestamp for source in sources)
     order = call.order_by or (IN_TIME if has_times else "")
     frames = [selected(call.inputs[source.name], source, order, NO_TIME)._jdf for source in sources]
@@ -135,6 +138,23 @@ def applied(call: Call) -> DataFrame:
     rows = DataFrame(operators.apply(json.dumps(settings), frames, states), session)
     rows = observed(rows, call.observation, counts) if counts else rows
     return rows.drop(COLUMN) if call.gives_states else rows.drop(COLUMN, "state")
+
+
+def _check_order(call: Call) -> None:
+    """Refuse `order_by` for a column that is a number in some inputs, and a time or date in others.
+
+    Raises:
+        RunError: R716, see above.
+    """
+    kinds = {
+        source.name: field.dataType
+        for source in call.application.topology.sources()
+        if (field := field_of(call.inputs[source.name], call.order_by, place_of(source))) is not None
+    }
+    if len({isinstance(kind, IntegralType) for kind in kinds.values()}) > 1:
+        listed = ", ".join(f"{kind.simpleString()} in {name}" for name, kind in kinds.items())
+        reason = f'the column "{call.order_by}", which order_by names, is {listed}'
+        raise refused(CALL, reason, "give it a type of times in all inputs, or one of integers")
 
 
 def as_rows(source: Source, rows: DataFrame) -> SparkSource:

@@ -21,7 +21,7 @@ from wallaroo_runtime.plan.shape import state_component
 from wallaroo_runtime.spark.row import field_of, refused
 from wallaroo_runtime.spark.state_store.choice import StateChoice
 from wallaroo_runtime.spark.state_store.layout import Stored, reason_of, state_store
-from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.model import Step, Topology
 
 OPERATOR, LOG = "transformWithStateExec", "log"
 LEFT = {"name": "string", "key": "binary", "encoding": "int", "value": "binary", "type": "string"}
@@ -36,25 +36,28 @@ def state_ports(stages: Iterable[Stage]) -> dict[str, int]:
 
 def types_of(topology: Topology) -> dict[str, str]:
     """Return the type of each state, by its name. A program may read only states of the types that it declares."""
-    types = {}
-    for name, step in topology.states().items():
-        found, state = topology.component(step.worker, f"{step.path}/state"), step.state
-        if state is not None:
-            symbol = found.symbol if found else "a state"
-            types[name] = f"{symbol} of a worker in {topology.worker(step.worker).language}, codec {state.codec}"
-    return types
+    return {
+        name: _type_of(topology, step) + (f", windows of {window_shape(step.window)}" if step.window else "")
+        for name, step in topology.states().items()
+    }
+
+
+def _type_of(topology: Topology, step: Step) -> str:
+    found, codec = topology.component(step.worker, f"{step.path}/state"), step.state.codec if step.state else ""
+    symbol, language = found.symbol if found else "a state", topology.worker(step.worker).language
+    return f"{symbol} of a worker in {language}, codec {codec}"
 
 
 def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, dict[str, Any]]:
     """Return facts about the states of a level. The query stores them, and later runs compare them with their own."""
-    blocks, facts, types = blocks_of(plan), dict[str, dict[str, Any]](), types_of(topology)
+    blocks, facts = blocks_of(plan), dict[str, dict[str, Any]]()
     for stage in plan.levels[level]:
         for state, port in state_ports([stage]).items():
             step = topology.states()[state]
             found = state_component(topology, step)
             is_of_data = any(node.watermarks for node in stage.nodes if node.state == state)
             facts[state] = KeptState(
-                type=types[state],
+                type=_type_of(topology, step),
                 place=f"number {port} in block {blocks[stage.id]} of {plan.bucket_count} buckets",
                 key=step.state.key.kind if step.state else "",
                 window=window_shape(step.window),
@@ -80,11 +83,9 @@ def first_states(plan: Plan, topology: Topology, states: DataFrame) -> list[Any]
         raise refused(STATES, reason, TAKEN)
     for name, kind in LEFT.items():
         field = field_of(states, name, STATES)
-        if field is None:
-            reason = f"they have no column {name}"
-            raise refused(STATES, reason, TAKEN)
-        if field.dataType.simpleString() != kind:
-            reason = f'their column "{name}" is {field.dataType.simpleString()}, not {kind}'
+        actual = "" if field is None else field.dataType.simpleString()
+        if actual != kind:
+            reason = f'their column "{name}" is {actual}, not {kind}' if actual else f"they have no column {name}"
             raise refused(STATES, reason, TAKEN)
     if states.isStreaming:
         reason = "they are a streaming DataFrame"

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from wallaroo.message.timer import FIRST_MS, LAST_MS
 from wallaroo_runtime.dataframe.program import packed
-from wallaroo_runtime.dataframe.query import Call, applied, check_topology
+from wallaroo_runtime.dataframe.query import LETTERS, Call, applied, check_topology
 from wallaroo_runtime.dataframe.session import check_session
 from wallaroo_runtime.dataframe.shown import shown_states
 from wallaroo_runtime.dataframe.state import stored_states, with_types
@@ -22,7 +22,6 @@ from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import SparkSink, place_of
 
 Write = Callable[[DataFrame, int], object]
-LETTERS = "dead_letters"
 ROWS = {"output", "key", "value", "dead_letter"}
 
 
@@ -97,11 +96,10 @@ class Steps:
             reason = f"the application has {has}; `apply` returns the rows of one"
             raise _refused(reason, "call apply_all, and select the rows of each")
         # `select` would drop the row of a dead letter without a report.
-        more = {
-            "order_by": order_by, "states": states, "accept_changed": accept_changed, "observation": observation,
-        }  # fmt: skip
-        way_out = "call apply_all, which gives dead letters as rows"
-        call = self._call(rows, inputs, ErrorPolicy(fails=True), way_out=way_out, **more)
+        call = self._call(
+            rows, inputs, policy=ErrorPolicy(fails=True), way_out="call apply_all, which gives dead letters as rows",
+            order_by=order_by, states=states, accept_changed=accept_changed, observation=observation,
+        )  # fmt: skip
         return self.select(applied(call), self.outputs[0])
 
     def apply_all(
@@ -132,11 +130,11 @@ class Steps:
         Raises:
             DiagnosticError: As `apply`.
         """
-        policy = ErrorPolicy.of(self._topology)
-        more = {
-            "order_by": order_by, "states": states, "accept_changed": accept_changed, "observation": observation,
-        }  # fmt: skip
-        return applied(self._call(rows, inputs, policy, gives_states=gives_states, **more))
+        call = self._call(
+            rows, inputs, policy=ErrorPolicy.of(self._topology), gives_states=gives_states,
+            order_by=order_by, states=states, accept_changed=accept_changed, observation=observation,
+        )  # fmt: skip
+        return applied(call)
 
     def select(self, rows: DataFrame, output: str) -> DataFrame:
         """Return the rows of one sink with the columns that it declares.
@@ -246,13 +244,11 @@ class Steps:
             if not callable(function):
                 reason = f"{name} is a {type(function).__name__}"
                 raise _refused(reason, "give a function of a DataFrame and the number of the micro-batch", "each")
-        may_fail = ErrorPolicy.of(self._topology).may_fail
 
         def write(batch: DataFrame, number: int) -> None:
             kept = batch.persist()
             try:
-                if may_fail:  # a dead letter that ends the query does so before anything is written
-                    kept.count()
+                kept.count()  # Spark stores states only of rows that are computed, and functions may leave out some
                 for name, function in writes.items():
                     function(self.dead_letters(kept) if name == LETTERS else self.select(kept, name), number)
             finally:
@@ -264,9 +260,9 @@ class Steps:
     def _archived(self) -> Application:
         return self._application if self._application.archive else packed(self._app, self._args)
 
-    def _call(self, rows: Sequence[DataFrame], inputs: dict[str, DataFrame], policy: ErrorPolicy, **more: Any) -> Call:
+    def _call(self, rows: Sequence[DataFrame], inputs: dict[str, DataFrame], **more: Any) -> Call:
         given = dict(inputs)
-        if "gives_states" in given.keys() - set(self.inputs):
+        if "gives_states" in given:
             reason = "only apply_all has gives_states"
             raise _refused(reason, "call steps.apply_all(..., gives_states=True)")
         if rows and len(rows) == len(self.inputs) == 1 and not given:
@@ -292,15 +288,18 @@ class Steps:
             raise _refused(reason, 'give a name for metrics, e.g. observation="alerts"')
         session = next(iter(given.values())).sparkSession
         check_session(session, has_state=bool(self._topology.states()))
-        is_live = any(frame.isStreaming for frame in given.values())
-        if is_live and more.get("gives_states"):
+        live = [name for name, frame in given.items() if frame.isStreaming]
+        if live and len(live) < len(given):
+            reason = f"of the inputs {', '.join(given)}, only {', '.join(live)} are streams"
+            raise _refused(reason, "read all with spark.readStream, or join the others to the stream before `apply`")
+        if live and more.get("gives_states"):
             reason = "a streaming query has no end, and keeps its states in its checkpoint"
             raise _refused(reason, "leave gives_states out, and read them with read_states", "apply_all")
-        if is_live and isinstance(observation, Observation):
+        if live and isinstance(observation, Observation):
             reason = "an Observation is of a batch"
             raise _refused(reason, 'give the name of metrics in its place, e.g. observation="alerts"')
         application = self._application if is_local(session.sparkContext.master) else self._archived
-        return Call(session, application.topology, application.archive, given, policy, **more)
+        return Call(application, given, **more)
 
 
 def _check_rows(rows: DataFrame, method: str) -> None:
@@ -318,4 +317,6 @@ def _refused(reason: str, fix: str, method: str = "apply") -> RunError:
 
 
 def _shown(names: Sequence[str]) -> str:
-    return f"steps.apply({', '.join(f'{name}=...' for name in names)})"
+    if all(map(str.isidentifier, names)):
+        return f"steps.apply({', '.join(f'{name}=...' for name in names)})"
+    return "steps.apply(**{" + ", ".join(f'"{name}": ...' for name in names) + "})"

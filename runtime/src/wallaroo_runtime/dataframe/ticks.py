@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
-from wallaroo_runtime.plan import NodeKind, Plan
+from wallaroo_runtime.plan import Node, NodeKind, Plan
 from wallaroo_runtime.spark.row import refused
 from wallaroo_runtime.spark.source.record import analysed
 from wallaroo_runtime.topology.model import (
@@ -55,20 +55,12 @@ class Ticks:
         """Return the plan. If the ticks have event times, its windows and timed steps take the time from the ticks."""
         if not self.is_of_data:
             return plan
-        levels = tuple(
-            tuple(
-                replace(
-                    stage,
-                    nodes=tuple(
-                        replace(node, watermarks=True) if node.kind is NodeKind.WINDOW or node.is_timed else node
-                        for node in stage.nodes
-                    ),
-                )
-                for stage in level
-            )
-            for level in plan.levels
-        )
-        return replace(plan, levels=levels)
+
+        def timed(node: Node) -> Node:
+            return replace(node, watermarks=True) if node.kind is NodeKind.WINDOW or node.is_timed else node
+
+        levels = ([replace(stage, nodes=tuple(map(timed, stage.nodes))) for stage in level] for level in plan.levels)
+        return replace(plan, levels=tuple(map(tuple, levels)))
 
 
 def ticks_of(

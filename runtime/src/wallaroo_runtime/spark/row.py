@@ -41,7 +41,13 @@ _WRITTEN = {
     "dateFormat": "yyyy-MM-dd'T00:00:00Z'",
 }
 # Times and dates are read by the usual rules of Spark's casts, which know each form of ISO 8601.
-_READ = {"mode": "FAILFAST", "timeZone": "UTC", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSSSSS]['Z']"}
+_READ = {
+    "mode": "FAILFAST",
+    "timeZone": "UTC",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSSSSS]['Z']",
+    "columnNameOfCorruptRecord": "\0",  # Spark never reads a column of this name, by default `_corrupt_record`
+    "maxStringLen": str(2**31 - 1),
+}
 # Parts of DDL: quoted text; a name, which may be a reserved word; TIMESTAMP in the place of a type.
 _DDL = re.compile(
     r"""(?P<quoted>`[^`]*`|'[^']*'|"[^"]*")
@@ -49,6 +55,8 @@ _DDL = re.compile(
     |\btimestamp\b(?=\s*(?:[,>)]|$|not\s+null\b|comment\b))""",
     re.IGNORECASE | re.VERBOSE,
 )
+FIELDS = "has the fields"
+NO_CAST = "make it from its fields with F.struct; a cast takes fields by their order, not by their names"
 _POLICY = "spark.sql.legacy.timeParserPolicy"
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 _LEAST = -(1 << 63)
@@ -138,8 +146,9 @@ def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
             raise refused(what, reason, "select it under that name, or declare a row without it")
         if lack := _lack(column.dataType, field.dataType, column.name, is_exact=is_exact):
             name, kind = column.name, field.dataType.simpleString()
-            code = f'.withColumn("{name}", F.col("{name}").cast("{kind}"))'
-            raise refused(what, lack, f"cast it, e.g. {code}, or declare another type")
+            code = f'.withColumn("{name}", F.col("{_quoted(name) if "." in name else name}").cast("{kind}"))'
+            fix = NO_CAST if FIELDS in lack else f"cast it, e.g. {code}, or declare another type"
+            raise refused(what, lack, fix)
         columns.append(F.col(_quoted(column.name)).cast(_with_nulls(field.dataType)).alias(field.name))
     return columns
 
@@ -159,15 +168,16 @@ def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
     if field is None:
         reason = f'it has no column "{name}", which order_by names; it has {", ".join(rows.columns) or "none"}'
         raise refused(what, reason, "give one of these")
-    number = _number(F.col(_quoted(field.name)), field.dataType)
+    column = F.col(_quoted(field.name))
+    number = column.cast(LongType()) if isinstance(field.dataType, _INTEGERS) else micros_of(column, field.dataType)
     if number is None:
         reason = f'its column "{field.name}" is {field.dataType.simpleString()}, which gives no order of messages'
         raise refused(what, reason, "order by a time, a date or an integer")
     return number.bitwiseXOR(F.lit(_LEAST))
 
 
-def _number(column: Column, kind: DataType) -> Column | None:
-    """Return a column as signed integers that have the order of its values; None if its type gives no such integers."""
+def micros_of(column: Column, kind: DataType) -> Column | None:
+    """Return times or dates as microseconds since 1970, in UTC if they have no zone; None for another type."""
     match kind:
         case TimestampType():
             return F.unix_micros(column)
@@ -176,8 +186,8 @@ def _number(column: Column, kind: DataType) -> Column | None:
             since = column - F.lit("1970-01-01 00:00:00").cast(TimestampNTZType())
             return (since.cast(_SECONDS).cast(DecimalType(20, 6)) * 1_000_000).cast(LongType())
         case DateType():
-            return F.unix_date(column).cast(LongType())
-    return column.cast(LongType()) if isinstance(kind, _INTEGERS) else None
+            return F.unix_date(column).cast(LongType()) * 86_400_000_000
+    return None
 
 
 def _with_nulls(kind: DataType) -> DataType:
@@ -221,7 +231,7 @@ def _lack_of_structs(actual: StructType, declared: StructType, column: str, *, i
     pairs = list(zip(actual.fields, declared.fields, strict=False))
     if len(actual) != len(declared) or not all(_same(one.name, two.name, is_exact=is_exact) for one, two in pairs):
         names = (", ".join(field.name for field in each.fields) for each in (actual, declared))
-        return 'its column "{}" has the fields {}; the program declares {}, in this order'.format(column, *names)
+        return 'its column "{}" {} {}; the program declares {}, in this order'.format(column, FIELDS, *names)
     lacks = (_lack(one.dataType, two.dataType, f"{column}.{two.name}", is_exact=is_exact) for one, two in pairs)
     return next(filter(None, lacks), "")
 

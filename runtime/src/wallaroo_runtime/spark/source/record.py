@@ -25,7 +25,16 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.failure.cause import causes_of, significant
 from wallaroo_runtime.spark.failure.translate import described
-from wallaroo_runtime.spark.row import EVERYTHING, as_object, check_times, declared_columns, place_in_order, struct_of
+from wallaroo_runtime.spark.row import (
+    EVERYTHING,
+    as_object,
+    check_times,
+    declared_columns,
+    micros_of,
+    place_in_order,
+    refused,
+    struct_of,
+)
 from wallaroo_runtime.spark.source.kafka import FAIL_ON_LOSS, read_kafka
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, has_records, place_of
 from wallaroo_runtime.topology.secret import resolved
@@ -85,10 +94,7 @@ class RecordSource:
                 "partition",
                 "offset",
             )
-        return self._selected(session, self.source)
-
-    @staticmethod
-    def _selected(session: SparkSession, source: SparkSource) -> DataFrame:
+        source = self.source
         with analysed(f'source "{source.name}"'):
             reader = session.readStream.format(source.format).options(**resolved(source.options))
             if source.schema:
@@ -135,11 +141,17 @@ def _times(rows: DataFrame, source: SparkSource, no_time: int | None) -> tuple[C
     if not source.timestamp:
         return now, F.lit(None).cast(LongType())
     time = F.expr(f"({source.timestamp})")
-    if isinstance(rows.select(time).schema.fields[0].dataType, IntegralType):
+    kind = rows.select(time).schema.fields[0].dataType
+    if isinstance(kind, IntegralType):
         millis = time.cast(LongType())
         micros = millis * 1000
     else:
-        millis, micros = F.unix_millis(time.cast(TimestampType())), F.unix_micros(time.cast(TimestampType()))
+        text = isinstance(kind, StringType)
+        number = F.unix_micros(time.cast(TimestampType())) if text else micros_of(time, kind)
+        if number is None:
+            reason = f"its event time `{source.timestamp}` is {kind.simpleString()}"
+            raise refused(place_of(source), reason, "give a TIMESTAMP, a DATE, or an integer of milliseconds")
+        millis, micros = F.unix_millis(F.timestamp_micros(number)), number
     sequence = F.when(millis.between(FIRST_MS, LAST_MS), micros - 1000 * FIRST_MS + 1).otherwise(
         F.lit(0).cast(LongType())
     )

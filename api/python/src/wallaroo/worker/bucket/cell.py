@@ -1,7 +1,7 @@
 """The state of one key, with timers and a time to live if its step has them."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -108,12 +108,17 @@ class Timing:
     heap: list[tuple[int, bytes]] = field(default_factory=list)
     last_tick: int = NEVER
 
-    def begin(self, table: "CellTable") -> None:
-        """Build the heap from all states of the log, without reading the states."""
+    def begin(self, table: "CellTable", declared: Sequence[bytes]) -> None:
+        """Build the heap from all states of the log, without reading the states.
+
+        Args:
+            declared: Path, line break and name of each timer that steps of the state declare.
+        """
         table.timing = self
         for key, cell in table.items():
             if not isinstance(cell, TimedCell):
                 cell = table[key] = TimedCell(cell.live, cell.data, cell.size)  # noqa: PLW2901
+            _adopt(cell.timers or {}, declared)
             self.last_tick = max(self.last_tick, cell.silent)
             if cell.time == NEVER:
                 self.fresh[key] = None
@@ -232,6 +237,14 @@ class CellTable(dict[bytes, Cell]):
         """Add a new state for a key."""
         cell = self[key] = (Cell if self.timing is None else TimedCell)(live)
         return cell
+
+
+def _adopt(timers: dict[bytes, int], declared: Sequence[bytes]) -> None:
+    """Give timers of a step that had another path in an earlier program to the only step that declares their name."""
+    for old in [each for each in timers if each not in declared]:
+        same = [each for each in declared if each.partition(b"\n")[2] == old.partition(b"\n")[2]]
+        if len(same) == 1 and same[0] not in timers:
+            timers[same[0]] = timers.pop(old)
 
 
 def _order(name: bytes) -> list[int]:

@@ -61,7 +61,8 @@ class TimedTurn:
             table, nodes = visits.state.table(port), [each.node for each in timed if each.node.state_port == port]
             if table.timing is None:
                 is_event, moves = (any(getattr(node, name) for node in nodes) for name in ("event_time", "watermarks"))
-                Timing(nodes[0].ttl_ms, is_event, is_event and not moves).begin(table)
+                declared = [f"{node.path}\n{name}".encode() for node in nodes for name in node.timers]
+                Timing(nodes[0].ttl_ms, is_event, is_event and not moves).begin(table, declared)
 
     def run(self, part: Messages) -> bool:
         """Process messages of a timed step, each after its key's due timers; at full speed False if one failed."""
@@ -173,7 +174,7 @@ class TimedTurn:
             self._changed(self.tables[port])[key] = cell
             path, _, called = name.decode().partition("\n")
             entry = self._entries.get(path.encode())
-            if entry is None or called not in entry.node.timers:
+            if entry is None or entry.node.state_port != port or called not in entry.node.timers:
                 continue  # the present program has no timer of this name
             timers = Timers(due, entry.node.timers)
             is_done = self._fire(table, key, entry, called, timers, moment)
