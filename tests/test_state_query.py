@@ -24,6 +24,7 @@ from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.monitor.board import Board
 from wallaroo_runtime.monitor.server import MonitorServer
 from wallaroo_runtime.run.state_query import StateQuery, key_text, keys_of
+from wallaroo_runtime.spark.state_store.choice import StateRow
 
 ARGS = ["--in", "127.0.0.1:7010,127.0.0.1:7011,127.0.0.1:7012", "--out", "127.0.0.1:7002,127.0.0.1:7003,127.0.0.1:7004"]
 KEYS = st.text("ab€1 ", min_size=1, max_size=3).map(str.strip).filter(bool) | st.sampled_from(["0xff", "0x12ab", "0xz"])
@@ -171,6 +172,18 @@ def test_before_the_first_micro_batch_there_is_nothing(run: MemoryRun) -> None:
         query.get("totals", "ann")
     lacks = 'R720 state "totals" has no key ann; it has none yet: nothing is committed'
     assert str(caught.value) == f"{lacks}\n  fix: ask again after the first commit"
+
+
+def test_a_state_whose_keys_have_ended_has_no_list_of_keys(run: MemoryRun) -> None:
+    class Ended(MemoryLogs):
+        def rows(self, *_: object) -> Iterator[StateRow]:
+            return iter(())
+
+    with pytest.raises(RunError) as caught:
+        StateQuery(run.plan, Ended(run), None).get("totals", "ann")
+    lacks = "has no key ann; it has none: no key was used, or the states of all have ended"
+    said = f'R720 state "totals", as of micro-batch 4, {lacks}\n  fix: ask again after the next commit'
+    assert str(caught.value) == said
 
 
 def test_windows_show_their_accumulators() -> None:

@@ -1,6 +1,7 @@
 """`OutboxService.Deliver`: output of running micro-batches, over real sockets."""
 
 import json
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -228,6 +229,12 @@ def test_dead_letters_come_once_and_keep_their_names(tmp_path: Path, receiver: R
         assert values() == [b"x", b"y", b"z", b"!"], "it goes on in a file of its own, after the letter of before"
         path = tmp_path / "dead-letters" / "q-5-0.frames"
         assert values() == [b"?"]
+    for written in path.parent.iterdir():
+        os.utime(written, (1_000, 1_000))
+    with serving("egress", tmp_path):
+        assert values() == [b"?"]
+        ages = {written.stat().st_mtime for written in path.parent.iterdir()}
+        assert ages == {1_000}, "a file that has all of them keeps its time, which is the age of its letters"
 
 
 def test_letters_are_forgotten_with_the_commit_after_theirs(tmp_path: Path, receiver: Receiver) -> None:

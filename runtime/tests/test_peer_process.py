@@ -243,9 +243,11 @@ def test_an_egress_that_is_killed(checkpoint: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_last_line_of_an_earlier_process_is_not_shown(checkpoint: Path) -> None:
+def test_a_process_that_was_killed_has_no_last_line(checkpoint: Path) -> None:
     (checkpoint / "logs" / "gateway.log").write_text("a line of an earlier run\n")
     peer = gateway(checkpoint)
+    with (checkpoint / "logs" / "gateway.log").open("a") as log:
+        log.write("fix: the remedy of an outage that has ended\n")
     kill(peer)
     assert peer.ending().diagnostics[0].message == "the gateway ended unexpectedly; signal 9"
 
