@@ -51,6 +51,7 @@ type stateful struct {
 	windows   window.Windows       // nil if the step is not a window
 	state     *declaration.State
 	port      uint16  // port of the state in state logs
+	stepPort  uint16  // port of the step's messages
 	form      reading // form of the messages
 	allowed   map[string]bool
 	visits    map[string]bool // names of the visits that the step accepts

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"wallarooapi/internal/calendar"
@@ -29,28 +30,29 @@ type KeyTime struct {
 
 // SetTimer is a timer that is set.
 type SetTimer struct {
-	id  string // path of its step, "\n", name
+	id  string // port of its step in five digits, "\n", name
 	Due int64
 }
 
-// Path returns the path of the step that has set the timer.
-func (t *SetTimer) Path() string { return t.id[:strings.IndexByte(t.id, '\n')] }
+// Port returns the port of the step that has set the timer. A step keeps its port when its path changes.
+func (t *SetTimer) Port() uint16 {
+	port, _ := strconv.ParseUint(t.id[:strings.IndexByte(t.id, '\n')], 10, 16)
+	return uint16(port)
+}
 
 // Name returns the name of the timer.
 func (t *SetTimer) Name() string { return t.id[strings.IndexByte(t.id, '\n')+1:] }
 
 // StateRules are the rules that apply to the times of all keys of a state.
 type StateRules struct {
-	TTL     int64    // in milliseconds; 0 if states never end
-	IsEvent bool     // times are event times
-	Waits   bool     // ticks indicate silence; otherwise they advance time
-	Paths   []string // paths of the steps, in their order
+	TTL     int64 // in milliseconds; 0 if states never end
+	IsEvent bool  // times are event times
+	Waits   bool  // ticks indicate silence; otherwise they advance time
 }
 
-func (r *StateRules) rank(t *SetTimer) int { return slices.Index(r.Paths, t.Path()) }
-
-func (r *StateRules) compare(a, b *SetTimer) int {
-	return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(r.rank(a), r.rank(b)), strings.Compare(a.id, b.id))
+// compare orders timers by their times, then their steps, then their names.
+func compare(a, b *SetTimer) int {
+	return cmp.Or(cmp.Compare(a.Due, b.Due), strings.Compare(a.id, b.id))
 }
 
 // New returns the time of a key that has no message yet.
@@ -133,7 +135,7 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 		}
 		last := (*SetTimer)(nil)
 		waits := func(t *SetTimer) bool {
-			return t.Due > at || isEnd && ran[t.id] || !isEnd && last != nil && s.rules.compare(t, last) <= 0
+			return t.Due > at || isEnd && ran[t.id] || !isEnd && last != nil && compare(t, last) <= 0
 		}
 		for range mostTimers {
 			due := slices.DeleteFunc(slices.Clone(s.timers), waits)
@@ -146,7 +148,7 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 				}
 				return
 			}
-			last = slices.MinFunc(due, s.rules.compare)
+			last = slices.MinFunc(due, compare)
 			ran[last.id] = true
 			s.timers = slices.DeleteFunc(s.timers, func(t *SetTimer) bool { return t == last })
 			if !yield(last) {
@@ -156,10 +158,10 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 	}
 }
 
-// Apply applies the timer changes of one call. path is the path of the step.
-func (s *KeyTime) Apply(path string, call *Changes) {
+// Apply applies the timer changes of one call. port is the port of the step.
+func (s *KeyTime) Apply(port uint16, call *Changes) {
 	for _, change := range call.end() {
-		timer := &SetTimer{path + "\n" + change.name, change.due}
+		timer := &SetTimer{fmt.Sprintf("%05d\n%s", port, change.name), change.due}
 		at, is := slices.BinarySearchFunc(s.timers, timer.id, func(t *SetTimer, id string) int { return strings.Compare(t.id, id) })
 		switch {
 		case is && change.due == None:
@@ -222,7 +224,7 @@ func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, b
 func (s *KeyTime) String() string {
 	shown := []string{}
 	for _, timer := range s.timers {
-		shown = append(shown, fmt.Sprintf("%s %s %d", timer.Path(), timer.Name(), timer.Due))
+		shown = append(shown, fmt.Sprintf("%d %s %d", timer.Port(), timer.Name(), timer.Due))
 	}
 	return fmt.Sprint(shown)
 }
