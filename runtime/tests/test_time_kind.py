@@ -76,7 +76,8 @@ def test_ticks_come_twice_in_a_ttl_and_four_times_a_second_for_timers(ttl: int, 
         (timed(2, timers=["end", "m"]), Impact.SAFE, 'timers of step "seen" (0/steps/2) was "end" and is "end", "m"'),
         (
             timed(2, time="ingest"), Impact.UNKNOWN,
-            'time of step "seen" (0/steps/2) was event and is ingest; states and timers of old data would be due at once',
+            'time of step "seen" (0/steps/2) was event and is ingest; '
+            "states and timers of old data would be due at once",
         ),
         (
             timed(0, timers=["end"]), Impact.NEEDS_DRAIN,

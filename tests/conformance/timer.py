@@ -189,7 +189,10 @@ def moved(context: Context) -> None:
     begin = [{"sequence": at, "step": at, "key": "a", "time": at, "value": at, "ops": SET} for at in range(2)]
     run(context, before, store, [frame_of(event, case) for event in begin])
     answer = run(context, after, store, [tick(3, 10)])
-    assert [(each.port, each.text()) for each in answer.messages] == [(SENT, "a 1 x 5 [0,1]"), (SENT + 1, "a 0 x 6 [0,1]")]
+    assert [(each.port, each.text()) for each in answer.messages] == [
+        (SENT, "a 1 x 5 [0,1]"),
+        (SENT + 1, "a 0 x 6 [0,1]"),
+    ]
     assert sum(each.more["timers_fired"] for each in answer.done.counts) == 2
 
 

@@ -215,7 +215,7 @@ def left(stage: Stage, state: BucketState) -> list[dict[str, Any]]:
             continue  # of a first message that failed: no log has it
         known = cell.timers if isinstance(cell, TimedCell) else None
         timers = [[*name.decode().split("\n"), due] for name, due in (known or {}).items()]
-        timers = sorted([int(path.rpartition("/")[2]), name, due] for path, name, due in timers)
+        timers = sorted([int(port) - STATE, name, due] for port, name, due in timers)
         values = stage.codec.load(cell.data) if cell.live is UNREAD else cell.live
         found.append({"key": key.decode(), "values": values, "timers": timers})
     return found

@@ -60,8 +60,8 @@ type stateful struct {
 	timers    []string        // names of the timers that the step sets
 }
 
-func newStateful(step *declaration.Step, port uint16, form reading) *stateful {
-	s := &stateful{functions: step.Stateful, state: step.State, port: port, form: form}
+func newStateful(step *declaration.Step, d *pb.Node, form reading) *stateful {
+	s := &stateful{functions: step.Stateful, state: step.State, port: uint16(d.GetStatePort()), stepPort: uint16(d.GetPort()), form: form}
 	if step.State.Closed {
 		s.allowed = make(map[string]bool, len(step.State.Keys))
 		for _, key := range step.State.Keys {

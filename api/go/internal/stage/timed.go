@@ -192,7 +192,7 @@ func (t *timed) end(x *Executor, table *state.Table, entry *state.Entry) error {
 // fire runs the function of a timer. It does nothing if the step no longer has this timer.
 func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer *timing.SetTimer) error {
 	at := slices.IndexFunc(t.steps, func(n *node) bool {
-		return n.stateful.stepPort == timer.Port() && slices.Contains(n.stateful.timers, timer.Name())
+		return timer.IsOf(n.stateful.stepPort) && slices.Contains(n.stateful.timers, timer.Name())
 	})
 	if at < 0 {
 		return nil

@@ -9,7 +9,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"wallarooapi/internal/calendar"
@@ -34,10 +33,9 @@ type SetTimer struct {
 	Due int64
 }
 
-// Port returns the port of the step that has set the timer. A step keeps its port when its path changes.
-func (t *SetTimer) Port() uint16 {
-	port, _ := strconv.ParseUint(t.id[:strings.IndexByte(t.id, '\n')], 10, 16)
-	return uint16(port)
+// IsOf reports whether the step with a port has set the timer. A step keeps its port when its path changes.
+func (t *SetTimer) IsOf(port uint16) bool {
+	return strings.HasPrefix(t.id, fmt.Sprintf("%05d\n", port))
 }
 
 // Name returns the name of the timer.
@@ -224,7 +222,7 @@ func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, b
 func (s *KeyTime) String() string {
 	shown := []string{}
 	for _, timer := range s.timers {
-		shown = append(shown, fmt.Sprintf("%d %s %d", timer.Port(), timer.Name(), timer.Due))
+		shown = append(shown, fmt.Sprint(strings.Replace(timer.id, "\n", " ", 1), " ", timer.Due))
 	}
 	return fmt.Sprint(shown)
 }

@@ -162,9 +162,8 @@ def _application_changes(old: Topology, new: Topology) -> Iterator[Change]:
         gone = [f'"{name}"' for name in names[0] if name not in names[1]]
         added = [f'"{name}"' for name in names[1] if name not in names[0]]
         if gone or added:
-            yield Change(
-                Impact.SAFE, "", f"pipelines: gone {', '.join(gone) or 'none'}; new {', '.join(added) or 'none'}"
-            )
+            text = f"pipelines: gone {', '.join(gone) or 'none'}; new {', '.join(added) or 'none'}"
+            yield Change(Impact.SAFE, "", text)
 
 
 def _part_changes(old: Topology, new: Topology) -> Iterator[Change]:
@@ -247,7 +246,8 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
 def _gone_functions(old: Step, new: Step | None) -> Iterator[Change]:
     """Yield the visits and timers of a step that a version no longer has; `new` is None if the step is gone."""
     part = new or old
-    for what, text in (("visit", "come to no key if it is in the journal"), ("timer", "not run for keys that have set it")):
+    fates = {"visit": "come to no key if it is in the journal", "timer": "not run for keys that have set it"}
+    for what, text in fates.items():
         if gone := sorted(set(getattr(old, f"{what}s")) - set(getattr(new, f"{what}s", ()))):
             text = f"{what} {_listed(gone)} of {called(part)} is gone; it would {text}"
             yield Change(Impact.NEEDS_DRAIN, part.path, text)
@@ -356,9 +356,8 @@ def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, 
         if not shape.is_known:
             yield Change(Impact.UNKNOWN, now.path, f"{text} {shape.why}", False)
         else:
-            yield Change(
-                Impact.BREAKS_STATE, now.path, f"{_was(text, shape.was, shape.now)}; {shape.why}", False, shape=shape
-            )
+            text = f"{_was(text, shape.was, shape.now)}; {shape.why}"
+            yield Change(Impact.BREAKS_STATE, now.path, text, False, shape=shape)
 
 
 def window_shape(window: Window | None) -> str:
