@@ -74,7 +74,11 @@ def test_ticks_come_twice_in_a_ttl_and_four_times_a_second_for_timers(ttl: int, 
     [
         (timed(2, ttl_ms=5), Impact.SAFE, 'ttl_ms of step "seen" (0/steps/2) was none and is 5'),
         (timed(2, timers=["end", "m"]), Impact.SAFE, 'timers of step "seen" (0/steps/2) was "end" and is "end", "m"'),
-        (timed(2, time="ingest"), Impact.SAFE, 'time of step "seen" (0/steps/2) was event and is ingest'),
+        (
+            timed(2, time="ingest"), Impact.UNKNOWN,
+            'time of step "seen" (0/steps/2) was event and is ingest; '
+            "states and timers of old data would be due at once",
+        ),
         (
             timed(0, timers=["end"]), Impact.NEEDS_DRAIN,
             'timer "remind" of step "add" (0/steps/0) is gone; it would not run for keys that have set it',
@@ -84,6 +88,21 @@ def test_ticks_come_twice_in_a_ttl_and_four_times_a_second_for_timers(ttl: int, 
 def test_what_a_change_means_for_a_checkpoint(new: Any, impact: Impact, text: str) -> None:
     found = compare(load_document(TIMED), load_document(new))
     assert (found[0].impact, text in [change.text for change in found]) == (impact, True), found
+
+
+def test_timers_of_a_step_that_is_gone_need_a_drain() -> None:
+    """Another step still has the state, so keys keep timers that no function would run."""
+    old = timed(1, timers=["late"])
+    new = copy.deepcopy(old)
+    (pipeline,) = new["pipelines"]
+    del pipeline["steps"][1]
+    pipeline["steps"][1] |= {"path": "0/steps/1"}
+    pipeline["sinks"][0]["inputs"] = ["0/steps/1"]
+    text = json.dumps(new).replace('"0/steps/2"', '"0/steps/1"')
+    found = compare(load_document(old), load_document(json.loads(text)))
+    (timer,) = [change for change in found if "late" in change.text]
+    assert timer.impact is Impact.NEEDS_DRAIN
+    assert timer.text.endswith("(0/steps/1) is gone; it would not run for keys that have set it")
 
 
 def test_the_time_that_is_left_out_is_that_of_all_steps_of_the_state() -> None:

@@ -180,6 +180,22 @@ def visited(context: Context) -> None:
     assert [text for _, _, text in given([answer], 0)] == ["a 0  10 [3,4]", "a 0 x 15 [3,4]", "a"]
 
 
+@check("timer: a step whose path has changed runs the timers that it has set, as they have its port")
+def moved(context: Context) -> None:
+    case = X | {"steps": [{"x": {"gives": True}}] * 2}
+    store, before, after = BucketStore(0), timed_stage(case), timed_stage(case)
+    for node, path in zip(after.nodes, (PATHS[1], PATHS[1], PATHS[0], PATHS[0]), strict=True):
+        node.path, node.inputs[:] = path, [path] * len(node.inputs)
+    begin = [{"sequence": at, "step": at, "key": "a", "time": at, "value": at, "ops": SET} for at in range(2)]
+    run(context, before, store, [frame_of(event, case) for event in begin])
+    answer = run(context, after, store, [tick(3, 10)])
+    assert [(each.port, each.text()) for each in answer.messages] == [
+        (SENT, "a 1 x 5 [0,1]"),
+        (SENT + 1, "a 0 x 6 [0,1]"),
+    ]
+    assert sum(each.more["timers_fired"] for each in answer.done.counts) == 2
+
+
 @check("timer: names of a node that its step does not have are W403")
 def unnamed(context: Context) -> None:
     description = timed_stage(X | {"steps": [{"x": {}, "q": {}}]})

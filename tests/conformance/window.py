@@ -100,6 +100,26 @@ def skipped(context: Context) -> None:
     assert answer.done.keys == 1
 
 
+@check("session: a shorter gap or delay holds for the sessions that are open, too")
+def shorter(context: Context) -> None:
+    sessions = [
+        (each["gap_ms"] + each["delay_ms"], at) for at, each in enumerate(VECTOR_WINDOWS) if each["kind"] == "session"
+    ]
+    for time in ("ingest", "event"):
+        (short, new), *_, (long, old) = sorted(each for each in sessions if VECTOR_WINDOWS[each[1]]["time"] == time)
+        assert short < long
+        store, answers = BucketStore(0), []
+        events = [{"sequence": 0, "key": "a", "time": 5, "value": 1}, {"sequence": 1, "tick": 5}]
+        calls = ((old, events), (new, [{"sequence": 2, "tick": 4 + short}, {"sequence": 3, "tick": 5 + short}]))
+        for number, history in calls:
+            store.nonce ^= 1 if store.counter else 0
+            with StateStream(context.streams, window_stage(number, "shorter"), 0) as stream:
+                stream.ask(store, [b"".join(map(frame_of, history))])
+                answers.append(stream.answer(store))
+            store.commit(answers[-1])
+        assert [(sequence, text) for sequence, _, _, text in given(answers)] == [(3, "a 1")], time
+
+
 @check("window: the in-flight file grows with each key of a tick, so that many keys are no call that hangs")
 def progress(context: Context) -> None:
     number = next(at for at, each in enumerate(VECTOR_WINDOWS) if each["kind"] == "count" and each["count"] == 3)

@@ -178,31 +178,6 @@ def test_event_time_counts_where_all_sources_give_it() -> None:
     assert mixed["steps"][1]["window"]["time"] == "ingest"
 
 
-class Timed:
-    """A decoder that gives a time."""
-
-    def decode(self, bs: bytes) -> str:
-        return bs.decode()
-
-    def event_time(self, bs: bytes) -> int:
-        return int(bs)
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        wallaroo.KafkaSourceConfig("t", [("127.0.0.1", 9092)], "Warn", Timed),
-        wallaroo.SparkSourceConfig("rate", {}, Timed, timestamp="timestamp"),
-        wallaroo.SparkSourceConfig("rate", {}, Timed),
-    ],
-)
-def test_the_decoder_s_time_replaces_that_of_records(config: Any) -> None:
-    windows = wallaroo.range_windows(wallaroo.seconds(1)).over(Longest)
-    line = wallaroo.source("timed", config).collect().to(windows).to_sink(sink())
-    ((source,),) = (pipeline.sources for pipeline in wallaroo.build_application("a", line).pipelines)
-    assert source.event_time(b"7") == 7 and document(line)["steps"][1]["window"]["time"] == "event"
-
-
 @pytest.mark.parametrize(
     ("declare", "expected"),
     [

@@ -31,7 +31,7 @@ def test_drawn_histories_are_those_of_the_reference(kit: Any, histories: int) ->
 
 
 @pytest.mark.parametrize("others", range(3))
-def test_timers_go_on_when_their_step_has_another_path(kit: Any, others: int) -> None:
+def test_timers_go_on_when_their_step_has_another_port(kit: Any, others: int) -> None:
     """A changed program has other steps before the timed ones: timers are found by their names."""
     case = {
         "steps": [{"x": {"gives": True}}, {"y": {"gives": True}, "z": {"gives": True}}],

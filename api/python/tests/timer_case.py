@@ -114,7 +114,7 @@ def application(kit: Any, count: int, others: int = 0) -> Application:
 def make(kit: Any, case: Case, others: int = 0) -> Stage:
     """Return a stage of the case's steps, whose messages go to a sink, and with key and time to another step.
 
-    `others` is the number of steps before them in the program.
+    `others` is the number of steps before them in the program, so that the plan gives them other ports.
     """
     app = application(kit, len(case["steps"]), others)
     steps = app.pipelines[0].steps[others:]
@@ -126,7 +126,8 @@ def make(kit: Any, case: Case, others: int = 0) -> Stage:
     stage = pb.Stage(id="s", bucket_count=4, frame_bytes=1 << 20)
     paths = [step.path for step in steps[:-1]]
     for number, path in enumerate(paths):
-        node = pb.Node(path=path, kind=pb.NODE_KIND_STATE_COMPUTATION, port=STATE + number, state="s", state_port=STATE)
+        port = STATE + number + 7 * others  # another plan
+        node = pb.Node(path=path, kind=pb.NODE_KIND_STATE_COMPUTATION, port=port, state="s", state_port=STATE)
         if case["steps"][number] or case["ttl_ms"]:
             node.ttl_ms, node.event_time = case["ttl_ms"], case["time"] != "ingest"
             node.watermarks = case["time"] == "watermarks"
@@ -220,7 +221,7 @@ def left(stage: Stage, state: BucketState) -> list[dict[str, Any]]:
             continue  # of a first message that failed: no log has it
         known = cell.timers if isinstance(cell, TimedCell) else None
         timers = [[*name.decode().split("\n"), due] for name, due in (known or {}).items()]
-        timers = sorted([int(path.rpartition("/")[2]), name, due] for path, name, due in timers)
+        timers = sorted([int(port) - STATE, name, due] for port, name, due in timers)
         values = stage.codec.load(cell.data) if cell.live is UNREAD else cell.live
         found.append({"key": key.decode(), "values": values, "timers": timers})
     return found

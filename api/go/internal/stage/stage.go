@@ -238,7 +238,7 @@ func (x *Executor) enterState(n *node, d *pb.Node) error {
 	}
 	if n.kind != pb.NodeKind_NODE_KIND_WINDOW {
 		x.hasStates = true
-		n.stateful = newStateful(n.step, uint16(d.GetStatePort()), form)
+		n.stateful = newStateful(n.step, d, form)
 		return n.takeVisits(d.GetVisits())
 	}
 	x.hasWindows = true

@@ -56,7 +56,7 @@ func (p *plainTimes) run() timerResult {
 	for key, k := range p.keys {
 		timers := []string{}
 		for _, timer := range k.timers {
-			timers = append(timers, fmt.Sprintf("%s %s %d", p.c.path(timer.step), timer.name, timer.due))
+			timers = append(timers, fmt.Sprintf("%05d %s %d", 1+timer.step, timer.name, timer.due))
 		}
 		slices.Sort(timers)
 		p.got.keys = append(p.got.keys, fmt.Sprint(key, " ", k.values, " ", timers))

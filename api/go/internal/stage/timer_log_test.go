@@ -87,7 +87,7 @@ func TestATimeThatIsCutIsC507(t *testing.T) {
 	x := c.executor(t, false)
 	_, log, _ := windowCall(t, x, nil, false, c.frames(t, 0, 1)...)
 	value := values(t, log[0])[0]
-	for size := range 19 + 2 + len(c.path(0)) + 2 + 8 {
+	for size := range 19 + 2 + len("00001") + 2 + 8 {
 		b := frame.Builder{Port: 1, Encoding: 18}
 		b.UseKey(b.AddKey([]byte("a")))
 		b.Add(value[:size])

@@ -63,7 +63,7 @@ type timerCase struct {
 	Before    map[string][]int64
 	Events    []timerEvent
 	IsOneCall bool `json:"is_one_call"`
-	shift     int  // how many other steps the program has before these
+	shift     int  // how many other steps the program has before these, so that the plan gives them other ports
 	Outputs   []struct {
 		Sequence  uint64
 		Key       string
@@ -159,7 +159,7 @@ func (c *timerCase) executor(t testing.TB, untimed bool) *stage.Executor {
 	described := &pb.Stage{Id: "s1", BucketCount: 1}
 	var steps []*declaration.Step
 	for i, timers := range c.Steps {
-		node := &pb.Node{Path: c.path(i), Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION, Port: uint32(1 + i), StatePort: 1}
+		node := &pb.Node{Path: c.path(i), Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION, Port: uint32(1 + i + 7*c.shift), StatePort: 1}
 		step := &declaration.Step{Path: node.Path, Name: fmt.Sprint("step ", i), Kind: declaration.StateComputation, State: byKey, Stateful: timedStep{c, i}}
 		if i%2 == 1 {
 			node.Kind, step.Kind = pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI, declaration.StateComputationMulti
@@ -292,7 +292,7 @@ func (c *timerCase) want() (r timerResult) {
 	for _, k := range c.Keys {
 		timers := []string{}
 		for _, timer := range k.Timers {
-			timers = append(timers, fmt.Sprintf("%s %s %d", c.path(int(timer[0].(float64))), timer[1], int64(timer[2].(float64))))
+			timers = append(timers, fmt.Sprintf("%05d %s %d", 1+int(timer[0].(float64)), timer[1], int64(timer[2].(float64))))
 		}
 		slices.Sort(timers)
 		r.keys = append(r.keys, fmt.Sprint(k.Key, " ", k.Values, " ", timers))

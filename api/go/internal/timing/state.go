@@ -29,12 +29,15 @@ type KeyTime struct {
 
 // SetTimer is a timer that is set.
 type SetTimer struct {
-	id  string // path of its step, "\n", name
+	id  string // port of its step in five digits, "\n", name
 	Due int64
 }
 
-// Path returns the path of the step that has set the timer.
-func (t *SetTimer) Path() string { return t.id[:strings.IndexByte(t.id, '\n')] }
+// ID returns the id of a timer. A step keeps its port when its path changes.
+func ID(port uint16, name string) string { return fmt.Sprintf("%05d\n%s", port, name) }
+
+// IsOf reports whether the step with a port has set the timer.
+func (t *SetTimer) IsOf(port uint16) bool { return t.id == ID(port, t.Name()) }
 
 // Name returns the name of the timer.
 func (t *SetTimer) Name() string { return t.id[strings.IndexByte(t.id, '\n')+1:] }
@@ -44,13 +47,12 @@ type StateRules struct {
 	TTL     int64    // in milliseconds; 0 if states never end
 	IsEvent bool     // times are event times
 	Waits   bool     // ticks indicate silence; otherwise they advance time
-	Timers  []string // ids of the timers that the steps declare, in the order of the steps
+	Timers  []string // ids of the timers that the steps declare
 }
 
-func (r *StateRules) rank(t *SetTimer) int { return slices.Index(r.Timers, t.id) }
-
-func (r *StateRules) compare(a, b *SetTimer) int {
-	return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(r.rank(a), r.rank(b)), strings.Compare(a.id, b.id))
+// compare orders timers by their times, then their steps, then their names.
+func compare(a, b *SetTimer) int {
+	return cmp.Or(cmp.Compare(a.Due, b.Due), strings.Compare(a.id, b.id))
 }
 
 // New returns the time of a key that has no message yet.
@@ -133,7 +135,7 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 		}
 		last := (*SetTimer)(nil)
 		waits := func(t *SetTimer) bool {
-			return t.Due > at || isEnd && ran[t.id] || !isEnd && last != nil && s.rules.compare(t, last) <= 0
+			return t.Due > at || isEnd && ran[t.id] || !isEnd && last != nil && compare(t, last) <= 0
 		}
 		for range mostTimers {
 			due := slices.DeleteFunc(slices.Clone(s.timers), waits)
@@ -146,7 +148,7 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 				}
 				return
 			}
-			last = slices.MinFunc(due, s.rules.compare)
+			last = slices.MinFunc(due, compare)
 			ran[last.id] = true
 			s.timers = slices.DeleteFunc(s.timers, func(t *SetTimer) bool { return t == last })
 			if !yield(last) {
@@ -156,10 +158,10 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 	}
 }
 
-// Apply applies the timer changes of one call. path is the path of the step.
-func (s *KeyTime) Apply(path string, call *Changes) {
+// Apply applies the timer changes of one call. port is the port of the step.
+func (s *KeyTime) Apply(port uint16, call *Changes) {
 	for _, change := range call.end() {
-		timer := &SetTimer{path + "\n" + change.name, change.due}
+		timer := &SetTimer{ID(port, change.name), change.due}
 		at, is := slices.BinarySearchFunc(s.timers, timer.id, func(t *SetTimer, id string) int { return strings.Compare(t.id, id) })
 		switch {
 		case is && change.due == None:
@@ -219,10 +221,11 @@ func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, b
 	return s, encoding, data, nil
 }
 
-// adopt gives timers of a step that had another path in an earlier program to the only step that declares their name.
+// adopt gives timers of a step that had another port to the only step that declares their name. States that were handed
+// over between DataFrames come from another plan, whose ports may differ.
 func (s *KeyTime) adopt() {
 	for _, timer := range s.timers {
-		if s.rules.rank(timer) >= 0 {
+		if slices.Contains(s.rules.Timers, timer.id) {
 			continue
 		}
 		other := func(id string) bool { return (&SetTimer{id: id}).Name() != timer.Name() }
@@ -239,7 +242,7 @@ func (s *KeyTime) adopt() {
 func (s *KeyTime) String() string {
 	shown := []string{}
 	for _, timer := range s.timers {
-		shown = append(shown, fmt.Sprintf("%s %s %d", timer.Path(), timer.Name(), timer.Due))
+		shown = append(shown, fmt.Sprint(strings.Replace(timer.id, "\n", " ", 1), " ", timer.Due))
 	}
 	return fmt.Sprint(shown)
 }

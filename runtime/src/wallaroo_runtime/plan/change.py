@@ -162,9 +162,8 @@ def _application_changes(old: Topology, new: Topology) -> Iterator[Change]:
         gone = [f'"{name}"' for name in names[0] if name not in names[1]]
         added = [f'"{name}"' for name in names[1] if name not in names[0]]
         if gone or added:
-            yield Change(
-                Impact.SAFE, "", f"pipelines: gone {', '.join(gone) or 'none'}; new {', '.join(added) or 'none'}"
-            )
+            text = f"pipelines: gone {', '.join(gone) or 'none'}; new {', '.join(added) or 'none'}"
+            yield Change(Impact.SAFE, "", text)
 
 
 def _part_changes(old: Topology, new: Topology) -> Iterator[Change]:
@@ -179,6 +178,7 @@ def _part_changes(old: Topology, new: Topology) -> Iterator[Change]:
     for path, part in before.items():
         if path not in matched.values():
             yield _gone(part)
+            yield from _gone_functions(part, None) if isinstance(part, Step) else ()
 
 
 def _new(part: Part) -> Change:
@@ -229,19 +229,28 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
         if set(old.state.key.values) != set(new.state.key.values) and safe[-1][1] == safe[-1][2]:
             yield Change(Impact.SAFE, new.path, f"listed keys of {called(new)} changed")
     if isinstance(old, Step) and isinstance(new, Step):
-        safe.append(("visits", _listed(old.visits), _listed(new.visits)))
-        if gone := sorted(set(old.visits) - set(new.visits)):
-            text = f"visit {_listed(gone)} of {called(new)} is gone; it would come to no key if it is in the journal"
-            yield Change(Impact.NEEDS_DRAIN, new.path, text)
-        safe += [("timers", _listed(old.timers), _listed(new.timers)), ("time", old.time or "none", new.time or "none")]
-        if gone := sorted(set(old.timers) - set(new.timers)):
-            text = f"timer {_listed(gone)} of {called(new)} is gone; it would not run for keys that have set it"
-            yield Change(Impact.NEEDS_DRAIN, new.path, text)
+        safe += [(what, _listed(getattr(old, what)), _listed(getattr(new, what))) for what in ("visits", "timers")]
+        yield from _gone_functions(old, new)
+        if old.time == "event" and new.time == "ingest" and not new.window:
+            text = _was(f"time of {called(new)}", old.time, new.time)
+            yield Change(Impact.UNKNOWN, new.path, f"{text}; states and timers of old data would be due at once")
+        else:
+            safe.append(("time", old.time or "none", new.time or "none"))
     for what, was, now_is in safe:
         if was != now_is:
             yield Change(Impact.SAFE, new.path, _was(f"{what} of {called(new)}", was, now_is))
     if _address(old) != _address(new):
         yield Change(Impact.SAFE, new.path, _was(f"address of {called(new)}", _address(old), _address(new)), False)
+
+
+def _gone_functions(old: Step, new: Step | None) -> Iterator[Change]:
+    """Yield the visits and timers of a step that a version no longer has; `new` is None if the step is gone."""
+    part = new or old
+    fates = {"visit": "come to no key if it is in the journal", "timer": "not run for keys that have set it"}
+    for what, text in fates.items():
+        if gone := sorted(set(getattr(old, f"{what}s")) - set(getattr(new, f"{what}s", ()))):
+            text = f"{what} {_listed(gone)} of {called(part)} is gone; it would {text}"
+            yield Change(Impact.NEEDS_DRAIN, part.path, text)
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -347,9 +356,8 @@ def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, 
         if not shape.is_known:
             yield Change(Impact.UNKNOWN, now.path, f"{text} {shape.why}", False)
         else:
-            yield Change(
-                Impact.BREAKS_STATE, now.path, f"{_was(text, shape.was, shape.now)}; {shape.why}", False, shape=shape
-            )
+            text = f"{_was(text, shape.was, shape.now)}; {shape.why}"
+            yield Change(Impact.BREAKS_STATE, now.path, text, False, shape=shape)
 
 
 def window_shape(window: Window | None) -> str:

@@ -10,7 +10,8 @@ from wallaroo.message.frame import FrameError
 from wallaroo.message.timer import LAST_MS
 
 # Encoding of the log entries of timed states: encoding of the state, time, silent, number of timers. Then come the
-# timers: length of "STEP PATH, line break, NAME", this text, and the due time. Then comes the state.
+# timers: length of "PORT, line break, NAME", this text, and the due time. Then comes the state. The port is that of the
+# step, in five digits, so that these texts sort as steps and names. A step keeps its port when its path changes.
 TIMED = 34
 NEVER, FAR = -(1 << 63), 1 << 62  # no time; later than all times
 ASLEEP = NEVER + 1  # the time of a key without a part that the time to live ends, until its next message
@@ -46,7 +47,7 @@ class TimedCell(Cell):
     Attributes:
         time: Latest time of its messages; NEVER if it had no message since the step is timed; or ASLEEP.
         silent: With event times, the time of the first tick after its last message; NEVER if there was no tick.
-        timers: Due time of each timer, by step path, line break and name; None without timers.
+        timers: Due time of each timer, by port of its step, line break and name; None without timers.
         queued: Time under which the key is in the heap of its table; None if the key is not in the heap.
     """
 
@@ -112,7 +113,7 @@ class Timing:
         """Build the heap from all states of the log, without reading the states.
 
         Args:
-            declared: Path, line break and name of each timer that steps of the state declare.
+            declared: Id of each timer that steps of the state declare.
         """
         table.timing = self
         for key, cell in table.items():
@@ -150,10 +151,10 @@ class Timing:
         if is_end:
             cell.timers = None
 
-    def _listed(self, cell: TimedCell, until: int) -> list[tuple[int, int, list[int], bytes]]:
-        entries = [(due, 0, _order(name), name) for name, due in (cell.timers or {}).items() if due <= until]
+    def _listed(self, cell: TimedCell, until: int) -> list[tuple[int, int, bytes]]:
+        entries = [(due, 0, name) for name, due in (cell.timers or {}).items() if due <= until]
         if self.ttl_ms and ASLEEP < cell.time <= until - self.ttl_ms:
-            entries.append((cell.time + self.ttl_ms, 1, [], b""))
+            entries.append((cell.time + self.ttl_ms, 1, b""))
         return entries
 
     def _tick_of(self, key: bytes, cell: TimedCell) -> int:
@@ -239,14 +240,17 @@ class CellTable(dict[bytes, Cell]):
         return cell
 
 
+def timer_id(port: int, name: str) -> bytes:
+    """Return the id of a timer of the step with a port, under which its due time is kept."""
+    return f"{port:05}\n{name}".encode()
+
+
 def _adopt(timers: dict[bytes, int], declared: Sequence[bytes]) -> None:
-    """Give timers of a step that had another path in an earlier program to the only step that declares their name."""
+    """Give timers of a step that had another port to the only step that declares their name.
+
+    States that were handed over between DataFrames come from another plan, whose ports may differ.
+    """
     for old in [each for each in timers if each not in declared]:
         same = [each for each in declared if each.partition(b"\n")[2] == old.partition(b"\n")[2]]
         if len(same) == 1 and same[0] not in timers:
             timers[same[0]] = timers.pop(old)
-
-
-def _order(name: bytes) -> list[int]:
-    """Return the position of a timer's step in the topology document."""
-    return [int(part) for part in name.partition(b"\n")[0].split(b"/") if part.isdigit()]

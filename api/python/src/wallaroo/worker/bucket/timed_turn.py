@@ -7,7 +7,7 @@ from typing import Any
 
 from wallaroo.message.key import readable
 from wallaroo.message.timer import Timers
-from wallaroo.worker.bucket.cell import ASLEEP, NEVER, CellTable, TimedCell, Timing
+from wallaroo.worker.bucket.cell import ASLEEP, NEVER, CellTable, TimedCell, Timing, timer_id
 from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.bucket.visit import Visitor, VisitTurn
 from wallaroo.worker.stage.keyed import StateEntry
@@ -56,12 +56,12 @@ class TimedTurn:
         self._stage, self.is_careful = visits.stage, is_careful
         timed = [entry for entry in self._stage.states.values() if entry.is_timed]
         self.tables = {entry.node.state_port: entry for entry in reversed(timed)}
-        self._entries = {entry.node.path.encode(): entry for entry in timed}
+        self._entries = {entry.node.port: entry for entry in timed}
         for port in self.tables:
             table, nodes = visits.state.table(port), [each.node for each in timed if each.node.state_port == port]
             if table.timing is None:
                 is_event, moves = (any(getattr(node, name) for node in nodes) for name in ("event_time", "watermarks"))
-                declared = [f"{node.path}\n{name}".encode() for node in nodes for name in node.timers]
+                declared = [timer_id(node.port, name) for node in nodes for name in node.timers]
                 Timing(nodes[0].ttl_ms, is_event, is_event and not moves).begin(table, declared)
 
     def run(self, part: Messages) -> bool:
@@ -125,7 +125,7 @@ class TimedTurn:
                 cell.time, cell.silent = max(cell.time, now), NEVER
             if expiring is not None and not expiring.is_in(cell.live):
                 cell.time = ASLEEP
-            _set(cell, timers, node.path)
+            _set(cell, timers, node.port)
             timing.enroll(key, cell)
 
         with self._stage.replaced(part.entry.number, run):
@@ -172,8 +172,8 @@ class TimedTurn:
             assert cell.timers is not None
             del cell.timers[name]
             self._changed(self.tables[port])[key] = cell
-            path, _, called = name.decode().partition("\n")
-            entry = self._entries.get(path.encode())
+            step_port, _, called = name.decode().partition("\n")
+            entry = self._entries.get(int(step_port))
             if entry is None or entry.node.state_port != port or called not in entry.node.timers:
                 continue  # the present program has no timer of this name
             timers = Timers(due, entry.node.timers)
@@ -183,7 +183,7 @@ class TimedTurn:
             if table.get(key) is not cell:
                 return True
             if is_done:
-                _set(cell, timers, path)
+                _set(cell, timers, entry.node.port)
         timing.enroll(key, cell)
         return True
 
@@ -241,13 +241,13 @@ def _timing(table: CellTable) -> Timing:
     return table.timing
 
 
-def _set(cell: TimedCell, timers: Timers, path: str) -> None:
+def _set(cell: TimedCell, timers: Timers, port: int) -> None:
     """Apply the changes of a function to a key's timers."""
     if not timers.changes:
         return
     known = cell.timers or {}
     for name, due in timers.changes.items():
-        known.pop(whole := f"{path}\n{name}".encode(), None)
+        known.pop(whole := timer_id(port, name), None)
         if due is not None:
             known[whole] = due
     cell.timers = known or None

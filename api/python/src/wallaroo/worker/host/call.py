@@ -27,7 +27,7 @@ from wallaroo.worker.value.show import shown_json
 from wallaroo.worker.value.unpicklable import REMEDY
 from wallaroo.worker.value.value import NotSerializableError, StateReadError, ValueCodec
 from wallaroo.worker.value.wire import HeaderError, WireReader
-from wallaroo.worker.window.calendar import DUE_BYTES, WINDOWED
+from wallaroo.worker.window.calendar import HEAD, WINDOWED
 
 MAX_STAGES = 64
 SHOW_WAIT_S = 3.0  # longest wait for the end of running user code
@@ -110,7 +110,7 @@ class CallRunner:
             _, encoding, data = read_timed(data)
         if encoding != WINDOWED:
             return self._codec.loader(encoding)(data)
-        inner, _, panes = pickle.loads(data[DUE_BYTES:])
+        inner, _, panes = pickle.loads(data[HEAD.size :])
         load = self._codec.loader(inner)
         return [load(pane) for _, pane in sorted(panes)]
 

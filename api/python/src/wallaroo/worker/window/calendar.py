@@ -1,6 +1,7 @@
 """The keys of one window step in one bucket: their states, and the times of ticks at which they must be checked."""
 
 import pickle
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -11,10 +12,10 @@ from wallaroo.message.key import readable
 from wallaroo.worker.value.value import StateReadError, StateTooLargeError, ValueCodec
 from wallaroo.worker.window.window import EARLIEST, Given, Window, WindowState
 
-# Encoding of state entries: 8 bytes for the due time, then a pickle of the accumulators' encoding, the state's fields,
-# and number and bytes of each accumulator.
+# Encoding of state entries: due time, and silence of the window. Then a pickle of the accumulators' encoding, the
+# state's fields, and number and bytes of each accumulator.
 WINDOWED = 33
-DUE_BYTES = 8
+HEAD = struct.Struct(">qq")
 PICKLE_PROTOCOL = 4
 
 
@@ -62,11 +63,18 @@ class Calendar:
         """Prepare for a call."""
         self.changed = {}
         if self.heap is None:
-            dues = [(int.from_bytes(data[:DUE_BYTES], "big", signed=True), key) for key, data in self.stored.items()]
-            self.fresh = {key: None for due, key in dues if due == EARLIEST}
-            self.heap = [item for item in dues if item[0] != EARLIEST]
+            self.heap = []
+            for key, data in self.stored.items():
+                due, patience = HEAD.unpack_from(data)
+                if due == EARLIEST:
+                    self.fresh[key] = None
+                    continue
+                self.last_tick = max(self.last_tick, due - patience)
+                if patience != window.patience:  # gap or delay has changed: the key is due then, or later
+                    due += window.patience - patience if window.waits else min(0, window.patience - patience)
+                    self.stored[key] = HEAD.pack(due, window.patience) + data[HEAD.size :]
+                self.heap.append((due, key))
             heapify(self.heap)
-            self.last_tick = max((due - window.patience for due, _ in self.heap), default=EARLIEST)
 
     def find(self, key: bytes) -> WindowState | None:
         """Return the state of a key, or None.
@@ -87,12 +95,12 @@ class Calendar:
             StateReadError: The bytes cannot be read.
         """
         try:
-            encoding, fields, panes = pickle.loads(data[DUE_BYTES:])
+            encoding, fields, panes = pickle.loads(data[HEAD.size :])
             load = self.codec.loader(encoding)
             state = WindowState.of(readable(key), fields, {number: load(pane) for number, pane in panes})
         except BaseException as err:
             raise StateReadError(key, err) from err
-        due = int.from_bytes(data[:DUE_BYTES], "big", signed=True)
+        due, _ = HEAD.unpack_from(data)
         state.queued = None if due == EARLIEST else due
         return state
 
@@ -104,9 +112,9 @@ class Calendar:
         """
         panes = [(number, self.codec.dump_state(pane)) for number, pane in state.panes.items()]
         content = pickle.dumps((self.codec.encoding, state.fields(), panes), PICKLE_PROTOCOL)
-        if DUE_BYTES + len(content) > max(self.max_bytes, self.sizes.get(key, 0)):
-            raise StateTooLargeError(state, DUE_BYTES + len(content), self.max_bytes, key=key)
-        return window.due(state).to_bytes(DUE_BYTES, "big", signed=True) + content
+        if (size := HEAD.size + len(content)) > max(self.max_bytes, self.sizes.get(key, 0)):
+            raise StateTooLargeError(state, size, self.max_bytes, key=key)
+        return HEAD.pack(window.due(state), window.patience) + content
 
     def enroll(self, window: Window, key: bytes, state: WindowState) -> None:
         """Record a key, so that a tick checks the key's state when the state is due."""
@@ -197,7 +205,7 @@ class Calendar:
             if len(data) > state_piece.PIECE_BYTES:
                 yield from state_piece.write_pieces(data, key=key, port=port, encoding=WINDOWED)
                 continue
-            cost = len(key) + len(data) + 2 * DUE_BYTES
+            cost = len(key) + len(data) + HEAD.size
             if names and size + cost > entry_bytes:
                 yield _entry(port, names, values)
                 names, values, size = [], [], 0

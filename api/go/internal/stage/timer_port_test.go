@@ -9,8 +9,8 @@ import (
 	"wallarooapi/internal/state"
 )
 
-// TestTimersGoOnWhenTheirStepHasAnotherPath: a changed program has other steps before the timed ones.
-func TestTimersGoOnWhenTheirStepHasAnotherPath(t *testing.T) {
+// TestTimersGoOnWhenTheirStepHasAnotherPort: a changed program has other steps before the timed ones.
+func TestTimersGoOnWhenTheirStepHasAnotherPort(t *testing.T) {
 	defer example.SetSerialize(false)()
 	wa.RegisterType(&timedValues{})
 	after, tick, gives := int64(5), int64(5), behaviour{Gives: true}
