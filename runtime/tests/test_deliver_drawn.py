@@ -143,6 +143,7 @@ def test_each_result_is_delivered_once_in_order(seed: int, count: int) -> None:
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 1 << 32), st.integers(1, 6))
 @example(391, 5)  # power fails after the first letters of an attempt, and another one begins at another place
+@example(14163, 3)  # the same with a file that an earlier attempt has begun
 def test_a_stream_goes_on_over_the_borders_of_batches(seed: int, count: int) -> None:
     random = Random(seed)
     batches = batches_of(random, count)

@@ -47,6 +47,7 @@ class LiveLog:
         self._appending, self._syncing = threading.Lock(), threading.Lock()
         self._retired: list[int] = []
         self._letter_files: dict[str, int] = {}
+        self._opened = 0  # offset after the entry of the latest writer
         self.state, self.end = recover(outbox, dead_letters)
         self.safe = self.end
         self.dropped = 0
@@ -73,7 +74,7 @@ class LiveLog:
         path = self._letters / writer.letters
         size = path.stat().st_size if path.exists() else 0
         names = {name: getattr(writer, name) for name in AttemptWriter.__dataclass_fields__}
-        self.append(Entry(OPENING, sequence=size, content=pack_line(names)))
+        self._opened = self.append(Entry(OPENING, sequence=size, content=pack_line(names))).end
 
     def append(self, entry: Entry) -> Entry:
         """Append an entry, and return it with its offset in the log.
@@ -103,11 +104,11 @@ class LiveLog:
     def _write_letters(self, entry: Entry) -> None:
         """Write dead letters to their file. The log keeps them, too, until the file is safe."""
         name = self.state.writers[entry.partition].letters
+        if self.safe < self._opened:
+            self.sync()  # the log must have the file's name and size, so that recovery can cut letters from it
         if name not in self._letter_files:
-            path = self._letters / name
-            if not path.exists():
-                self.sync()  # the log must name the file before it exists, so that recovery can cut letters from it
-            self._letter_files[name] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+            self._letter_files[name] = os.open(self._letters / name, flags, 0o600)
         with undone(self._letter_files[name], entry.sequence):
             write_all(self._letter_files[name], entry.content, entry.sequence)
 
