@@ -220,7 +220,7 @@ BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "none-goes-on": (chain.ChainWriter, "_result", none_goes_on),
     "persists-all": (chain.ChainWriter, "_put", persists_all),
     "open-list": (state_cells, "_unknown", lambda _: lambda part, key: None),
-    "little-endian-keys": (exit, "key_bytes", keys_from_the_low_end),
+    "little-endian-keys": (exit, "state_key", keys_from_the_low_end),
     "json-exponents": (CODECS, "json", exponents),
     "json-unsorted": (CODECS, "json", unsorted),
     "lax-text": (CODECS, "string", decodes_loosely),
