@@ -15,6 +15,7 @@ from model.outcome import FIRST_SINK_PORT, Published
 from model.reference import Reference, arranged
 from model.worker import Nursery
 from wallaroo_runtime.dataframe.query import PARTITIONS, Call, applied
+from wallaroo_runtime.program.application import Application as Program
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import Topology
 
@@ -39,7 +40,8 @@ def run_applied(session: Any, application: Application, nursery: Nursery, folder
     }
     if live:
         inputs = {name: streamed(session, frame, folder / name) for name, frame in inputs.items()}
-    found = applied(Call(session, topology, None, inputs, ErrorPolicy.of(topology), order_by="number"))
+    program = Program(topology, folder)
+    found = applied(Call(program, inputs, ErrorPolicy.of(topology), order_by="number"))
     rows = written(session, found, folder) if live else found.collect()
     expected = Reference(application, counts_ticks=False).run(application.chunks)
     numbers = {sink.path: sink.port - FIRST_SINK_PORT for sink in topology.sinks()}
