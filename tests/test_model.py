@@ -20,7 +20,7 @@ from model.search import Run, search
 from model.worker import Nursery
 from support.drawn_seed import AFTER, SEED, SESSIONS, TIMED
 
-ENOUGH = 150  # drawn applications within which each planted fault shows
+ENOUGH = 600  # drawn applications within which each planted fault shows
 LANGUAGES = {"frames cut": (GO,), "twice at a crossing": (PYTHON, GO)}  # of the faults that one in Python does not show
 
 
