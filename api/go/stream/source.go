@@ -227,9 +227,9 @@ func (s Source[T]) OnError(policy string) Source[T] {
 }
 
 // EventTime sets a function that returns the event time of each message of the source. Windows, timers and TTLs
-// downstream use this time in place of the arrival time, or of the time that comes with a record. The function is called after decode, and only if such a step
-// is downstream. If it panics, the message becomes a dead letter (C505), as with a failing decode. The time is
-// truncated to milliseconds. EventTime returns the source.
+// downstream use this time in place of the arrival time, or of the time that comes with a record. The function is
+// called after decode, and only if such a step is downstream. If it panics, the message becomes a dead letter (C505),
+// as with a failing decode. The time is truncated to milliseconds. EventTime returns the source.
 func (s Source[T]) EventTime(when func(payload []byte) time.Time) Source[T] {
 	s.declared.EventTime = func(payload []byte) int64 { return when(payload).UnixMilli() }
 	return s

@@ -51,7 +51,7 @@ type stateful struct {
 	windows   window.Windows       // nil if the step is not a window
 	state     *declaration.State
 	port      uint16  // port of the state in state logs
-	stepPort  uint16  // port of the step's messages
+	prefix    string  // of the ids of the step's timers
 	form      reading // form of the messages
 	allowed   map[string]bool
 	visits    map[string]bool // names of the visits that the step accepts
@@ -61,7 +61,7 @@ type stateful struct {
 }
 
 func newStateful(step *declaration.Step, d *pb.Node, form reading) *stateful {
-	s := &stateful{functions: step.Stateful, state: step.State, port: uint16(d.GetStatePort()), stepPort: uint16(d.GetPort()), form: form}
+	s := &stateful{functions: step.Stateful, state: step.State, port: uint16(d.GetStatePort()), prefix: timing.Prefix(uint16(d.GetPort())), form: form}
 	if step.State.Closed {
 		s.allowed = make(map[string]bool, len(step.State.Keys))
 		for _, key := range step.State.Keys {

@@ -53,7 +53,7 @@ func (x *Executor) findTimed(description *pb.Stage) error {
 			n.stateful.timed = t
 			t.steps = append(t.steps, n)
 			for _, name := range n.stateful.timers {
-				t.rules.Timers = append(t.rules.Timers, timing.ID(n.stateful.stepPort, name))
+				t.rules.Timers = append(t.rules.Timers, n.stateful.prefix+name)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry, message 
 	if expiring == nil || expiring.Prolongs(message) {
 		entry.Time.Arrive(n.x.timestamp)
 	}
-	entry.Time.Apply(n.stateful.stepPort, n.x.keyed.asked)
+	entry.Time.Apply(n.stateful.prefix, n.x.keyed.asked)
 	if expiring != nil && !expiring.IsIn(entry.Value) {
 		entry.Time.Sleep()
 		if expiring.IsEmpty(entry.Value) {
@@ -195,7 +195,7 @@ func (t *timed) end(x *Executor, table *state.Table, entry *state.Entry) error {
 // fire runs the function of a timer. It does nothing if the step no longer has this timer.
 func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer *timing.SetTimer) error {
 	at := slices.IndexFunc(t.steps, func(n *node) bool {
-		return timer.IsOf(n.stateful.stepPort) && slices.Contains(n.stateful.timers, timer.Name())
+		return timer.IsOf(n.stateful.prefix) && slices.Contains(n.stateful.timers, timer.Name())
 	})
 	if at < 0 {
 		return nil
@@ -210,7 +210,7 @@ func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer 
 	call := timing.NewChanges(timer.Due, n.stateful.timers)
 	given := &wa.Timer{Name: timer.Name(), Key: x.keyed.key, At: time.UnixMilli(timer.Due)}
 	_, err := n.runOn(table, entry, &function{
-		input: []byte(timer.Name()), deletes: given.DeletesState, done: func() { entry.Time.Apply(n.stateful.stepPort, call) },
+		input: []byte(timer.Name()), deletes: given.DeletesState, done: func() { entry.Time.Apply(n.stateful.prefix, call) },
 		run: func(value any) emission.Results { return n.stateful.functions.Fire(call, given, value) },
 	})
 	return err

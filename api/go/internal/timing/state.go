@@ -33,11 +33,11 @@ type SetTimer struct {
 	Due int64
 }
 
-// ID returns the id of a timer. A step keeps its port when its path changes.
-func ID(port uint16, name string) string { return fmt.Sprintf("%05d\n%s", port, name) }
+// Prefix returns what the ids of a step's timers begin with. A step keeps its port when its path changes.
+func Prefix(port uint16) string { return fmt.Sprintf("%05d\n", port) }
 
-// IsOf reports whether the step with a port has set the timer.
-func (t *SetTimer) IsOf(port uint16) bool { return t.id == ID(port, t.Name()) }
+// IsOf reports whether the step with a prefix has set the timer.
+func (t *SetTimer) IsOf(prefix string) bool { return strings.HasPrefix(t.id, prefix) }
 
 // Name returns the name of the timer.
 func (t *SetTimer) Name() string { return t.id[strings.IndexByte(t.id, '\n')+1:] }
@@ -158,10 +158,10 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 	}
 }
 
-// Apply applies the timer changes of one call. port is the port of the step.
-func (s *KeyTime) Apply(port uint16, call *Changes) {
+// Apply applies the timer changes of one call. prefix is that of the step.
+func (s *KeyTime) Apply(prefix string, call *Changes) {
 	for _, change := range call.end() {
-		timer := &SetTimer{ID(port, change.name), change.due}
+		timer := &SetTimer{prefix + change.name, change.due}
 		at, is := slices.BinarySearchFunc(s.timers, timer.id, func(t *SetTimer, id string) int { return strings.Compare(t.id, id) })
 		switch {
 		case is && change.due == None:
@@ -224,6 +224,7 @@ func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, b
 // adopt gives timers of a step that had another port to the only step that declares their name. States that were handed
 // over between DataFrames come from another plan, whose ports may differ.
 func (s *KeyTime) adopt() {
+	isMoved := false
 	for _, timer := range s.timers {
 		if slices.Contains(s.rules.Timers, timer.id) {
 			continue
@@ -232,10 +233,12 @@ func (s *KeyTime) adopt() {
 		same := slices.DeleteFunc(slices.Clone(s.rules.Timers), other)
 		isSet := func(t *SetTimer) bool { return t.id == same[0] }
 		if len(same) == 1 && !slices.ContainsFunc(s.timers, isSet) {
-			timer.id = same[0]
+			timer.id, isMoved = same[0], true
 		}
 	}
-	slices.SortFunc(s.timers, func(a, b *SetTimer) int { return strings.Compare(a.id, b.id) })
+	if isMoved {
+		slices.SortFunc(s.timers, func(a, b *SetTimer) int { return strings.Compare(a.id, b.id) })
+	}
 }
 
 // String lists the timers, sorted by id.

@@ -119,7 +119,8 @@ class Timing:
         for key, cell in table.items():
             if not isinstance(cell, TimedCell):
                 cell = table[key] = TimedCell(cell.live, cell.data, cell.size)  # noqa: PLW2901
-            _adopt(cell.timers or {}, declared)
+            if cell.timers:
+                _adopt(cell.timers, declared)
             self.last_tick = max(self.last_tick, cell.silent)
             if cell.time == NEVER:
                 self.fresh[key] = None
