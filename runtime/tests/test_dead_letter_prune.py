@@ -22,7 +22,7 @@ from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.maintenance.prune import prune
+from wallaroo_runtime.maintenance.prune_dead_letters import prune
 from wallaroo_runtime.service._proto import service_pb2 as pb2
 from wallaroo_runtime.service.store import PROTOCOL_VERSION, AttachmentStore
 from wallaroo_runtime.storage.outbox.live_log import LiveLog

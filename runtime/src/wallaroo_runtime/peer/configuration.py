@@ -7,7 +7,7 @@ from typing import NamedTuple
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.kafka.consumer import consumer_settings
 from wallaroo_runtime.peer.limits import JOURNAL_FSYNC, Bounds
-from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.credential import is_loopback
 from wallaroo_runtime.topology.model import (

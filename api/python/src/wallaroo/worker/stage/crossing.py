@@ -9,7 +9,7 @@ from wallaroo.message.codec import Codec, codec_of, expected_codec
 from wallaroo.message.frame import PLAIN, Frame, FrameError, cut
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.stage.exit import KeyedExit
-from wallaroo.worker.value.dead_letter import LetterBox, Unread
+from wallaroo.worker.value.letter_box import LetterBox, Unread
 from wallaroo.worker.value.value import ValueCodec
 
 

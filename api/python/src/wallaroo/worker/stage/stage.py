@@ -21,8 +21,8 @@ from wallaroo.worker.stage.flight import INDEX, MESSAGE, InFlight, Words
 from wallaroo.worker.stage.keyed import StateEntry, WindowEntry
 from wallaroo.worker.stage.record import RecordExit, makes_rows
 from wallaroo.worker.stage.user_error import fail_of, items_of, keyed_of
-from wallaroo.worker.value.dead_letter import LetterBox, WrongResultError
 from wallaroo.worker.value.kafka_record import encoding, reading
+from wallaroo.worker.value.letter_box import LetterBox, WrongResultError
 from wallaroo.worker.value.result import checked, expected_of, listed, paired, promised, time_of
 from wallaroo.worker.value.value import ValueCodec
 from wallaroo.worker.value.wire import LineReader, WireReader, reader_of
