@@ -18,7 +18,7 @@ from support.manifest import put_manifest
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import StoredLetter, read_letters
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.errors import RunError

@@ -15,9 +15,9 @@ from wallaroo_runtime.checkpoint.compatible import (
     listed,
     safe_changes,
 )
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.drain import Drain
 from wallaroo_runtime.checkpoint.integrity import SparkFiles, check_journal, check_nothing_left
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import (
     MICROBATCH,
     PENDING,

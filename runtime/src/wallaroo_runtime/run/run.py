@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wallaroo.worker.host import trace
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.end_note import STOPPED as BY_SIGNAL
 from wallaroo_runtime.checkpoint.end_note import noting_end
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.checkpoint.url import check_answer, is_remote
 from wallaroo_runtime.durable.directory import Directory, LocalDirectory
