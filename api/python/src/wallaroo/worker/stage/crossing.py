@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wallaroo.component.application import Source
 from wallaroo.diagnostic.location import one_line
 from wallaroo.message.codec import Codec, codec_of, expected_codec
 from wallaroo.message.frame import PLAIN, Frame, FrameError, cut
@@ -105,11 +104,6 @@ def values_of(node: pb.Node, own: ValueCodec) -> Values:
         msg = f"{node.path} has codec {node.codec}; expected {expected_codec(node.codec)[0]}"
         raise FrameError(msg)
     return CodedValues(codec)
-
-
-def received(node: pb.Node) -> Source:
-    """Return an entry for messages of another stage, in the form of a source."""
-    return Source(node.path, node.path, "receive", {}, None)
 
 
 class SendExit(KeyedExit):
