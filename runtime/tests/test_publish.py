@@ -149,7 +149,7 @@ def test_an_egress_that_is_gone_before_a_micro_batch_begins_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         address = f"127.0.0.1:{closed.getsockname()[1]}"
     outbox = RemoteOutbox(Service("egress", address, "token"), patience_s=0.1)
-    room = OutboxRoom(Publisher(outbox, ErrorPolicy()), outbox, limit_bytes=1)
+    room = OutboxRoom(Publisher(outbox, ErrorPolicy()), outbox, max_outbox_bytes=1)
     with pytest.raises(TaskFailure) as caught:
         room.begin(0)
     assert room.failure is not None and room.failure.diagnostics[0].code == "R642"

@@ -338,7 +338,7 @@ def _start(
         output=peers.output,
         on_error=options.on_error,
         cache_bytes=options.bounds.state_cache_bytes,
-        max_outbox_bytes=options.bounds.outbox_bytes,
+        max_outbox_bytes=options.bounds.max_outbox_bytes,
         archive=application.archive,
         python=options.spark.worker_python,
         tell_batch=watch.tell_batch if watch is not None else None,
