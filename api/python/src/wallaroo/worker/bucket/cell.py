@@ -1,12 +1,9 @@
 """The state of one key, with timers and a time to live if its step has them."""
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wallaroo.message.frame import FrameError
-
-if TYPE_CHECKING:
-    from wallaroo.worker.bucket.timing import Timing
 
 # Encoding of the log entries of timed states: encoding of the state, time, silent, number of timers. Then come the
 # timers: length of "PORT, line break, NAME", this text, and the due time. Then comes the state. The port is that of the
@@ -91,14 +88,14 @@ class CellTable(dict[bytes, Cell]):
     """The states of all keys for one state name.
 
     Attributes:
-        timing: Due times of the keys; None if the states are not timed.
+        timing: The `Timing` of the keys; None if the states are not timed.
     """
 
     __slots__ = ("timing",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.timing: Timing | None = None
+        self.timing: object | None = None
 
     def add(self, key: bytes, live: Any) -> Cell:
         """Add a new state for a key."""
