@@ -24,7 +24,10 @@ from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.load import load_document
 
 Change = Callable[[Any], object]
-KILLED = "the program is not that of the last run, which ended after results of micro-batch 1 had left and before Spark"
+KILLED = (
+    "the last run, with another program, ended after results of micro-batch 1 were delivered and before Spark "
+    "committed this micro-batch"
+)
 
 
 def worker(field: str, value: Any) -> Change:
@@ -117,7 +120,7 @@ def test_another_program_says_which_batch_it_runs_again(
 ) -> None:
     assert diff(killed, change) == 0
     said = capsys.readouterr().err
-    assert said.startswith(f"R754 {KILLED} committed it: these results stay; this program processes the messages of")
+    assert said.startswith(f"R754 {KILLED}: these results stay; this program processes the messages of")
     assert (
         "which changes its states but sends no results" in said
         and "do not replay dead letters whose ids begin with 1-: their" in said

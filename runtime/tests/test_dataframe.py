@@ -135,7 +135,7 @@ def test_null_in_a_column_that_takes_none_names_it(session: Any, steps: Steps) -
             lambda steps, rows: steps.apply(rows, order_by="when"),
             'it has no column "when", which order_by names; it has user, amount, at',
         ),
-        (lambda steps, rows: steps.apply(rows, order_by="user"), "gives no order of messages"),
+        (lambda steps, rows: steps.apply(rows, order_by="user"), "cannot order messages"),
         (lambda steps, rows: steps.apply(rows, states=rows), "they have no column name"),
         (lambda steps, rows: steps.apply(rows, gives_states=True), "only apply_all has gives_states"),
         (lambda steps, rows: steps.each(Totals=print), "functions were given for Totals"),
@@ -215,7 +215,8 @@ def test_a_changed_state_is_refused_where_a_run_refuses_it(session: Any, tmp_pat
     with pytest.raises(Exception, match='R716.*state "sum" was written with') as caught:
         run(new)
     assert reason in str(caught.value)
-    assert "pass accept_changed=True to go on without what they held, or use a new checkpoint" in str(caught.value)
+    fix = "pass accept_changed=True to continue and drop the values of these fields, or use a new checkpoint"
+    assert fix in str(caught.value)
     assert not refused_by_run(accept_changed=True)
     assert run(new, accept_changed=True) == [1, 3]
     rows_of(session, [("a", 3, BEGIN)]).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
@@ -359,7 +360,7 @@ class Remote(DataFrame):
 
 
 def test_spark_connect_is_refused(steps: Steps) -> None:
-    with pytest.raises(RunError, match="R716 this Spark session is not usable; Spark Connect has no way to classes"):
+    with pytest.raises(RunError, match="R716 this Spark session is not usable; Spark Connect cannot use classes"):
         steps.apply(Remote())
 
 

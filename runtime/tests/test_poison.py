@@ -153,7 +153,7 @@ def test_a_state_that_ends_or_hangs_the_worker_when_it_is_read_is_named(
     quoted = "'k7'" if poisoned.topology.workers[0].language == "python" else '"k7"'
     assert str(query.exception()) == (
         f'W415 worker "main" ended while it read the state of step "count", key {quoted}; {reason}\n'
-        "  fix: correct what serializes and deserializes this type; the run continues from the checkpoint"
+        "  fix: correct the code that serializes and deserializes this type; the run continues from the checkpoint"
     )
 
 
