@@ -127,8 +127,8 @@ def test_null_in_a_column_that_takes_none_names_it(session: Any, steps: Steps) -
             'column "amount" is double; the program declares bigint',
         ),
         (lambda steps, rows: steps.apply(rows, rows), "2 DataFrames were given without a name"),
-        (lambda steps, rows: steps.apply(), "given were none"),
-        (lambda steps, rows: steps.apply(trades=rows), "given were trades"),
+        (lambda steps, rows: steps.apply(), "the call has none"),
+        (lambda steps, rows: steps.apply(trades=rows), "the call has trades"),
         (lambda steps, rows: steps.apply(orders=[1]), "orders is a list"),
         (lambda steps, rows: steps.apply_all(orders=[1], gives_states=True), "orders is a list"),
         (
@@ -338,7 +338,7 @@ def test_inputs_that_do_not_fit_together_are_refused(session: Any, tmp_path: Pat
     with pytest.raises(RunError, match="R716 .*of the inputs one, the other, only one are streams") as caught:
         steps.apply(**{"one": live, "the other": rows})
     assert "read all with spark.readStream" in str(caught.value)
-    with pytest.raises(RunError, match="R716 .*given were one") as caught:
+    with pytest.raises(RunError, match="R716 .*the call has one") as caught:
         steps.apply(one=rows)
     assert 'steps.apply(**{"one": ..., "the other": ...})' in str(caught.value)
     both = {"one": rows.selectExpr("at", "at AS n"), "the other": rows.selectExpr("at", "time AS n")}
