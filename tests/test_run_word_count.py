@@ -206,7 +206,7 @@ def test_second_run_on_the_checkpoint_is_refused(bench: Bench) -> None:
     done = wallaroo("run", CASE.app(bench.language), *addresses(), "--checkpoint", bench.checkpoint)
     assert done.returncode == 1, done.stderr
     assert "is in use by another run (process" in done.stderr
-    assert "needs --checkpoint of its own" in done.stderr
+    assert "give each its own --checkpoint" in done.stderr
 
 
 def test_checkpoint_of_another_language_is_refused(bench: Bench) -> None:

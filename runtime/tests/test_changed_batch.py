@@ -123,7 +123,7 @@ def test_another_program_says_which_batch_it_runs_again(
     assert said.startswith(f"R754 {KILLED}: these results stay; this program processes the messages of")
     assert (
         "which changes its states but sends no results" in said
-        and "do not replay dead letters whose ids begin with 1-: their" in said
+        and "do not replay dead letters whose ids begin with 1-, because their" in said
     )
     assert diff(killed, change, "--json") == 0
     assert [finding["code"] for finding in json.loads(capsys.readouterr().err)] == ["R754"]
@@ -174,7 +174,10 @@ def test_what_only_sinks_of_spark_have_got_is_told(tmp_path: Path, capsys: pytes
     run_until(path, "plan")
     RecordCount.open(LocalDirectory(path)).write("query-1", 1)
     assert diff(path, CODE) == 0
-    assert "committed it: sinks that Spark writes keep these results; this program processes" in capsys.readouterr().err
+    assert (
+        "committed this micro-batch: sinks that Spark writes keep these results; this program processes"
+        in capsys.readouterr().err
+    )
     checkpoint = opened(path, CODE)
     assert (len(told(checkpoint).warnings), checkpoint.manifest.rerun_batches) == (1, ()), (
         "its letters are those of the new one"
