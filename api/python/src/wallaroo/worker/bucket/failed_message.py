@@ -8,7 +8,7 @@ from wallaroo.message.key import readable
 from wallaroo.message.timer import FIRST_MS, LAST_MS
 from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.stage.stage import Stage
-from wallaroo.worker.value.dead_letter import Unread
+from wallaroo.worker.value.letter_box import Unread
 from wallaroo.worker.value.value import NotSerializableError
 
 
