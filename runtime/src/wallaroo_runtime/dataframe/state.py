@@ -1,7 +1,8 @@
 """Reads the states that a query has stored, and prepares the states with which another query begins."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -17,6 +18,7 @@ from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.plan.change import window_shape
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.kept import KeptState, refusal
+from wallaroo_runtime.plan.port import first_ports
 from wallaroo_runtime.plan.shape import state_component
 from wallaroo_runtime.spark.row import field_of, refused
 from wallaroo_runtime.spark.state_store.choice import StateChoice
@@ -45,7 +47,16 @@ def types_of(topology: Topology) -> dict[str, str]:
 def _type_of(topology: Topology, step: Step) -> str:
     found, codec = topology.component(step.worker, f"{step.path}/state"), step.state.codec if step.state else ""
     symbol, language = found.symbol if found else "a state", topology.worker(step.worker).language
-    return f"{symbol} of a worker in {language}, codec {codec}"
+    return f"{symbol} of a worker in {language}, codec {codec}" + "".join(_shared_timers(topology, step))
+
+
+def _shared_timers(topology: Topology, step: Step) -> Iterator[str]:
+    """Describe timers of one name at several steps of a state: only the numbers of the steps tell them apart."""
+    ports, numbers = first_ports(topology).parts, defaultdict[str, list[str]](list)
+    for each in topology.state_steps():
+        for name in each.timers if each.state and step.state and each.state.name == step.state.name else ():
+            numbers[name].append(str(ports[each.path]))
+    return (f', timer "{name}" of steps {" and ".join(at)}' for name, at in numbers.items() if len(at) > 1)
 
 
 def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, dict[str, Any]]:

@@ -160,8 +160,7 @@ class Steps:
     def dead_letters(self, rows: DataFrame) -> DataFrame:
         """Return the dead letters with these columns: code, step, error, traceback, input, preview, key and at.
 
-        `at` is the time of the message, in Python the earliest time of the messages that were processed together with
-        it; null if the time is not in the years 1 to 9999.
+        `at` is the time of the message, or of the timer that failed; null if it is not in the years 1 to 9999.
 
         Args:
             rows: Result of `apply_all`.

@@ -20,7 +20,7 @@ from wallaroo_runtime.memory.engine import BatchResult, Engine
 from wallaroo_runtime.memory.local import LocalClient, LocalSplitter
 from wallaroo_runtime.memory.message import Numbering, in_order, runs, with_row_time
 from wallaroo_runtime.memory.part import check_payloads, chosen, key_of, refused, unknown
-from wallaroo_runtime.memory.source_frame import MOST_TICKS, tick_frames, value_frames, visit_frame, wire_frames
+from wallaroo_runtime.memory.source_frame import repeat_last_tick, tick_frames, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.state import foreign_state, read_states, state_names
 from wallaroo_runtime.memory.topic import TopicFeed, written_record
 from wallaroo_runtime.plan import Plan
@@ -172,15 +172,13 @@ class MemoryRun:
         """Let time pass, as one micro-batch with the ticks that a gateway would write for windows and states.
 
         Raises:
-            RunError: The errors of `send`, and T207 if time would go back.
+            RunError: The errors of `send`, T207 if time would go back, and R721 if timers set themselves without end.
         """
         frames = tick_frames(self._sequence, self.now_ms, milliseconds, self.topology.tick_ms())
         with self._restored_on_failure():
             self.now_ms += milliseconds
             fired = self._run([[b"".join(frames)]]).fired if self._engine.has_ticks else 0
-        for _ in range(MOST_TICKS if fired else 0):  # repeat the last tick until no timer runs at it
-            if not self._run([[frames[-1]]]).fired:
-                break
+        repeat_last_tick(lambda: self._run([[frames[-1]]]).fired if fired else 0, milliseconds)
         self._follow()
 
     def visit(self, name: str, metadata: bytes | str = b"") -> VisitCount:
