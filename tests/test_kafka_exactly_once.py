@@ -18,9 +18,12 @@ from wallaroo import KafkaRecord
 from wallaroo.message.frame import encode_frame
 from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
-from wallaroo_runtime.egress.kafka_transaction import ANSWER_S
+from wallaroo_runtime.egress.kafka_transaction import ANSWER_S, TransactionalSession
+from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.kafka.topic import create_topic
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition, read_position, write_position
+from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
 
 pytestmark = pytest.mark.kafka
@@ -333,6 +336,23 @@ def test_options_that_the_client_has_not(options: dict[str, str], said: str, del
     delivery.options = options
     assert delivery.start().wait(DEADLINE_S) == 1
     assert said in delivery.findings()
+
+
+def test_a_transaction_does_not_wait_for_the_one_before(broker: Broker) -> None:
+    """The broker refuses the first request of a transaction that follows at once, and the client asks again."""
+    broker.create("at-once", PARTITIONS)
+    client, seconds = kafka_client("test"), {}
+    for pause_ms in ("", "100", "", "100"):
+        options = {"kafka.linger.ms": "0"} | ({"kafka.retry.backoff.ms": pause_ms} if pause_ms else {})
+        target = pb.KafkaTopic(brokers=[broker.address], topic="at-once", options=options)
+        session = TransactionalSession(client, target, "out", f"at-once-{pause_ms}")
+        for number in range(1, 41):
+            if number == 11:  # the first ones are slow
+                begin = time.monotonic()
+            session.write([SinkRecord(b"key", b"%d" % number, None)], SinkPosition(messages=number))
+        seconds[pause_ms] = time.monotonic() - begin
+        session.close()
+    assert seconds[""] < 0.6 * seconds["100"], seconds
 
 
 def test_a_position_that_does_not_fit(delivery: Delivery) -> None:

@@ -10,7 +10,7 @@ from support.memory_query import MemoryLogs
 from support.run import TESTS
 from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.memory.start import start

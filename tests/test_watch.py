@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from support.kafka import free_port
 from support.run import Receiver, Run, dial, framed, wallaroo
-from wallaroo_runtime.checkpoint.directory import LOCK
+from wallaroo_runtime.checkpoint.lock import LOCK
 
 APP = """
 import os

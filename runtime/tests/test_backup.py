@@ -12,7 +12,7 @@ import pytest
 from support.history import STEPS, History, resumed
 from support.manifest import change_manifest
 from support.small_checkpoint import files_of
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError

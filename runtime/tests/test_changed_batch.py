@@ -12,8 +12,8 @@ import pytest
 from support.manifest import change_manifest
 from support.small_checkpoint import WORD_COUNT, Small, open_checkpoint
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.integrity import SparkFiles
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.directory import LocalDirectory

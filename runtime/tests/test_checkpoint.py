@@ -15,7 +15,8 @@ from support.manifest import change_manifest
 from support.word_count import WORD_COUNT
 from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.checkpoint.checkpoint import HERE, Checkpoint
-from wallaroo_runtime.checkpoint.directory import HeldDirectory, default_directory
+from wallaroo_runtime.checkpoint.directory import default_directory
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.console.reporter import TextReporter
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import open_sources
@@ -309,7 +310,7 @@ def test_a_second_driver_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
-    imports = "import sys; from pathlib import Path; from wallaroo_runtime.checkpoint.directory import HeldDirectory"
+    imports = "import sys; from pathlib import Path; from wallaroo_runtime.checkpoint.lock import HeldDirectory"
     code = f"{imports}; HeldDirectory.take(Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
     HeldDirectory.take(tmp_path).release()

@@ -18,11 +18,11 @@ from support.manifest import put_manifest
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import StoredLetter, read_letters
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.maintenance.prune import prune
+from wallaroo_runtime.maintenance.prune_dead_letters import prune
 from wallaroo_runtime.service._proto import service_pb2 as pb2
 from wallaroo_runtime.service.store import PROTOCOL_VERSION, AttachmentStore
 from wallaroo_runtime.storage.outbox.live_log import LiveLog

@@ -15,7 +15,7 @@ from support.remote_staging import RemoteStaging
 from support.run import wait_until
 from support.service import TOKEN, Place, serving
 from wallaroo.message.frame import encode_frame
-from wallaroo_runtime.checkpoint import directory
+from wallaroo_runtime.checkpoint import lock
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, read_manifest
 from wallaroo_runtime.errors import RunError
@@ -65,7 +65,7 @@ class Deployed:
 
     def check(self, version: int) -> Checkpoint:
         """Do what a run does before it attaches; nothing of it lives on."""
-        taken = directory.HeldDirectory.take(self.path)
+        taken = lock.HeldDirectory.take(self.path)
         try:
             topology = load_document(self.document(version))
             return Checkpoint.open(

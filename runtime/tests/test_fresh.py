@@ -13,7 +13,8 @@ from support.history import STEPS, History, resumed
 from support.line_program import line_program
 from support.small_checkpoint import copied, files_of, word_count
 from support.written import written
-from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST, HeldDirectory
+from wallaroo_runtime.checkpoint.directory import MANIFEST
+from wallaroo_runtime.checkpoint.lock import LOCK, HeldDirectory
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.console.reporter import TextReporter
 from wallaroo_runtime.errors import RunError

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.gateway_process import MAX_MESSAGE_BYTES, Process, message
-from wallaroo_runtime.gateway.pace import LEAST_BYTES_PER_S, Pace
+from wallaroo_runtime.gateway.message_pace import LEAST_BYTES_PER_S, Pace
 
 STALL_S = 6.0
 STEPS = st.lists(

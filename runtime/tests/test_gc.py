@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.maintenance.garbage import find_unused, held
+from wallaroo_runtime.maintenance.gc import find_unused, held
 from wallaroo_runtime.system.process import process_start_time
 
 DAY_S = 86_400

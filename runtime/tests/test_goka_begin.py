@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import PENDING, TAKEN, read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError

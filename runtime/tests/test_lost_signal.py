@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from support.run import CASES
 from support.written import written
-from wallaroo_runtime.checkpoint import directory
+from wallaroo_runtime.checkpoint import lock
 from wallaroo_runtime.console.reporter import JsonReporter
 from wallaroo_runtime.run import run as run_module
 from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions
@@ -28,7 +28,7 @@ from wallaroo_runtime.system.stop import SIGNALS
 APP = CASES.parents[1] / "examples" / "javascript" / "topology.json"
 NAME = json.loads(APP.read_bytes())["name"]
 PACKAGE = str(Path(run_module.__file__).parents[1])
-REMOVES = directory.HeldDirectory.clear.__code__
+REMOVES = lock.HeldDirectory.clear.__code__
 
 
 class Callback:

@@ -63,13 +63,14 @@ def test_what_to_do_next_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @example(["--", "Ä B"])
 @example(["~root"])
 @example(["it's $HOME `x` !!"])
+@example(["\\0"]).via("`echo` of dash")
 def test_what_is_printed_to_do_next_can_be_pasted(names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         directory = Path(*names)
         write("python", directory)
         (stub := Path(folder) / ".stub" / "wallaroo").parent.mkdir()
-        stub.write_text('#!/bin/sh\necho "$* in $(pwd -P)."')
+        stub.write_text('#!/bin/sh\nprintf "%s in %s.\\n" "$*" "$(pwd -P)"')
         stub.chmod(0o700)
         patch.setenv("PATH", f"{stub.parent}:{os.environ['PATH']}")
         command, place = next_command(directory, "python"), directory.resolve()

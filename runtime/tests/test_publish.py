@@ -16,10 +16,10 @@ from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service.client import Away
 from wallaroo_runtime.service.endpoint import Service
-from wallaroo_runtime.spark.backpressure import OutboxRoom
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import TaskFailure, translated
 from wallaroo_runtime.spark.micro_batches import MicroBatches, Rows
+from wallaroo_runtime.spark.outbox_room import OutboxRoom
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 from wallaroo_runtime.storage import remote_outbox
@@ -149,7 +149,7 @@ def test_an_egress_that_is_gone_before_a_micro_batch_begins_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         address = f"127.0.0.1:{closed.getsockname()[1]}"
     outbox = RemoteOutbox(Service("egress", address, "token"), patience_s=0.1)
-    room = OutboxRoom(Publisher(outbox, ErrorPolicy()), outbox, limit_bytes=1)
+    room = OutboxRoom(Publisher(outbox, ErrorPolicy()), outbox, max_outbox_bytes=1)
     with pytest.raises(TaskFailure) as caught:
         room.begin(0)
     assert room.failure is not None and room.failure.diagnostics[0].code == "R642"

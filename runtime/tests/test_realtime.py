@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.maintenance.rescale import Wanted, rescale

@@ -15,7 +15,8 @@ from support.run import wait_until
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.emit.program import load_setup
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import MANIFEST, HeldDirectory
+from wallaroo_runtime.checkpoint.directory import MANIFEST
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME
 from wallaroo_runtime.console.reporter import JsonReporter
 from wallaroo_runtime.errors import RunError

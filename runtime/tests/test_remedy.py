@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from support.ordinary import STRANGER, close, ordinary
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.file import user_name
 from wallaroo_runtime.errors import RunError

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wallaroo.message import state_piece
 from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.spark_log import pending_batch

@@ -17,7 +17,7 @@ from support.manifest import change_manifest
 from support.small_checkpoint import WORD_COUNT, Small
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.uncommitted import repeated
 from wallaroo_runtime.cli.main import main

@@ -16,7 +16,7 @@ import pytest
 
 from support.spark_topology import topology
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RunError

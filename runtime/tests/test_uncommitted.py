@@ -14,7 +14,7 @@ from support.delivered import delivered
 from support.manifest import change_manifest
 from support.word_count import WORD_COUNT
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import REALTIME, read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError

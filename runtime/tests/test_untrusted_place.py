@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wallaroo_runtime.checkpoint.directory import MANIFEST, HeldDirectory, find_directory
+from wallaroo_runtime.checkpoint.directory import MANIFEST, find_directory
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.file import refuse_links
 from wallaroo_runtime.errors import RunError

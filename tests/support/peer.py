@@ -12,7 +12,7 @@ from wallaroo_runtime.peer.local import LocalPeer
 from wallaroo_runtime.peer.peer import Request
 from wallaroo_runtime.peer.remote import driver_of
 from wallaroo_runtime.plan import compile_topology
-from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.topology.model import Topology
 

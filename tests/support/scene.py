@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 NAMESPACES = ("user", "pid", "net", "mnt")
+FORWARDED = (signal.SIGINT, signal.SIGTERM)
 PR_SET_PDEATHSIG = 1
 REAP_S = 0.2
 CONNECT_S = 10.0
@@ -64,15 +65,18 @@ def enter(process: int, directory: str, command: Sequence[str]) -> int:
     for descriptor in [os.open(its, os.O_RDONLY) for its, ours in paths if os.readlink(its) != os.readlink(ours)]:
         if _libc.setns(descriptor, 0):
             raise OSError(ctypes.get_errno(), "setns")
+    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # until they are forwarded
     child = os.fork()  # what becomes of the process namespace is for children
     if not child:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
         run_here(directory, command)
 
     def forward(number: int, frame: FrameType | None) -> None:
         os.kill(child, number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in FORWARDED:
         signal.signal(number, forward)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code < 0:  # end as it did

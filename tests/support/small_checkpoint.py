@@ -13,8 +13,8 @@ from typing import Any
 
 from wallaroo.message.frame import encode_frame, read_frame, split_frames
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.integrity import offsets_of
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.egress.feed import Feed
 from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.reader import JournalReader

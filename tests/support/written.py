@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from support.manifest import put_manifest
-from wallaroo_runtime.checkpoint.directory import LOCK
+from wallaroo_runtime.checkpoint.lock import LOCK
 
 
 def written(path: Path, name: str, sequence: int = 5000) -> Path:

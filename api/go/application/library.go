@@ -3,7 +3,7 @@ package application
 import (
 	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/launch"
+	"wallarooapi/internal/workermain"
 )
 
 // Library declares components that other programs, in Python or Go, use in their applications. A program whose setup
@@ -52,7 +52,7 @@ func (l *Library) OfferStateMulti(sc wa.StateComputationMulti, sb wa.StateBuilde
 
 // ToJson ends the declaration and returns the library's offers. If the declaration has findings, it returns an object
 // with the key "diagnostics" instead.
-func (l *Library) ToJson() string { return launch.Text(l.declared) }
+func (l *Library) ToJson() string { return workermain.Text(l.declared) }
 
 func (l *Library) offerState(method, kind string, sc interface{ Name() string }, sb wa.StateBuilder, input, output string) *Library {
 	step := &declaration.Step{Kind: kind, Place: declaration.Caller(), State: &declaration.State{Builder: sb, ByKey: true}}

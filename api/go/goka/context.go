@@ -116,25 +116,6 @@ func (c *call) Delete(options ...ContextOption) {
 	c.send(own.Topic(), c.Key(), nil, headersIn(options)) // Goka does not count deletions either
 }
 
-func (c *call) Join(topic Table) any {
-	if !c.enter("Join") {
-		return nil
-	}
-	defer c.mutex.Unlock()
-	if !c.group.graph.has(joint, string(topic)) {
-		c.Fail(fmt.Errorf("table %s not subscribed", topic))
-	}
-	data, has := c.state.GetJoined()[string(topic)]
-	if !has {
-		return nil
-	}
-	value, err := c.group.graph.codecs[string(topic)].Decode(bytes.Clone(data))
-	if err != nil {
-		c.Fail(fmt.Errorf("error decoding value key %s of table %s: %v", c.Key(), topic, err))
-	}
-	return value
-}
-
 func (c *call) Lookup(topic Table, key string) any {
 	table, has := c.group.lookedUp(string(topic))
 	if !has {

@@ -11,7 +11,7 @@ import (
 
 	"wallarooapi/goka/codec"
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/launch"
+	"wallarooapi/internal/workermain"
 	"wallarooapi/stream"
 	"wallarooapi/wallarootest"
 )
@@ -143,7 +143,7 @@ func TestADeadLetterInsteadOfTheEnd(t *testing.T) {
 // TestTheRuntimeKnowsTheStepOfAGroup by its code: the remedy of a failure names WithDeadLetters (error_policy.py).
 func TestTheRuntimeKnowsTheStepOfAGroup(t *testing.T) {
 	for _, graph := range []*GroupGraph{bad(func(Context, any) {}), bad(func(Context, any) {}, Persist(new(codec.Int64)))} {
-		text := launch.Text(declaration.Revealed(application([]string{"127.0.0.1:9092"}, []*group{groupOf(graph)})))
+		text := workermain.Text(declaration.Revealed(application([]string{"127.0.0.1:9092"}, []*group{groupOf(graph)})))
 		if !strings.Contains(text, `"symbol": "goka.(*group).state`) {
 			t.Error(text)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
-	"wallarooapi/internal/launch"
+	"wallarooapi/internal/workermain"
 	"wallarooapi/stream"
 )
 
@@ -28,7 +28,7 @@ var takeoverTime = 2 * time.Minute
 
 // host runs the worker of processors in this process, and the runtime, until one of the two ends.
 func host(ctx context.Context, all []*Processor, checkpoint string) error {
-	directory, err := launch.SocketDirectory("wallaroo-goka-")
+	directory, err := workermain.SocketDirectory("wallaroo-goka-")
 	if err != nil {
 		return fmt.Errorf("the directory of the worker's socket: %w", err)
 	}
@@ -57,8 +57,8 @@ func host(ctx context.Context, all []*Processor, checkpoint string) error {
 }
 
 // hostOf starts to serve the callbacks of an application from this process.
-func hostOf(app *stream.Application, directory string) (*launch.Hosted, error) {
-	return launch.Host(declaration.Revealed(app), directory)
+func hostOf(app *stream.Application, directory string) (*workermain.Hosted, error) {
+	return workermain.Host(declaration.Revealed(app), directory)
 }
 
 // supervise runs the runtime. It starts it again if a killed run has not yet released the checkpoint.

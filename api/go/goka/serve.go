@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/launch"
 	"wallarooapi/internal/life"
+	"wallarooapi/internal/workermain"
 )
 
 // brokersVariable names the variable with brokers, HOST:PORT,..., that replace the brokers of the program.
@@ -27,7 +27,7 @@ func Serve(brokers []string, groups ...*GroupGraph) {
 		return
 	}
 	brokers = reached(brokers)
-	os.Exit(launch.Run("goka.Serve", func() string {
+	os.Exit(workermain.Run("goka.Serve", func() string {
 		var all []*group
 		for _, graph := range groups {
 			if err := graph.Validate(); err != nil {
@@ -47,7 +47,7 @@ func Serve(brokers []string, groups ...*GroupGraph) {
 				g.prepareWorker(brokers)
 			}
 		}
-		return launch.Text(declaration.Revealed(application(brokers, all)))
+		return workermain.Text(declaration.Revealed(application(brokers, all)))
 	}))
 }
 

@@ -1,7 +1,6 @@
 package goka
 
 import (
-	"context"
 	"maps"
 	"strings"
 
@@ -54,12 +53,6 @@ func (g *group) declare(app *stream.Application, brokers []string, sources map[s
 		step = step.OnError("fail")
 	}
 	g.writeTo(step, brokers)
-}
-
-// asJoined marks a record as one of a joined table, because the same topic may also be an input.
-func asJoined(_ context.Context, record stream.KafkaRecord) (stream.KafkaRecord, error) {
-	record.Topic = joinedPrefix + record.Topic
-	return record, nil
 }
 
 func (g *group) step(name string, records stream.Stream[stream.KafkaRecord]) stream.Stream[*stream.KafkaRecord] {

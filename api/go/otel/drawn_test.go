@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"wallarooapi/internal/launch"
+	"wallarooapi/internal/workermain"
 	pb "wallarooapi/internal/workerpb"
 )
 
@@ -34,7 +34,7 @@ func played(t *testing.T, random *rand.Rand) {
 	r, made := received(t)
 	found := &seen{by: map[string]trace.SpanContext{}}
 	app := program(found)
-	hosted, err := launch.Host(app, t.TempDir())
+	hosted, err := workermain.Host(app, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ import (
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
-	"wallarooapi/internal/launch"
+	"wallarooapi/internal/workermain"
 )
 
 // Application is an application during its declaration. It is not safe for concurrent use.
@@ -79,4 +79,4 @@ func (a *Application) Check() error {
 
 // ToJson ends the declaration and returns the topology document in its canonical form. If the declaration has
 // findings, it returns an object with the key "diagnostics" instead.
-func (a *Application) ToJson() string { return launch.Text(a.declared) }
+func (a *Application) ToJson() string { return workermain.Text(a.declared) }

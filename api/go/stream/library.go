@@ -8,7 +8,7 @@ import (
 	wa "wallarooapi"
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/launch"
+	"wallarooapi/internal/workermain"
 )
 
 // Library declares components that other programs, in Python or Go, use in their applications. A program whose setup
@@ -35,7 +35,7 @@ func NewLibrary() *Library {
 
 // ToJson ends the declaration and returns the library's offers. If the declaration has findings, it returns an object
 // with the key "diagnostics" instead.
-func (l *Library) ToJson() string { return launch.Text(l.declared) }
+func (l *Library) ToJson() string { return workermain.Text(l.declared) }
 
 // OfferMap offers to other programs, under a name, a function of the kind that Map takes. input and output are the
 // codecs of its input and output messages.

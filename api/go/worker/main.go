@@ -14,8 +14,8 @@ import (
 	"slices"
 
 	wa "wallarooapi"
-	"wallarooapi/internal/launch"
 	"wallarooapi/internal/trace"
+	"wallarooapi/internal/workermain"
 )
 
 // Application is the result of a setup function: an *application.Application or *stream.Application, or a library as
@@ -34,7 +34,7 @@ type Application interface {
 // The exit status is 0 on success, 2 if the runtime did not start the program (W412), 3 if the declaration in a worker
 // has findings, and 1 for other failures.
 func Main[A Application](setup func(args []string) A) {
-	os.Exit(launch.Run(trace.Name(setup), func() string {
+	os.Exit(workermain.Run(trace.Name(setup), func() string {
 		args := slices.Clone(wa.Args) // which go into the topology, and setup may change its own
 		if len(args) > 0 {
 			args = args[1:]
@@ -53,5 +53,5 @@ func Main[A Application](setup func(args []string) A) {
 //
 // Source: Wallaroo 0.4 and 0.5, ApplicationSetup.
 func MainJSON(setup func() string) {
-	os.Exit(launch.Run("ApplicationSetup", setup))
+	os.Exit(workermain.Run("ApplicationSetup", setup))
 }

@@ -13,8 +13,9 @@ from hypothesis import strategies as some
 
 from wallaroo import KafkaRecord, goka, testing
 from wallaroo.diagnostic.diagnostic import DiagnosticError
-from wallaroo.goka.computation import GroupComputation, JoinDecoder
+from wallaroo.goka.computation import GroupComputation
 from wallaroo.goka.graph import GroupGraph
+from wallaroo.goka.join import JoinDecoder
 from wallaroo.message import deferred
 from wallaroo.message.kafka_record import MAX_RECORD_BYTES, too_large
 

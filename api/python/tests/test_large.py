@@ -17,7 +17,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketResult
 from wallaroo.worker.bucket.state import MAX_STATE_BYTES, BucketState
 from wallaroo.worker.stage.stage import Stage
-from wallaroo.worker.value import dead_letter
+from wallaroo.worker.value import letter_box
 from wallaroo.worker.value.value import TEXT, ValueCodec
 
 MIB = 1 << 20
@@ -71,7 +71,7 @@ def run_sizes(kit: Any, stage: Stage, pairs: list[tuple[int, int]]) -> list[pb.O
 def test_a_value_above_the_limit_is_a_dead_letter_at_its_sink(
     kit: Any, monkeypatch: pytest.MonkeyPatch, pairs: list[tuple[int, int]]
 ) -> None:
-    monkeypatch.setattr(dead_letter, "MAX_VALUE_BYTES", 150)
+    monkeypatch.setattr(letter_box, "MAX_VALUE_BYTES", 150)
     stage = to_sink(kit, 1)  # what exceeds the real limit has a frame of its own
     outputs = run_sizes(kit, stage, pairs)
     assert [len(value) for _, value in kit.sunk(outputs)] == [value for _, value in pairs if value <= 150]
@@ -95,7 +95,7 @@ def long_text(number: str) -> Any:
 def test_the_letter_of_a_result_above_the_limit_has_the_message(
     kit: Any, monkeypatch: pytest.MonkeyPatch, texts: list[tuple[str, int]]
 ) -> None:
-    monkeypatch.setattr(dead_letter, "MAX_VALUE_BYTES", 150)
+    monkeypatch.setattr(letter_box, "MAX_VALUE_BYTES", 150)
     app = kit.build(lambda builder: builder.to(wallaroo.computation("same")(lambda text: text)), encoder=long_text)
     stage = Stage(app, kit.stage_of(app, "0/sources/0"))
     messages = [f"{character}{count}" for character, count in texts]
@@ -114,7 +114,7 @@ def test_the_letter_of_a_result_above_the_limit_has_the_message(
 def test_a_message_above_the_limit_does_not_cross_a_shuffle(
     kit: Any, monkeypatch: pytest.MonkeyPatch, pairs: list[tuple[int, int]]
 ) -> None:
-    monkeypatch.setattr(dead_letter, "MAX_VALUE_BYTES", 150)
+    monkeypatch.setattr(letter_box, "MAX_VALUE_BYTES", 150)
     stage = to_shuffle(kit, 1)
     outputs = run_sizes(kit, stage, pairs)
     crossed: list[int] = []

@@ -8,7 +8,7 @@ import wallaroo
 from wallaroo.message.frame import FRAMED, FrameError, FrameHeader, write_frame
 from wallaroo.message.serialization import Serializer
 from wallaroo.worker.stage.stage import Stage
-from wallaroo.worker.value.dead_letter import LetterBox, preview
+from wallaroo.worker.value.letter_box import LetterBox, preview
 from wallaroo.worker.value.value import ValueCodec
 from wallaroo.worker.value.wire import HeaderError, WireReader
 

@@ -15,9 +15,9 @@ from wallaroo_runtime.checkpoint.compatible import (
     listed,
     safe_changes,
 )
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.drain import Drain
 from wallaroo_runtime.checkpoint.integrity import SparkFiles, check_journal, check_nothing_left
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import (
     MICROBATCH,
     PENDING,
@@ -33,8 +33,8 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.remote import RemoteOptions, check_known, service_names
 from wallaroo_runtime.peer.takeover import Hold
 from wallaroo_runtime.plan.change import Change
+from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.plan.port import first_ports, kept_ports
-from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.live_state import safe_live
 from wallaroo_runtime.storage.outbox.log import Published, read_base

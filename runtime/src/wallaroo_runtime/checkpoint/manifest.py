@@ -12,8 +12,8 @@ from wallaroo_runtime.durable.file import damage
 from wallaroo_runtime.durable.record import pack_record, unpack_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.plan.port import Ports
-from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 

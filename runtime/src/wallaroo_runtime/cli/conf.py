@@ -70,7 +70,7 @@ SETTINGS = {
         f"{', '.join(FSYNC_POLICIES)}; default: {JOURNAL_FSYNC}, 50 ms, with --mode realtime batch",
     ),
     JOURNAL: _size("stop reading sources when so much waits to be processed", _DEFAULT.journal_bytes),
-    OUTBOX: _size("pause when so much output waits for the sinks", _DEFAULT.outbox_bytes),
+    OUTBOX: _size("pause when so much output waits for the sinks", _DEFAULT.max_outbox_bytes),
     CACHE: _size("state that each worker keeps in memory", _DEFAULT.state_cache_bytes),
     MONITOR_TOKEN_FILE: Setting(
         bool, "a file", "give its path", "file with the monitor's token, mode 600; default: each start makes one"
@@ -137,6 +137,6 @@ def bounds_of(conf: Mapping[str, str]) -> Bounds:
     return Bounds(
         journal_fsync=conf.get(FSYNC, _DEFAULT.journal_fsync),
         journal_bytes=size(JOURNAL, _DEFAULT.journal_bytes),
-        outbox_bytes=size(OUTBOX, _DEFAULT.outbox_bytes),
+        max_outbox_bytes=size(OUTBOX, _DEFAULT.max_outbox_bytes),
         state_cache_bytes=size(CACHE, _DEFAULT.state_cache_bytes),
     )

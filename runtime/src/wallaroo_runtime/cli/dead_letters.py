@@ -16,7 +16,7 @@ from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.console.table import number, print_table, room, table, text
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.maintenance.prune import prune
+from wallaroo_runtime.maintenance.prune_dead_letters import prune
 from wallaroo_runtime.maintenance.replay import Replay, read_marks
 from wallaroo_runtime.topology.origin import record_words
 

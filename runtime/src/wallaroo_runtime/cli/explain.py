@@ -11,8 +11,8 @@ from wallaroo_runtime.cli.parser import usage_error
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.explain import explain
+from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.plan.realtime import in_realtime
-from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.spark.machine.master import cluster_of, shuffle_partitions
 
 CODE = re.compile(r"[A-Za-z][0-9]{3}\Z")

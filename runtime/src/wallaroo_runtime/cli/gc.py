@@ -10,7 +10,7 @@ from wallaroo_runtime.console.table import Table, number, place, table, text
 from wallaroo_runtime.errors import RunError
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.maintenance.garbage import Unused
+    from wallaroo_runtime.maintenance.gc import Unused
 
 COLUMNS = (number("bytes", 16), text("kind", 10), text("why", 28), place("path"))
 DAYS = 30.0
@@ -39,7 +39,7 @@ def _days(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find unused entries, print them, and remove them unless this is a dry run."""
-    from wallaroo_runtime.maintenance.garbage import find_unused  # late import: it needs an HTTP client
+    from wallaroo_runtime.maintenance.gc import find_unused  # late import: it needs an HTTP client
 
     total, left = 0, list[str]()
     entries = list(find_unused(arguments.older_than, checkpoints=arguments.checkpoints))
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _collect(entry: "Unused", is_dry: bool) -> bool:
     """Remove an entry, except in a dry run. Return False if a process uses the entry after all."""
-    from wallaroo_runtime.maintenance.garbage import held, remove
+    from wallaroo_runtime.maintenance.gc import held, remove
 
     with held(entry) as is_free:
         if is_free and not is_dry:

@@ -12,13 +12,14 @@ from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
-from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, Family, Kind
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo_runtime.checkpoint.registry import state_directory
+from wallaroo_runtime.cli.exit_code import INTERRUPTED, exit_code
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.cli.parser import Parser, unknown_arguments
 from wallaroo_runtime.console.json_line import report
 from wallaroo_runtime.durable.file import disk_failure, path_failure
-from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
+from wallaroo_runtime.errors import RUN, RunError
 
 # Purpose, example and commands of each group. Each command has a module of its name in this package.
 GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -45,7 +46,6 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
 )
 COMMANDS = tuple(command for _, _, commands in GROUPS for command in commands)
-INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -141,16 +141,6 @@ def dispatch(argv: list[str]) -> int:
     arguments.parts = parts
     code: int = module_of(arguments.command).run(arguments)
     return code
-
-
-def exit_code(error: DiagnosticError) -> int:
-    """Return the exit code of an error. If it has none, its first finding determines the exit code."""
-    if isinstance(error, RunError):
-        return error.exit_code
-    if error.kind is Kind.USAGE:
-        return USAGE
-    family = error.diagnostics[0].family if error.diagnostics else Family.INTERNAL
-    return {Family.TOPOLOGY: TOPOLOGY, Family.PLAN: TOPOLOGY, Family.WORKER: WORKER}.get(family, RUN)
 
 
 def unforeseen(error: Exception) -> RunError:

@@ -5,6 +5,7 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
+from wallaroo_runtime.cli.exit_code import exit_code
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import count
 from wallaroo_runtime.plan.compile import compile_topology
@@ -25,8 +26,6 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check a topology. Raise the findings, or print them with --json."""
-    from wallaroo_runtime.cli.main import exit_code  # late import: this imports all commands
-
     try:
         return _check(arguments)
     except DiagnosticError as error:

@@ -2,15 +2,15 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import disk_failure
-from wallaroo_runtime.egress.connector_sink import CommittingSink
 from wallaroo_runtime.egress.latency import Outstanding
 from wallaroo_runtime.egress.sink import Sink
+from wallaroo_runtime.egress.sink_kind import sink_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
@@ -218,16 +218,3 @@ class Sender:
             "pending_messages": published - position.messages,
             "pending_bytes": self._published.get(port, 0) - sink.finished_bytes + waiting,
         }
-
-
-def sink_of(config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> Sink:
-    """Return a sink of the kind that a configuration names."""
-    if config.HasField("kafka"):
-        # Imported late: Kafka's client takes long to import, and need not be installed.
-        from wallaroo_runtime.egress.kafka_sink import KafkaSink
-        from wallaroo_runtime.egress.kafka_transaction_sink import TransactionalSink
-
-        return (TransactionalSink if config.kafka.exactly_once else KafkaSink)(config, directory, say)
-    if config.HasField("cookie"):
-        return CommittingSink(config, directory, say)
-    return Sink(config, directory, say)

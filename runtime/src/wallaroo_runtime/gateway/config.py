@@ -15,7 +15,7 @@ class Limits:
         buffer_bytes: Limit for the total size of all partly received messages.
         max_connections: Limit for open connections; further connections wait in the kernel.
         segment_bytes: Size of a journal segment.
-        stall_s: Seconds by which a large, partly received message may be late; see `stall`.
+        stall_s: Seconds by which a large, partly received message may be late; see `partial_message`.
         hello_s: Seconds within which a connection to a connector source must send HELLO.
         look_s: Seconds between two checks for stalled connections and a full disk. After each check the status is
             written.

@@ -12,7 +12,7 @@ from wallaroo_runtime.errors import RunError, host_port
 from wallaroo_runtime.gateway.config import CONNECTOR, WORKER
 from wallaroo_runtime.gateway.connector_protocol import MESSAGE_FIELDS_BYTES
 from wallaroo_runtime.gateway.framing import NEWLINE, Cutter, fixed_cutter
-from wallaroo_runtime.gateway.pace import Pace
+from wallaroo_runtime.gateway.message_pace import Pace
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 UNKNOWN_SIZE = "unknown size"

@@ -16,9 +16,9 @@ from wallaroo_runtime.gateway.framing import Cut, Splitter
 from wallaroo_runtime.gateway.generator import Generators, Maker, MessageGenerator
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.kafka_source import KafkaSources, points_of
+from wallaroo_runtime.gateway.partial_message import SMALL_TAIL_BYTES, resumed, stalled
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.gateway.split import SplitThread
-from wallaroo_runtime.gateway.stall import SMALL_TAIL_BYTES, resumed, stalled
 from wallaroo_runtime.gateway.tick import TickWriter
 from wallaroo_runtime.gateway.visit import VisitIntake
 from wallaroo_runtime.service._proto import service_pb2 as pb

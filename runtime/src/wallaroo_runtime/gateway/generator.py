@@ -43,7 +43,7 @@ class Maker(Protocol):
 
 
 @dataclass(slots=True)
-class Made:
+class MakerAnswer:
     """One answer of `Maker.make`."""
 
     values: list[bytes]
@@ -68,7 +68,7 @@ class MessageGenerator:
     waits: bool = False
     is_asked: bool = False
     max_count: int = 1
-    made: deque[Made] = field(default_factory=deque)
+    made: deque[MakerAnswer] = field(default_factory=deque)
     ahead: deque[int] = field(default_factory=deque)
     _questions: queue.SimpleQueue[bool] = field(default_factory=queue.SimpleQueue)
 
@@ -96,16 +96,16 @@ class MessageGenerator:
                 self.max_count = max(1, self.max_count // 2)
             self.wake()
 
-    def _make(self) -> Made:
+    def _make(self) -> MakerAnswer:
         try:
             previous, known = (self.last.value, self.last.encoding) if self.last is not None else (None, 0)
             values, encoding, ended, reason = self.maker.make(previous, known, self.max_count, REPLY_BYTES)
         except DiagnosticError as error:
-            return Made([], ended=True, finding=error.diagnostics[0])
+            return MakerAnswer([], ended=True, finding=error.diagnostics[0])
         if not reason and not values and not ended:
             reason = "it gave no message and did not end"
         finding = Diagnostic.of("R670", source=self.config.name, reason=reason) if reason else None
-        return Made(values, encoding, ended or bool(reason), finding)
+        return MakerAnswer(values, encoding, ended or bool(reason), finding)
 
 
 class Generators:
@@ -138,15 +138,15 @@ class Generators:
             if not (generator.is_asked or generator.ended or generator.waits) and self._intake.accepts:
                 generator.ask()
 
-    def _take(self, generator: MessageGenerator, batch: Made) -> None:
-        if batch.values:
-            self._intake.take_values(generator.config.port, batch.values, batch.encoding)
+    def _take(self, generator: MessageGenerator, answer: MakerAnswer) -> None:
+        if answer.values:
+            self._intake.take_values(generator.config.port, answer.values, answer.encoding)
             generator.ahead.append(self._intake.writer.end.offset)
-            generator.last = Last(batch.values[-1], batch.encoding)
-            generator.messages += len(batch.values)
-        generator.ended = batch.ended
-        if batch.finding is not None:
-            self._say(batch.finding)
+            generator.last = Last(answer.values[-1], answer.encoding)
+            generator.messages += len(answer.values)
+        generator.ended = answer.ended
+        if answer.finding is not None:
+            self._say(answer.finding)
 
     def status(self) -> list[dict[str, Any]]:
         """Return the progress of each generator, for the status file."""

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.archive.archive import file_digest
-from wallaroo_runtime.checkpoint.directory import LOCK, WORKERS, HeldDirectory
+from wallaroo_runtime.checkpoint.directory import WORKERS
 from wallaroo_runtime.checkpoint.integrity import check_journal, damaged
+from wallaroo_runtime.checkpoint.lock import LOCK, HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import Manifest, read_manifest
 from wallaroo_runtime.durable.file import NO_ROOM, noted, path_failure, refuse_links, replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError

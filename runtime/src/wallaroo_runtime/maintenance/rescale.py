@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo_runtime.checkpoint.directory import SPARK, HeldDirectory
+from wallaroo_runtime.checkpoint.directory import SPARK
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import (
     REALTIME,
     Manifest,

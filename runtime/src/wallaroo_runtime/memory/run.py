@@ -37,7 +37,7 @@ from wallaroo_runtime.topology.model import (
     has_records,
 )
 from wallaroo_runtime.worker.client import WorkerClient
-from wallaroo_runtime.worker.idempotent_call import Made, WorkerMaker, WorkerSplitter, made_of, request_of
+from wallaroo_runtime.worker.idempotent_call import Generated, WorkerMaker, WorkerSplitter, generated_of, request_of
 
 FIRST_MS = 1_767_225_600_000  # 2026-01-01: the clock of an application begins here, as `Start` of `wallarootest`
 MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # limits for a micro-batch of generated messages
@@ -319,14 +319,14 @@ class MemoryRun:
             fix = "give it attributes of the types that KafkaRecord names"
             raise refused(source, shown(message.value), str(error), fix) from error
 
-    def _made(self, source: GeneratorSource, wanted: int) -> Made:
+    def _made(self, source: GeneratorSource, wanted: int) -> Generated:
         previous, encoding = self._generated.get(source.path, (None, 0))
         client = self._clients[source.worker]
         if isinstance(client, WorkerClient):
             target = client.endpoints().connection.target
             return WorkerMaker(target, source.path).make(previous, encoding, wanted, MOST_BYTES)
         request = request_of(source.path, previous, encoding, max_count=wanted, max_bytes=MOST_BYTES)
-        return made_of(client.calls.generate(request))
+        return generated_of(client.calls.generate(request))
 
     def _follow(self) -> None:
         """Process the records that sinks have written to topics, until sources have read all records."""

@@ -3,7 +3,7 @@
 from wallaroo.goka.state import GroupState
 from wallaroo_runtime.memory.store import LogStore
 from wallaroo_runtime.plan import Plan
-from wallaroo_runtime.plan.stage import STATE_ENTRIES
+from wallaroo_runtime.plan.plan import STATE_ENTRIES
 from wallaroo_runtime.storage.state_log import latest_states
 
 # A Go worker writes a message of protobuf as a mark, the length of the message's name, the name, and the message.

@@ -18,7 +18,7 @@ from wallaroo_runtime.monitor.graph import parts_of
 from wallaroo_runtime.monitor.rate import Lag, Rates
 from wallaroo_runtime.plan.counter import COUNTERS, MESSAGES, RUN_COUNTERS
 from wallaroo_runtime.plan.graph import edges_of
-from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.service.driver import DRIVER_FILE, read_note
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport, Stores
 from wallaroo_runtime.topology.model import Topology

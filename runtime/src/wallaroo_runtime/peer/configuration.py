@@ -7,7 +7,7 @@ from typing import NamedTuple
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.kafka.consumer import consumer_settings
 from wallaroo_runtime.peer.limits import JOURNAL_FSYNC, Bounds
-from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.credential import is_loopback
 from wallaroo_runtime.topology.model import (
@@ -161,7 +161,7 @@ def egress_request(
         at_once: Whether sinks must deliver each message at once, since output comes message by message.
         sets_aside: Whether records that Kafka never takes become dead letters.
     """
-    request = pb.AttachOutboxRequest(backlog_bytes=bounds.outbox_bytes)
+    request = pb.AttachOutboxRequest(backlog_bytes=bounds.max_outbox_bytes)
     for sink in topology.tcp_sinks():
         cookie = value_of(sink.cookie) if isinstance(sink, ConnectorSink) else None
         address = {"host": sink.host, "tcp_port": sink.port}

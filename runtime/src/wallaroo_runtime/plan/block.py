@@ -1,6 +1,6 @@
 """Numbers the blocks of origins, by which the egress recognizes repeated results of real-time mode after a kill."""
 
-from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.plan.plan import Plan
 
 
 def blocks_of(plan: Plan) -> dict[str, int]:

@@ -8,7 +8,7 @@ that earlier stages sent.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wallaroo_runtime.plan.stage import Node, NodeKind
+from wallaroo_runtime.plan.plan import Node, NodeKind
 
 NATIVE = "native"
 

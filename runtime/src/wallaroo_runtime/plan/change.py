@@ -13,8 +13,8 @@ from enum import IntEnum
 
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.match import match_parts
+from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.plan.shape import ShapeChange, compare_shapes
-from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.topology.model import (
     ConnectorSource,
     KafkaSink,

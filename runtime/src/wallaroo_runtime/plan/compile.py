@@ -9,8 +9,8 @@ from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.plan.border import NATIVE, Layout, crossing
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.plan.graph import inputs_of
+from wallaroo_runtime.plan.plan import MAX_PORTS, Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.port import Ports, first_ports
-from wallaroo_runtime.plan.stage import MAX_PORTS, Node, NodeKind, Plan, Stage
 from wallaroo_runtime.topology.model import STATE_KINDS, Part, Sink, Source, Step, Topology
 
 # Steps that give each message a new key.

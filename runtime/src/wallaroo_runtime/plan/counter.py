@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
-from wallaroo_runtime.plan.stage import Node, NodeKind
+from wallaroo_runtime.plan.plan import Node, NodeKind
 
 
 class StepCounter(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from wallaroo_runtime.errors import count
-from wallaroo_runtime.plan.stage import Node, NodeKind, Plan, Stage
+from wallaroo_runtime.plan.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.topology.model import (
     KafkaSink,
     KafkaSource,

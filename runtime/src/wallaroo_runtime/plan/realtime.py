@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.plan.stage import NodeKind, Plan
+from wallaroo_runtime.plan.plan import NodeKind, Plan
 from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Part, Sink, Source, Topology
 
 PARTITIONS, BUCKETS = 1, 8  # without a shuffle, one task does all work; its buckets run in parallel

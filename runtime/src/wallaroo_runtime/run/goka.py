@@ -7,7 +7,7 @@ from typing import Any
 from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.manifest import PENDING
-from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.run.topics import has_committed, tables_left
 from wallaroo_runtime.storage.place import JournalPlace

@@ -7,7 +7,7 @@ from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.peer.configuration import Starts
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
-from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.run.goka import begin_groups
 from wallaroo_runtime.run.options import CheckpointOptions, RunOptions, SparkOptions
 from wallaroo_runtime.run.peers import Peers

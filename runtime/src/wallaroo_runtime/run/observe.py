@@ -13,7 +13,7 @@ from wallaroo_runtime.monitor.access import TOKEN_FILE
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.resource import ProcessFamily, resident_bytes
 from wallaroo_runtime.monitor.route import StateRoutes
-from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Reporter, Snapshot

@@ -18,7 +18,7 @@ from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.peer.local import LocalPeer
 from wallaroo_runtime.peer.peer import Peer, Request
 from wallaroo_runtime.peer.remote import RemoteOptions, driver_of, sources_by_gateway
-from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.storage.journal.head import read_head
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace

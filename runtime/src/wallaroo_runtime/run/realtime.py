@@ -12,8 +12,8 @@ from wallaroo_runtime.peer.configuration import Starts
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.plan.realtime import BUCKETS, MICROBATCH, PARTITIONS, obstacles
-from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.run.mode import MicroBatchMode
 from wallaroo_runtime.run.options import CheckpointOptions, RunOptions, SparkOptions
 from wallaroo_runtime.run.peers import Peers

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wallaroo.worker.host import trace
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import HeldDirectory
 from wallaroo_runtime.checkpoint.end_note import STOPPED as BY_SIGNAL
 from wallaroo_runtime.checkpoint.end_note import noting_end
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.checkpoint.url import check_answer, is_remote
 from wallaroo_runtime.durable.directory import Directory, LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import open_sources
-from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.program.application import Application, load_application, unused_addresses
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explaining
@@ -338,7 +338,7 @@ def _start(
         output=peers.output,
         on_error=options.on_error,
         cache_bytes=options.bounds.state_cache_bytes,
-        max_outbox_bytes=options.bounds.outbox_bytes,
+        max_outbox_bytes=options.bounds.max_outbox_bytes,
         archive=application.archive,
         python=options.spark.worker_python,
         tell_batch=watch.tell_batch if watch is not None else None,

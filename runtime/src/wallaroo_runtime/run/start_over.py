@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic.diagnostic import Kind
-from wallaroo_runtime.checkpoint.directory import MANIFEST, HeldDirectory
+from wallaroo_runtime.checkpoint.directory import MANIFEST
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import find_manifest, other_application
 from wallaroo_runtime.durable.directory import Directory, LocalDirectory
 from wallaroo_runtime.errors import RunError, count

@@ -13,7 +13,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage
-from wallaroo_runtime.plan.stage import STATE_ENTRIES
+from wallaroo_runtime.plan.plan import STATE_ENTRIES
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.storage.state_log import entries_of, grouped

@@ -16,7 +16,7 @@ from typing import Any
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan
-from wallaroo_runtime.plan.stage import STATE_ENTRIES
+from wallaroo_runtime.plan.plan import STATE_ENTRIES
 from wallaroo_runtime.spark.batch_report import Stores, stores_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.worker.step_count import StepCounts, VisitCounts, add_up

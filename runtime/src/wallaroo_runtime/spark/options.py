@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.archive.archive import Archive
-from wallaroo_runtime.spark.backpressure import MAX_OUTBOX_BYTES
 from wallaroo_runtime.spark.publish import TellBatch, TellLive, TellVisits, ignore_visits
+from wallaroo_runtime.storage.outbox.limit import MAX_OUTBOX_BYTES
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.worker.spec import CACHE_BYTES

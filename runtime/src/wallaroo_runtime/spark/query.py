@@ -16,7 +16,6 @@ from wallaroo.worker.host import trace
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.account import Balance
-from wallaroo_runtime.spark.backpressure import OutboxRoom
 from wallaroo_runtime.spark.executor_watch import ExecutorWatch, want_of_memory
 from wallaroo_runtime.spark.failure.cause import causes_of, query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, is_loss, needing_java, translated
@@ -26,6 +25,7 @@ from wallaroo_runtime.spark.machine.settings import POLLING, is_local
 from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.operators import microbatch_settings, put_credentials
 from wallaroo_runtime.spark.options import QueryOptions
+from wallaroo_runtime.spark.outbox_room import OutboxRoom
 from wallaroo_runtime.spark.planned import Planned, past_progress
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.row_sink import RowSinks

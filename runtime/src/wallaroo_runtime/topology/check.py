@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean
-from wallaroo_runtime.topology.index import NOT_NORMAL, Index, Json, Part, items_of
-from wallaroo_runtime.topology.kind import (
+from wallaroo_runtime.topology.check_by_kind import (
     check_brokers,
     check_components,
     check_ends,
@@ -21,6 +20,7 @@ from wallaroo_runtime.topology.kind import (
     check_visits,
     check_windows,
 )
+from wallaroo_runtime.topology.index import NOT_NORMAL, Index, Json, Part, items_of
 from wallaroo_runtime.topology.model import STATE_KINDS
 from wallaroo_runtime.topology.schema import shown_json
 from wallaroo_runtime.topology.topic import check_topics

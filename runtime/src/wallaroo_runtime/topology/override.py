@@ -7,7 +7,7 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import closest
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.topology.kind import LAST_PORT, PORT_DIGITS
+from wallaroo_runtime.topology.check_by_kind import LAST_PORT, PORT_DIGITS
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.topology.secret import free_name, variable_of

@@ -18,7 +18,7 @@ RESTART_SECONDS = 60.0
 ATTEMPTS = 5  # tries of a call; some may fail before the supervisor notices that the worker has ended
 PRIVATE = 16  # encodings from this number on have a meaning that the worker chooses
 # Messages, their encoding, whether the generator has ended, and the reason why it cannot go on (empty if it can).
-Made = tuple[list[bytes], int, bool, str]
+Generated = tuple[list[bytes], int, bool, str]
 
 Shown = dict[tuple[int, bytes], Any]  # readable states, by port and key
 
@@ -104,7 +104,7 @@ def request_of(
     )
 
 
-def made_of(reply: pb.GenerateReply) -> Made:
+def generated_of(reply: pb.GenerateReply) -> Generated:
     """Return the content of a worker's reply."""
     failure = reply.failure
     reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""
@@ -117,7 +117,7 @@ class WorkerMaker(IdempotentCalls):
     def __init__(self, target: str, path: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, path, timeout, GENERATE, "a generator")
 
-    def make(self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int) -> Made:
+    def make(self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int) -> Generated:
         """Ask for the messages that follow `previous`.
 
         Args:
@@ -137,7 +137,7 @@ class WorkerMaker(IdempotentCalls):
         request = request_of(self.path, previous, encoding, max_count=max_count, max_bytes=max_bytes)
         reply: pb.GenerateReply = self.ask("Generate", request, "the next messages")
         self._check(reply, max_count, max_bytes)
-        return made_of(reply)
+        return generated_of(reply)
 
     def _check(self, reply: pb.GenerateReply, max_count: int, max_bytes: int) -> None:
         size = sum(map(len, reply.values[:-1]))

@@ -19,9 +19,10 @@ from wallaroo.endpoint.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.endpoint.kafka_option import MESSAGE_SIZE
 from wallaroo.endpoint.spark import SparkSinkConfig
 from wallaroo.goka.client import reached
-from wallaroo.goka.computation import GroupComputation, JoinDecoder, JoinedRecord, NothingEncoder
+from wallaroo.goka.computation import GroupComputation, NothingEncoder
 from wallaroo.goka.edge import Edge
 from wallaroo.goka.graph import GroupGraph
+from wallaroo.goka.join import JoinDecoder, JoinedRecord
 from wallaroo.goka.lookup import Lookups
 from wallaroo.goka.partitioner import FNV1A, PARTITIONERS
 from wallaroo.goka.state import GroupState

@@ -4,38 +4,16 @@ import time
 from typing import Any
 
 from wallaroo.diagnostic import diagnostic
-from wallaroo.goka.context import Context, shown
+from wallaroo.goka.context import Context, refuse_promise, shown
 from wallaroo.goka.edge import INPUT, LOOP, Edge
 from wallaroo.goka.error import CodecError
 from wallaroo.goka.graph import DECODE, IGNORE, GroupGraph
+from wallaroo.goka.join import JoinedRecord, join
 from wallaroo.goka.lookup import Lookups
 from wallaroo.goka.state import GroupState
-from wallaroo.goka.update import Storage, Update, default_update
 from wallaroo.message import deferred
 from wallaroo.message.kafka_record import MAX_RECORD_BYTES, KafkaRecord
 from wallaroo.message.output import Output, is_promise
-
-
-class JoinedRecord(KafkaRecord):
-    """A record of a joined table. Its topic may be an input of the group, too."""
-
-    __slots__ = ()
-
-
-class JoinDecoder:
-    """Converts the records of a joined table to `JoinedRecord`, to distinguish them from inputs."""
-
-    def decode(self, record: KafkaRecord) -> JoinedRecord:
-        """Return the record."""
-        return JoinedRecord(
-            record.topic,
-            record.key,
-            record.value,
-            record.headers,
-            record.timestamp_ms,
-            record.partition,
-            record.offset,
-        )
 
 
 class NothingEncoder:
@@ -58,12 +36,11 @@ class GroupComputation:
         self._graph, self._lookups, self._max_record_bytes = graph, lookups, max_record_bytes
         self._edges: dict[str, Edge] = {edge.topic: edge for edge in graph.all_edges if edge.kind in (INPUT, LOOP)}
         self._visitors = {edge.topic: edge for edge in graph.visitors}
-        self._update = graph.update_callback or default_update
 
     def with_state(self, record: KafkaRecord, state: GroupState) -> tuple[list[Output], bool]:
         """Process a record with the state of its key. Return the written records, and whether the state has changed."""
         if isinstance(record, JoinedRecord):
-            return [], self._join(record, state)
+            return [], join(self._graph, record, state)
         context = self._run(record, state)
         return ([], False) if context is None else (context.outputs, context.is_changed)
 
@@ -114,7 +91,7 @@ class GroupComputation:
         assert edge.callback is not None
         begun = deferred.count()
         try:
-            _finished(context, edge.callback(wrapped, message), "the callback")
+            refuse_promise(context, edge.callback(wrapped, message), "the callback")
             context.finish()
         except BaseException:
             context.close()
@@ -135,26 +112,6 @@ class GroupComputation:
             place = f"{record.topic}/{record.partition or 0}"
             msg = f"error decoding message for key {shown(record.key or b'')} from {place}: {error}"
             raise CodecError(msg) from error
-
-    def _join(self, record: KafkaRecord, state: GroupState) -> bool:
-        """Update the state with a record of a joined table, and return whether it has changed."""
-        context = Context(self._graph, record)
-        before = state.joined.get(record.topic)
-        values = {} if before is None else {context.key: before}
-        update = Update(record.topic, context.partition, context.offset, context.headers, context.timestamp)
-        _finished(context, self._update(update, Storage(values, context.key), context.key, record.value), "the update")
-        after = values.get(context.key)
-        if after is None:
-            state.joined.pop(record.topic, None)
-        else:
-            state.joined[record.topic] = after
-        return after != before
-
-
-def _finished(context: Context, result: object, what: str) -> None:
-    """Fail the message if the user's function returned only a promise, e.g. a coroutine."""
-    if result is not None and is_promise(result):
-        context.fail(f"{what} returned {diagnostic.shown(result)}, which nobody runs; call `asyncio.run(...)` in it")
 
 
 def _decoded(codec: Any, data: bytes | None) -> Any:

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from wallaroo.diagnostic import diagnostic
 from wallaroo.goka.error import CallbackError, CodecError
 from wallaroo.goka.graph import GroupGraph, Headers
 from wallaroo.goka.state import GroupState
 from wallaroo.goka.update import time_in_utc
 from wallaroo.message import deferred
 from wallaroo.message.kafka_record import MAX_RECORD_BYTES, KafkaRecord, too_large
-from wallaroo.message.output import Output
+from wallaroo.message.output import Output, is_promise
 
 if TYPE_CHECKING:
     from wallaroo.goka.lookup import Lookups
@@ -285,3 +286,9 @@ class Context:
     def _broken(self, text: str, error: Exception | None) -> NoReturn:
         self._failure = CodecError(text)
         raise self._failure from error
+
+
+def refuse_promise(context: Context, result: object, what: str) -> None:
+    """Fail the message if the user's function returned only a promise, e.g. a coroutine."""
+    if result is not None and is_promise(result):
+        context.fail(f"{what} returned {diagnostic.shown(result)}, which nobody runs; call `asyncio.run(...)` in it")

@@ -12,7 +12,7 @@ from wallaroo.message.frame import HEADER_BYTES, TICK_PORT, VISIT_PORT, Frame, F
 from wallaroo.message.key import readable
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.cell import UNREAD, Cell, CellTable
-from wallaroo.worker.bucket.dead_letter import UnsavedChangeError, bury, has_wrong_times, sort_out
+from wallaroo.worker.bucket.failed_message import UnsavedChangeError, bury, has_wrong_times, sort_out
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.bucket.state_cells import cells_of, states_of
 from wallaroo.worker.bucket.state_order import Messages, Place, in_turn, is_in_order

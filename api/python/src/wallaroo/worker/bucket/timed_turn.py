@@ -7,8 +7,9 @@ from typing import Any
 
 from wallaroo.message.key import readable
 from wallaroo.message.timer import Timers
-from wallaroo.worker.bucket.cell import ASLEEP, NEVER, CellTable, TimedCell, Timing, timer_id
+from wallaroo.worker.bucket.cell import ASLEEP, NEVER, CellTable, TimedCell
 from wallaroo.worker.bucket.state_order import Messages
+from wallaroo.worker.bucket.timing import Timing, timer_id
 from wallaroo.worker.bucket.visit import Visitor, VisitTurn
 from wallaroo.worker.stage.keyed import StateEntry
 from wallaroo.worker.window.window_order import Tick
@@ -237,7 +238,7 @@ class TimedTurn:
 
 
 def _timing(table: CellTable) -> Timing:
-    assert table.timing is not None
+    assert isinstance(table.timing, Timing)
     return table.timing
 
 

@@ -10,7 +10,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.location import one_line, user_traceback
 from wallaroo.message.frame import Frame, FrameError, FrameHeader
 from wallaroo.message.key import readable
-from wallaroo.worker.bucket.dead_letter import has_wrong_times, sort_out
+from wallaroo.worker.bucket.failed_message import has_wrong_times, sort_out
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.crossing import read_messages
 from wallaroo.worker.stage.flight import MESSAGE, OUTSIDE, PROGRESS

@@ -22,7 +22,7 @@ from wallaroo.worker.bucket.state import MAX_STATE_BYTES, BucketKey, BucketState
 from wallaroo.worker.stage.flight import InFlight
 from wallaroo.worker.stage.generate import generate
 from wallaroo.worker.stage.stage import Stage, not_hosted
-from wallaroo.worker.value.dead_letter import LetterBox
+from wallaroo.worker.value.letter_box import LetterBox
 from wallaroo.worker.value.show import shown_json
 from wallaroo.worker.value.unpicklable import REMEDY
 from wallaroo.worker.value.value import NotSerializableError, StateReadError, ValueCodec

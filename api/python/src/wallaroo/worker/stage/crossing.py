@@ -3,13 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wallaroo.component.application import Source
 from wallaroo.diagnostic.location import one_line
 from wallaroo.message.codec import Codec, codec_of, expected_codec
 from wallaroo.message.frame import PLAIN, Frame, FrameError, cut
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.stage.exit import KeyedExit
-from wallaroo.worker.value.dead_letter import LetterBox, Unread
+from wallaroo.worker.value.letter_box import LetterBox, Unread
 from wallaroo.worker.value.value import ValueCodec
 
 
@@ -105,11 +104,6 @@ def values_of(node: pb.Node, own: ValueCodec) -> Values:
         msg = f"{node.path} has codec {node.codec}; expected {expected_codec(node.codec)[0]}"
         raise FrameError(msg)
     return CodedValues(codec)
-
-
-def received(node: pb.Node) -> Source:
-    """Return an entry for messages of another stage, in the form of a source."""
-    return Source(node.path, node.path, "receive", {}, None)
 
 
 class SendExit(KeyedExit):

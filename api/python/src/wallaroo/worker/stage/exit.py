@@ -16,8 +16,8 @@ from wallaroo.message.frame import (
 )
 from wallaroo.message.key import MASK, SPREAD, key_bytes, state_key
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.value import dead_letter
-from wallaroo.worker.value.dead_letter import LetterBox, WrongResultError
+from wallaroo.worker.value import letter_box
+from wallaroo.worker.value.letter_box import LetterBox, WrongResultError
 from wallaroo.worker.value.value import encode_text
 
 # Largest size of a message in a frame's columns, without its value: 8 bytes for each of length, sequence and index.
@@ -162,7 +162,7 @@ class SinkExit:
         self._frame_bytes, self._box = stage.frame_bytes, box
         self.values: list[Any] = []
         self.sequences: list[int] = []
-        self.short = dead_letter.MAX_VALUE_BYTES // 4  # a text of at most so many characters is never too large
+        self.short = letter_box.MAX_VALUE_BYTES // 4  # a text of at most so many characters is never too large
 
     def clear(self) -> None:
         """Forget the messages of this call."""

@@ -7,7 +7,7 @@ from wallaroo.component.application import Source
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.diagnostic.location import one_line, user_traceback
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.value.dead_letter import MAX_VALUE_BYTES, too_large
+from wallaroo.worker.value.letter_box import MAX_VALUE_BYTES, too_large
 from wallaroo.worker.value.result import present
 from wallaroo.worker.value.unpicklable import REMEDY, reason_of
 from wallaroo.worker.value.value import ValueCodec

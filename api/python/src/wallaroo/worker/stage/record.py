@@ -7,7 +7,7 @@ from wallaroo.component.application import Sink
 from wallaroo.message.kafka_record import RECORD
 from wallaroo.message.key import key_bytes
 from wallaroo.worker.stage.exit import KeyedExit
-from wallaroo.worker.value.dead_letter import WrongResultError
+from wallaroo.worker.value.letter_box import WrongResultError
 
 EXPECTED = "bytes or str, or a tuple (value, key) or (value, key, partition)"
 MAX_PARTITION = 0x7FFFFFFF

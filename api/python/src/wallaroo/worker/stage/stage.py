@@ -10,22 +10,23 @@ from wallaroo.check.in_place import is_new_state, is_state, state_returned
 from wallaroo.component.application import DEAD_LETTER, Application, Sink, Source, Step
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.message import deferred
-from wallaroo.message.frame import FRAMED, HEADER_BYTES, PLAIN, Frame, FrameError, cut, read_body, split_frames
+from wallaroo.message.frame import FRAMED, HEADER_BYTES, PLAIN, Frame, FrameError, read_body, split_frames
 from wallaroo.message.key import state_key
 from wallaroo.message.output import FIT, Output, is_promise, refuse_outputs
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.stage.chain import STATE_KINDS, ChainWriter, Link
-from wallaroo.worker.stage.crossing import SendExit, Values, received, values_of
+from wallaroo.worker.stage.crossing import SendExit, values_of
+from wallaroo.worker.stage.entry import SourceEntry, decoder_fail_of, entering, received
 from wallaroo.worker.stage.exit import KeyExit, SinkExit, letter_outputs
 from wallaroo.worker.stage.flight import INDEX, MESSAGE, InFlight, Words
 from wallaroo.worker.stage.keyed import StateEntry, WindowEntry
 from wallaroo.worker.stage.record import RecordExit, makes_rows
 from wallaroo.worker.stage.user_error import fail_of, items_of, keyed_of
-from wallaroo.worker.value.dead_letter import LetterBox, WrongResultError
 from wallaroo.worker.value.kafka_record import encoding, reading
+from wallaroo.worker.value.letter_box import LetterBox, WrongResultError
 from wallaroo.worker.value.result import checked, expected_of, listed, paired, promised, time_of
 from wallaroo.worker.value.value import ValueCodec
-from wallaroo.worker.value.wire import LineReader, WireReader, reader_of
+from wallaroo.worker.value.wire import reader_of
 from wallaroo.worker.window.session import window_of
 
 STEP_KINDS = {
@@ -63,8 +64,7 @@ class Stage:
         self.skips: dict[int, pb.Skip] = {}
         self.ordinal = 0
         self._exits: list[KeyExit | SinkExit | RecordExit | SendExit] = []
-        self._readers: dict[int, tuple[int, Source, LineReader | WireReader | None]] = {}
-        self._received: dict[int, Values] = {}
+        self._entries: dict[int, SourceEntry] = {}
         self.states: dict[int, StateEntry] = {}
         self.windows: dict[int, WindowEntry] = {}
         self._links = self._link()
@@ -129,10 +129,11 @@ class Stage:
         self.clear()
         timestamp_ms = 0
         for header, start, _ in split_frames(frames):
-            if header.port not in self._readers:
+            if header.port not in self._entries:
                 msg = f"port {header.port} is not an entry of stage {self.id}"
                 raise FrameError(msg)
-            number, source, wire = self._readers[header.port]
+            entry = self._entries[header.port]
+            number = entry.number
             frame = read_body(header, frames, start + HEADER_BYTES)
             if not header.count:
                 continue
@@ -141,31 +142,21 @@ class Stage:
             self.entered[number] += header.count
             ordinals: Sequence[int] = self.take(header.count)
             first = self.ordinal - header.count
-            if header.encoding == FRAMED and wire is not None:
-                payloads, sequences = wire.payloads(frame.data, header.count, header.sequence, self._enter(first))
-            else:
-                payloads = cut(frame.data, frame.lengths)
-                sequences = list(range(header.sequence, header.sequence + header.count))
-            self._globals[f"f{number}"] = self._reader(number, source, header.encoding)
-            self._globals[f"time{number}"] = time_of(source) if header.encoding in (PLAIN, FRAMED) else None
+            payloads, sequences = entry.payloads(frame, entering(first, self.skips, self.flight))
+            self._globals[f"f{number}"] = entry.reader(header.encoding)
+            self._globals[f"time{number}"] = time_of(entry.source) if header.encoding in (PLAIN, FRAMED) else None
             if len(payloads) < header.count:
                 ordinals = [ordinals[sequence - header.sequence] for sequence in sequences]
             if frame.sequences:
                 sequences = [frame.sequence_of(sequence - header.sequence) for sequence in sequences]
             if self.skips:
-                payloads, sequences, ordinals = self._without_skipped(source, payloads, sequences, ordinals)
+                payloads, sequences, ordinals = entry.without_skipped(
+                    self.skips, self.box, payloads, sequences, ordinals
+                )
             columns = self._columns(frame, [ordinal - first - 1 for ordinal in ordinals])
             self.loops[number](payloads, sequences, ordinals, self.flight, *columns)
             self.flight[MESSAGE] = 0
         return list(self.outputs(index, timestamp_ms))
-
-    def _reader(self, number: int, source: Source, encoding: int) -> Any:
-        """Return the function that reads an entry's values. Only source payloads need the user's decoder."""
-        if number in self._received:
-            return self._received[number].loader(encoding)
-        if source.generator is not None or encoding not in (PLAIN, FRAMED):
-            return self.codec.loader(encoding)
-        return source.decode
 
     def _columns(self, frame: Frame, positions: Sequence[int]) -> Iterator[Iterable[Any]]:
         """Yield the optional columns of the loops: keys and times."""
@@ -176,28 +167,6 @@ class Stage:
             return
         times = frame.times()
         yield [times[position] for position in positions]
-
-    def _enter(self, first: int) -> Callable[[int], bool]:
-        """Return a function that records a message as in flight before the decoder gets its header."""
-
-        def enter(position: int) -> bool:
-            is_allowed = first + position not in self.skips
-            if is_allowed:
-                self.flight[MESSAGE] = first + position + 1
-            return is_allowed
-
-        return enter
-
-    def _without_skipped(
-        self, source: Source, payloads: list[bytes], sequences: list[int], ordinals: Sequence[int]
-    ) -> tuple[list[bytes], list[int], list[int]]:
-        kept = []
-        for position, (payload, sequence, ordinal) in enumerate(zip(payloads, sequences, ordinals, strict=True)):
-            if (skip := self.skips.get(ordinal - 1)) is None:
-                kept.append(position)
-            else:
-                self.box.skip(skip, source.path, source.name, payload, sequence, is_payload=True)
-        return [payloads[at] for at in kept], [sequences[at] for at in kept], [ordinals[at] for at in kept]
 
     def order(self) -> None:
         """Sort the messages of each exit by sequence, because window steps run after other steps."""
@@ -300,9 +269,9 @@ class Stage:
             hosted = self._hosted.get(node.path)
             name = hosted.name if hosted is not None else node.path
             if node.kind == pb.NODE_KIND_RECEIVE:
-                self._readers[node.port] = (number, received(node), None)
-                self._received[number] = values_of(node, self.codec)
-                names[f"fail{number}"] = fail_of(self.box, node, name, code="C505", is_payload=True)
+                values = values_of(node, self.codec)
+                self._entries[node.port] = SourceEntry(number, received(node), self.codec, values)
+                names[f"fail{number}"] = decoder_fail_of(self.box, node, name)
             elif node.kind == pb.NODE_KIND_OUTPUT and node.output:
                 continue
             elif node.kind == pb.NODE_KIND_SEND:
@@ -312,9 +281,10 @@ class Stage:
             elif node.kind == pb.NODE_KIND_KEY and (hosted is None or isinstance(hosted, Step)):
                 self._add_key(number, node, hosted, stage, names=names)
             elif isinstance(hosted, Source) and node.kind == pb.NODE_KIND_SOURCE:
-                self._readers[node.port] = (number, reading(hosted), reader_of(hosted, self.box))
+                wire = reader_of(hosted, self.box)
+                self._entries[node.port] = SourceEntry(number, reading(hosted), self.codec, wire=wire)
                 names[f"f{number}"] = hosted.decode
-                names[f"fail{number}"] = fail_of(self.box, node, hosted.name, code="C505", is_payload=True)
+                names[f"fail{number}"] = decoder_fail_of(self.box, node, name)
             elif isinstance(hosted, Sink) and node.kind == pb.NODE_KIND_SINK:
                 self._add_sink(number, node, hosted, stage, names=names)
             elif isinstance(hosted, Step) and node.kind == pb.NODE_KIND_WINDOW and hosted.window is not None:

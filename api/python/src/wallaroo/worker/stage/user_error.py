@@ -6,7 +6,7 @@ from typing import Any
 from wallaroo.message.key import state_key
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.stage.exit import KEY_EXPECTED
-from wallaroo.worker.value.dead_letter import LetterBox, WrongResultError
+from wallaroo.worker.value.letter_box import LetterBox, WrongResultError
 from wallaroo.worker.value.result import LIST_EXPECTED, listed
 
 

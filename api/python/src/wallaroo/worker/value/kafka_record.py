@@ -8,7 +8,7 @@ from wallaroo.component.application import Sink, Source
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.kafka_record import RECORD, KafkaRecord
 from wallaroo.worker._proto import record_pb2 as pb
-from wallaroo.worker.value.dead_letter import WrongResultError
+from wallaroo.worker.value.letter_box import WrongResultError
 
 EXPECTED = "a KafkaRecord or None"
 _FIELDS = {

@@ -7,7 +7,7 @@ from typing import Any
 from wallaroo.component.application import Source, Step
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.output import FIT, Output, UndeclaredOutputError, is_promise
-from wallaroo.worker.value.dead_letter import WrongResultError
+from wallaroo.worker.value.letter_box import WrongResultError
 
 MESSAGE_EXPECTED = "a message or None"
 LIST_EXPECTED = "a list or None"

@@ -8,7 +8,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.location import one_line
 from wallaroo.message.frame import FrameError
 from wallaroo.message.framing import NEWLINE, length_of
-from wallaroo.worker.value.dead_letter import LetterBox
+from wallaroo.worker.value.letter_box import LetterBox
 
 MAX_KNOWN_HEADERS = 10_000
 MAX_WANTED = (1 << 64) - 1

@@ -30,9 +30,9 @@ public final class WorkerConnection {
 
     private final StageSettings settings;
     private final Path directory;
-    private final Supervisor supervisor;
+    private final SupervisorClient supervisor;
     private final Set<WorkerStream<?, ?>> streams = ConcurrentHashMap.newKeySet();
-    private Supervisor.Process process;
+    private SupervisorClient.Process process;
     private List<ManagedChannel> endpoints = List.of();
 
     /**
@@ -46,7 +46,7 @@ public final class WorkerConnection {
     private WorkerConnection(StageSettings settings, Path directory) {
         this.settings = settings;
         this.directory = directory;
-        this.supervisor = new Supervisor(directory, () -> WorkerHome.startAgain(settings));
+        this.supervisor = new SupervisorClient(directory, () -> WorkerHome.startAgain(settings));
     }
 
     /** Returns the connection to the worker of a query. */
@@ -61,7 +61,7 @@ public final class WorkerConnection {
             if (open != null) {
                 open.close();
             }
-            new Supervisor(home.directory(), () -> { }).stop();
+            new SupervisorClient(home.directory(), () -> { }).stop();
         });
         WorkerHome.started().clear();
     }
@@ -83,7 +83,7 @@ public final class WorkerConnection {
         ENDINGS.putAll(endings);
     }
 
-    Supervisor supervisor() {
+    SupervisorClient supervisor() {
         return supervisor;
     }
 
@@ -129,9 +129,9 @@ public final class WorkerConnection {
         if (process == null || gone.generation() != process.generation()) {
             return; // another task has done so already
         }
-        Supervisor.Process left = process;
+        SupervisorClient.Process left = process;
         close();
-        Supervisor.Process following = supervisor.recover(left.generation());
+        SupervisorClient.Process following = supervisor.recover(left.generation());
         if (gone.ending() != null) {
             String text = gone.told(settings.worker(), left.pid(), following.pid());
             LOG.warning(text); // in an applied application nobody calls takeEndings

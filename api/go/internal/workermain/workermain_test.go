@@ -1,4 +1,4 @@
-package launch_test
+package workermain_test
 
 import (
 	"bufio"

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-class SupervisorTest {
+class SupervisorClientTest {
     private static final int LONGEST_MS = 30;
     private final AtomicInteger starts = new AtomicInteger();
     @TempDir
@@ -48,7 +48,7 @@ class SupervisorTest {
         assertEquals(1, starts.get());
     }
 
-    private Supervisor supervisor() {
-        return new Supervisor(directory, starts::incrementAndGet);
+    private SupervisorClient supervisor() {
+        return new SupervisorClient(directory, starts::incrementAndGet);
     }
 }

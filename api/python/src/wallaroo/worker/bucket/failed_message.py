@@ -9,7 +9,7 @@ from wallaroo.message.timer import FIRST_MS, LAST_MS
 from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.stage.keyed import StateEntry, WindowEntry
 from wallaroo.worker.stage.stage import Stage
-from wallaroo.worker.value.dead_letter import Unread
+from wallaroo.worker.value.letter_box import Unread
 from wallaroo.worker.value.value import NotSerializableError
 from wallaroo.worker.window.window_order import MessageRun
 

@@ -17,7 +17,7 @@ import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.rpc.ReplyQueue;
 
 /** Sends requests to the supervisor of a worker; {@code worker/control.py} defines requests and replies. */
-final class Supervisor {
+final class SupervisorClient {
     private final Path directory;
     private final Runnable startAgain;
 
@@ -27,7 +27,7 @@ final class Supervisor {
      * @param directory of the worker
      * @param startAgain starts a supervisor that has ended
      */
-    Supervisor(Path directory, Runnable startAgain) {
+    SupervisorClient(Path directory, Runnable startAgain) {
         this.directory = directory;
         this.startAgain = startAgain;
     }

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST
+from wallaroo_runtime.checkpoint.directory import MANIFEST
+from wallaroo_runtime.checkpoint.lock import LOCK
 from wallaroo_runtime.checkpoint.registry import state_directory
 from wallaroo_runtime.monitor.endpoint import is_served
 from wallaroo_runtime.system.cache import cache_directory

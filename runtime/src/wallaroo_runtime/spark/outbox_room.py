@@ -11,7 +11,6 @@ from wallaroo_runtime.spark.failure.translate import TaskFailure
 from wallaroo_runtime.spark.micro_batches import Publish, Rows
 from wallaroo_runtime.storage.place import DriverOutput
 
-MAX_OUTBOX_BYTES = 4 * 1024 * 1024 * 1024
 LOOK_S = 0.1
 
 
@@ -20,7 +19,7 @@ class OutboxRoom:
 
     Args:
         publish: Publishes a micro-batch that has run.
-        limit_bytes: No micro-batch begins while more bytes than this wait for sinks.
+        max_outbox_bytes: No micro-batch begins while more bytes than this wait for sinks.
         check: Called before each micro-batch. An error that it raises ends the query.
         findings: Findings of the start, which `new_findings` returns first.
 
@@ -35,14 +34,14 @@ class OutboxRoom:
         self,
         publish: Publish,
         outbox: DriverOutput,
-        limit_bytes: int,
+        max_outbox_bytes: int,
         check: Callable[[], None] = lambda: None,
         findings: Iterable[Diagnostic] = (),
     ) -> None:
         self.failure: RunError | None = None
         self.error: Exception | None = None
         self.is_waiting, self.batch = False, -1
-        self._publish, self._outbox, self._limit_bytes = publish, outbox, limit_bytes
+        self._publish, self._outbox, self._max_outbox_bytes = publish, outbox, max_outbox_bytes
         self._check, self._findings = check, list(findings)
         self._ended = threading.Event()
 
@@ -76,9 +75,9 @@ class OutboxRoom:
             raise
 
     def _wait(self) -> None:
-        while (size := self._outbox.size()) > self._limit_bytes:
+        while (size := self._outbox.size()) > self._max_outbox_bytes:
             if not self.is_waiting:
-                self._findings.append(Diagnostic.of("R625", size=size, limit=self._limit_bytes))
+                self._findings.append(Diagnostic.of("R625", size=size, limit=self._max_outbox_bytes))
                 self.is_waiting = True
             if self._ended.wait(LOOK_S):
                 reason, fix = "it was asked to stop while it waited for the sinks", "run again to continue"

@@ -2,6 +2,7 @@ package goka
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -11,6 +12,12 @@ import (
 	"wallarooapi/internal/recordpb"
 	"wallarooapi/stream"
 )
+
+// asJoined marks a record as one of a joined table, because the same topic may also be an input.
+func asJoined(_ context.Context, record stream.KafkaRecord) (stream.KafkaRecord, error) {
+	record.Topic = joinedPrefix + record.Topic
+	return record, nil
+}
 
 // update passes a record of a joined table to the update callback, which changes the state of the record's key.
 func (g *group) update(topic string, record stream.KafkaRecord, state *recordpb.GroupState) error {
@@ -41,6 +48,25 @@ func (u updateContext) Offset() int64 { return u.record.Offset }
 func (u updateContext) Headers() Headers { return headersOf(u.record) }
 
 func (u updateContext) Timestamp() time.Time { return u.record.Time }
+
+func (c *call) Join(topic Table) any {
+	if !c.enter("Join") {
+		return nil
+	}
+	defer c.mutex.Unlock()
+	if !c.group.graph.has(joint, string(topic)) {
+		c.Fail(fmt.Errorf("table %s not subscribed", topic))
+	}
+	data, has := c.state.GetJoined()[string(topic)]
+	if !has {
+		return nil
+	}
+	value, err := c.group.graph.codecs[string(topic)].Decode(bytes.Clone(data))
+	if err != nil {
+		c.Fail(fmt.Errorf("error decoding value key %s of table %s: %v", c.Key(), topic, err))
+	}
+	return value
+}
 
 // joinedStorage is the storage that an update callback gets. It contains only the key of the record.
 type joinedStorage struct {

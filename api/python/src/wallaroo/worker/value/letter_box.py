@@ -1,4 +1,4 @@
-"""Dead letters: messages that user code failed on."""
+"""The letter box: collects messages that user code failed on, as dead letters."""
 
 from types import CoroutineType
 from typing import Any, NamedTuple, Protocol

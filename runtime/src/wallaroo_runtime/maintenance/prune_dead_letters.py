@@ -18,7 +18,8 @@ from pathlib import Path
 
 from wallaroo.message.frame import HEADER_BYTES, encode_frame, read_frame, read_header
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER, LetterFile, StoredLetter, letter_files, read_group
-from wallaroo_runtime.checkpoint.directory import MANIFEST, HeldDirectory
+from wallaroo_runtime.checkpoint.directory import MANIFEST
+from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.durable.file import replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError

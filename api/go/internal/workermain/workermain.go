@@ -1,5 +1,5 @@
-// Package launch starts a program in the mode that the runtime requests: as a worker, or to emit its topology.
-package launch
+// Package workermain starts a program in the mode that the runtime requests: as a worker, or to emit its topology.
+package workermain
 
 import (
 	"bytes"
