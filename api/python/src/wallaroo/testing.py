@@ -154,7 +154,7 @@ class Run:
             DiagnosticError: As `send`; R720 if no step takes the visit; R733 if the metadata are neither bytes nor
                 text.
         """
-        return int(self._engine.visit(name, metadata).keys)
+        return int(self._engine.visit(name, metadata))
 
     def generate(self, most: int | None = None, source: str = "") -> int:
         """Process the next messages of a generator.

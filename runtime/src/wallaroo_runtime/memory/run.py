@@ -38,7 +38,6 @@ from wallaroo_runtime.topology.model import (
 )
 from wallaroo_runtime.worker.client import WorkerClient
 from wallaroo_runtime.worker.idempotent_call import Generated, WorkerMaker, WorkerSplitter, generated_of, request_of
-from wallaroo_runtime.worker.visit_count import VisitCount
 
 FIRST_MS = 1_767_225_600_000  # 2026-01-01: the clock of an application begins here, as `Start` of `wallarootest`
 MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # limits for a micro-batch of generated messages
@@ -181,7 +180,7 @@ class MemoryRun:
         repeat_last_tick(lambda: self._run([[frames[-1]]]).fired if fired else 0, milliseconds)
         self._follow()
 
-    def visit(self, name: str, metadata: bytes | str = b"") -> VisitCount:
+    def visit(self, name: str, metadata: bytes | str = b"") -> int:
         """Call the visitors of a visit for every key that has state, as one micro-batch.
 
         Args:
@@ -189,7 +188,7 @@ class MemoryRun:
             metadata: Passed to the visitors; a text is passed as UTF-8.
 
         Returns:
-            The counts of the visit.
+            The number of keys for which a visitor ran; dead letters are included.
 
         Raises:
             RunError: The errors of `send`, R720 if no step takes the visit, R733 if metadata are no bytes or text.
@@ -204,7 +203,7 @@ class MemoryRun:
         batch = self._run([[visit_frame(visit.id, self.now_ms, visit)]])
         self._sequence += 1
         self._follow()
-        return batch.visits.get(visit.id, VisitCount())
+        return batch.visits[visit.id]["keys"] if visit.id in batch.visits else 0
 
     def generate(self, most: int | None = None, source: str = "") -> int:
         """Process the next messages of a generator.
