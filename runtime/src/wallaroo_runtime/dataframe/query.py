@@ -133,7 +133,9 @@ def applied(call: Call) -> DataFrame:
     has_times = all(source.timestamp for source in sources)
     order = call.order_by or (IN_TIME if has_times else "")
     frames = [selected(call.inputs[source.name], source, order, NO_TIME)._jdf for source in sources]
-    states = [] if call.states is None else first_states(plan, topology, call.states)
+    states = []
+    if call.states is not None:
+        states = first_states(plan, topology, call.states, accepts_changed=call.accept_changed)
     operators: Any = java_class(session, "microbatch.MicroBatch")
     rows = DataFrame(operators.apply(json.dumps(settings), frames, states), session)
     rows = observed(rows, call.observation, counts) if counts else rows

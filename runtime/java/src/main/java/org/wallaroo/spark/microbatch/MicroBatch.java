@@ -1,7 +1,10 @@
 package org.wallaroo.spark.microbatch;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.nio.ByteBuffer;
+import java.util.Iterator;
 import java.util.List;
+import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.api.java.function.MapFunction;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
@@ -9,6 +12,9 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.TimeMode;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.query.Ticks;
 import org.wallaroo.spark.state.StateStore;
@@ -62,13 +68,21 @@ public final class MicroBatch {
                     .option("interval_ms", ticks.intervalMs())
                     .load()
                     .as(Encoders.BINARY())
-                    .mapPartitions(new TickTask(settings), Encoders.BINARY());
+                    .flatMap((FlatMapFunction<byte[], byte[]>) time -> ofTick(settings, time), Encoders.BINARY());
         } else if (ticks.are(Ticks.END)) {
             others = toAll(session, settings, ShuffleRow.Kind.DATA, WindowTime.end());
         } else if (settings.applied().givesStates() && settings.levels().size() > 1) {
             others = toAll(session, settings, ShuffleRow.Kind.ACCOUNT, TaskAccount.EMPTY);
         }
         return levels(settings, others, records, states).flatMap(new OutputRows(settings), Encoders.row(OutputRows.SCHEMA));
+    }
+
+    /** Returns a row with a tick of the clock for each partition. */
+    private static Iterator<byte[]> ofTick(Settings settings, byte[] time) {
+        Attempt attempt = Attempt.current();
+        byte[] tick = Frames.tick(0, ByteBuffer.wrap(time).getLong());
+        return new LevelOutput(settings, 0, attempt, new TaskAccount(attempt, 0))
+                .take(List.of(new JournalRow.Item(Frames.TICK_PORT, -1, -1, tick))).iterator();
     }
 
     /** Returns a row for each partition: Spark runs no partition that has states and no rows. */
