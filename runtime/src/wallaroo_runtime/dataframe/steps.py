@@ -20,7 +20,7 @@ from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.program.pack import PackOptions, pack
 from wallaroo_runtime.spark.machine.settings import is_local
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
-from wallaroo_runtime.spark.row import check_times, of_object, struct_of
+from wallaroo_runtime.spark.row import check_times, of_objects, struct_of
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import SparkSink, place_of
 
@@ -98,12 +98,14 @@ class Steps:
             has = f"several sinks: {', '.join(self.outputs)}" if self.outputs else "no sink"
             reason = f"the application has {has}; `apply` returns the rows of one"
             raise _refused(reason, "call apply_all, and select the rows of each")
+        (sink,) = self._topology.sinks()
         # `select` would drop the row of a dead letter without a report.
         call = self._call(
             rows, inputs, policy=ErrorPolicy(fails=True), way_out="call apply_all, which gives dead letters as rows",
-            order_by=order_by, states=states, accept_changed=accept_changed, observation=observation,
+            joins_rows=isinstance(sink, SparkSink) and bool(sink.schema), order_by=order_by, states=states,
+            accept_changed=accept_changed, observation=observation,
         )  # fmt: skip
-        return self.select(applied(call), self.outputs[0])
+        return self.select(applied(call), sink.name)
 
     def apply_all(
         self,
@@ -158,7 +160,7 @@ class Steps:
         if not isinstance(sink, SparkSink) or not sink.schema:
             return mine.select("key", "value")
         check_times(rows.sparkSession, struct_of(sink.schema), place_of(sink))
-        return mine.select(of_object(F.col("value"), sink.schema).alias("row")).select("row.*")
+        return mine.select(F.inline(of_objects(F.col("value"), sink.schema)))
 
     def dead_letters(self, rows: DataFrame) -> DataFrame:
         """Return the dead letters with these columns: code, step, error, traceback, input, preview, key and at.
