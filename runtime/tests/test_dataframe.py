@@ -219,6 +219,7 @@ def test_a_changed_state_is_refused_where_a_run_refuses_it(session: Any, tmp_pat
             with pytest.raises(RunError, match='R716 the parameter `states`.*state "sum" was written with') as refused:
                 new.apply(**given)
             assert reason in str(refused.value)
+            assert "or leave `states` out if the query has a checkpoint already" in str(refused.value)
         assert [row["total"] for row in new.apply(**given, accept_changed=bool(reason)).collect()] == [3]
     if not reason:
         assert run(new) == [1, 3]

@@ -26,6 +26,7 @@ from wallaroo_runtime.topology.model import Topology
 OPERATOR, LOG = "transformWithStateExec", "log"
 LEFT = {"name": "string", "key": "binary", "encoding": "int", "value": "binary", "type": "string"}
 STATES, TAKEN = "the parameter `states`", "pass what `states` or `read_states` returns"
+LATER = "leave `states` out if the query has a checkpoint already"
 FACTS = -(1 << 32)  # key of the facts in Spark's store, in place of a bucket and an entry: see `SparkBucketStore.java`
 
 
@@ -100,9 +101,9 @@ def first_states(plan: Plan, topology: Topology, states: DataFrame, *, accepts_c
             before = KeptState(**json.loads(kind))
         except (TypeError, ValueError):
             reason = f'the type of state "{name}" is "{kind[:80]}"'
-            raise refused(STATES, reason, TAKEN) from None
+            raise refused(STATES, reason, f"{TAKEN}, or {LATER}") from None
         if found := refusal({name: before._asdict()}, {name: kept[name]._asdict()}, accepts_changed=accepts_changed):
-            raise refused(STATES, found["reason"], f"{found['fix']}, or pass states of this application")
+            raise refused(STATES, found["reason"], f"{found['fix']}, or {LATER}")
     return [_of_level(plan, level, states) for level in plan.levels[1:]]
 
 
