@@ -67,7 +67,7 @@ public final class WorkerHome {
         WorkerHome home = new WorkerHome(Path.of(found.path("directory").asText()), found.path("target").asText());
         Option<SparkContext> context = SparkContext$.MODULE$.getActive();
         if (SparkEnv.get() == null || context.isDefined() && context.get().isStopped()) {
-            new Supervisor(home.directory, () -> { }).stop(); // tasks outlive Spark, and `stopAll` may not know this worker
+            new SupervisorClient(home.directory, () -> { }).stop(); // tasks outlive Spark; `stopAll` may miss this worker
             throw new IllegalStateException("Spark is being stopped");
         }
         return home;
