@@ -26,6 +26,7 @@ def by_word(line):
 
 @wallaroo.state_computation("now", state=list, ttl=timedelta(seconds=60))
 def now(line, state, timers):
+    assert not line.endswith("fails")
     timers.set("end", after=timedelta(seconds=1))
     return f"{line} {timers.now_ms}"
 
@@ -94,6 +95,15 @@ def test_timers_of_sources_with_times_go_by_these(program: str) -> None:
     with run(program, ["timers", "alone"]) as app:
         app.send([b"1000 x", b"3000 x"], "timed")
         assert app.output() == [b"1000 x 1000\n", b"end 2000\n", b"3000 x 3000\n"]
+
+
+def test_dead_letters_have_the_time_of_their_message(program: str) -> None:
+    lines = [b"1000 x", b"7000", b"x", b"3000 x fails"]  # no word: its key fails; no time: its source fails
+    for args, times in ((["timers", "alone"], [7000, None, 3000]), (["timers"], [None] * 3)):
+        with run(program, args) as app:
+            app.send(lines, "timed")
+            written = [letter.timestamp_ms for letter in app._engine.written_letters]
+            assert written == [app.now_ms if time is None else time for time in times]
 
 
 @pytest.mark.parametrize("message", [Message(b"5 x", time_ms=7), Message(b"5 x", b"k")])

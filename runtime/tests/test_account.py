@@ -20,7 +20,6 @@ from wallaroo_runtime.spark.account import Account, Accounts, Balance, last_atte
 from wallaroo_runtime.spark.batch_report import BatchReport
 from wallaroo_runtime.spark.session import _keep_accumulators_quiet
 from wallaroo_runtime.storage.outbox.staging import StagedFile
-from wallaroo_runtime.worker.visit_count import VisitCount
 
 BUCKETS, PARTITIONS, SOURCE, FIRST, SECOND, SINK = 6, 3, 0, 1, 2, 3
 PORTS = {1: FIRST, 2: SECOND}  # of the state step that each level begins with
@@ -258,12 +257,12 @@ def test_an_account_is_read_as_a_task_writes_it() -> None:
     text = """{"batch": 7, "level": 1, "partition": 2, "task": 12, "read": 3, "records": 4, "bytes_by_file": 5,
         "bytes_by_grpc": 6, "made": [[1, 2, 3]], "taken": [[4, 11, 5, 6]], "makers": {"11": [0, 1]},
         "staged": {"9": 8}, "arrived": {"1000": 2}, "steps": {"0/steps/0": {"messages_in": 1}},
-        "stores": {"s1": {"5": [7, 80]}}, "visited": {"3": [2, 1]}, "begun": {"s1": 1001}, "ended": 1002,
-        "endings": {"driver, process 4": "gone"}}"""
+        "stores": {"s1": {"5": [7, 80]}}, "visits": {"3": {"keys": 2, "failed": 1}}, "begun": {"s1": 1001},
+        "ended": 1002, "endings": {"driver, process 4": "gone"}}"""
     assert Account.from_json(json.loads(text)) == Account(
         *(7, 1, 2, 12), read=3, records=4, bytes_by_file=5, bytes_by_grpc=6, made=Counter({(1, 2): 3}),
         taken=Counter({(4, 11, 5): 6}), makers={11: (0, 1)}, staged=Counter({9: 8}), arrived=Counter({1000: 2}),
-        steps={"0/steps/0": Counter(messages_in=1)}, stores={("s1", 5): (7, 80)}, visited={3: VisitCount(2, 1)},
+        steps={"0/steps/0": Counter(messages_in=1)}, stores={("s1", 5): (7, 80)}, visits={3: Counter(keys=2, failed=1)},
         begun={"s1": 1001}, ended=1002, endings={"driver, process 4": "gone"},
     )  # fmt: skip
 

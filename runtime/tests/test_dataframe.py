@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame
 from support.dated_totals import BEGIN, PROGRAM, SCHEMA, drawn, rows_of, run_stream, totals
 from wallaroo_runtime.checkpoint.compatible import safe_changes
 from wallaroo_runtime.dataframe import Steps, load
-from wallaroo_runtime.dataframe.program import packed
 from wallaroo_runtime.dataframe.query import PARAMETERS
 from wallaroo_runtime.errors import RunError
 
@@ -209,6 +208,19 @@ def test_a_changed_state_is_refused_where_a_run_refuses_it(session: Any, tmp_pat
         if amount == 1:
             assert run(old) == [1]
     assert refused_by_run() == bool(reason)
+    left = old.states(old.apply_all(rows_of(session, [("a", 1, BEGIN)]), gives_states=True))
+    for states in (
+        left,
+        old.read_states(session, tmp_path / "checkpoint"),
+        new.read_states(session, tmp_path / "checkpoint"),
+    ):
+        given = {"orders": rows_of(session, [("a", 2, BEGIN)]), "states": states}
+        if reason:
+            with pytest.raises(RunError, match='R716 the parameter `states`.*state "sum" was written with') as refused:
+                new.apply(**given)
+            assert reason in str(refused.value)
+            assert "or leave `states` out if the query has a checkpoint already" in str(refused.value)
+        assert [row["total"] for row in new.apply(**given, accept_changed=bool(reason)).collect()] == [3]
     if not reason:
         assert run(new) == [1, 3]
         return
@@ -262,9 +274,9 @@ def test_a_program_that_is_changed_in_a_session_has_workers_of_its_own(session: 
 def test_an_archive_is_of_the_program_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "totals.py"
     file.write_text(PROGRAM)
-    before = packed(str(file), []).archive
+    before = load(file)._archived.archive
     file.write_text(PROGRAM.replace("+= order.amount", "+= 10 * order.amount"))
-    after = packed(str(file), []).archive
+    after = load(file)._archived.archive
     assert before is not None
     assert after is not None
     assert before.digest != after.digest

@@ -1,5 +1,6 @@
 """A row that is larger than messages may be is a dead letter; other rows go on."""
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,18 @@ def test_a_task_may_have_more_partitions_than_a_worker_has_threads(session: Any,
     found = load(tmp_path / "rows.py").apply(session.range(0, 600, 1, 300)).coalesce(1)
     assert sorted(row["id"] for row in found.collect()) == [*range(600)]
     assert not connections.takeEndings(), "a call waited for a thread, until its worker was killed"
+
+
+@pytest.mark.parametrize("most", [10, 20_000, 200_000])
+def test_rows_of_all_sizes_come_back_from_their_arrays(session: Any, tmp_path: Path, most: int) -> None:
+    """Rows of `apply` come in arrays of some kilobytes, those of `apply_all` one by one."""
+    (tmp_path / "text.py").write_text(ROWS.replace('"id": int', '"text": str'))
+    steps, chance = load(tmp_path / "text.py"), random.Random(most)
+    texts = [chance.choice('a"\\,]ü\n') * chance.randrange(most) for _ in range(min(3000, 3_000_000 // most))]
+    rows = session.createDataFrame([(text,) for text in texts], "text STRING").repartition(3)
+    assert sorted(row["text"] for row in steps.apply(rows).collect()) == sorted(texts)
+    found = steps.select(steps.apply_all(rows), "Same")
+    assert sorted(row["text"] for row in found.collect()) == sorted(texts)
 
 
 @pytest.mark.parametrize("live", [False, True])

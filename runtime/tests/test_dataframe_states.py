@@ -36,6 +36,10 @@ def left(session: Any, steps: Steps) -> Any:
          "a row has null in key"),
         (lambda states: states.selectExpr("CAST(NULL AS STRING) AS name", "key", "encoding", "value", "type"),
          "a row has null in name"),
+        (lambda states: states.selectExpr("name", "key", "encoding", "value", "'Sum of a worker in python' AS type"),
+         'the type of state "sum" is "Sum of a worker'),
+        (lambda states: states.selectExpr("name", "key", "encoding", "value", "replace(type, 'message', 'x') AS type"),
+         'the key of state "sum" was written as x'),
         (lambda states: states.selectExpr("'sums' AS name", "key", "encoding", "value", "type"), 'no state "sums"'),
     ],
 )  # fmt: skip

@@ -383,5 +383,8 @@ def test_states_of_other_windows_are_refused(session: Any, tmp_path: Path) -> No
     assert [
         row["amount"] for name in steps.outputs for row in steps.select(found, name).collect() if row["amount"]
     ] == [2, 2]
-    with pytest.raises(RunError, match="R716 the parameter `states` .*windows of 21600000 ms .*has .*of 86400000 ms"):
+    with pytest.raises(
+        RunError,
+        match="R716 the parameter `states` .*the window of state .* written as .*21600000 ms.*now has .*86400000 ms",
+    ):
         load(file, ["timestamp", "at", "24", "6"]).apply_all(rows, states=states)

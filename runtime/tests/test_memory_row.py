@@ -9,7 +9,9 @@ from typing import Annotated, Any, NamedTuple
 import pytest
 
 import wallaroo
+from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.testing import Message, run
+from wallaroo_runtime.memory.message import with_row_time
 
 BEGIN = datetime(2026, 1, 31, tzinfo=timezone.utc)
 
@@ -77,6 +79,30 @@ def test_windows_go_by_the_column_that_the_source_names(row: Any, timestamp: str
         assert app.output() == [b'{"amount":3}']
         app.send([made(8, BEGIN + timedelta(days=2))])
         assert (app.output()[1:], app.dead_letters) == ([b'{"amount":4}'], [])
+
+
+NOON = 1_769_860_800_000
+TIMES = [  # as in `TestTheTimeOfARowIsThatOfSpark` of Go's kit: the column in JSON, and the time in milliseconds
+    ("7", 7), ("-9007199254740993", -9007199254740993), ('"2026-01-31T12:00:00Z"', NOON),
+    ('"2026-01-31T12:00:00.000123Z"', NOON), ('"2026-01-31T14:00:00+02:00"', NOON), ('"2026-01-31T12:00:00"', NOON),
+    ('"2026-01-31 12:00:00"', NOON), ('"2026-01-31"', NOON - 43_200_000), ('"soon"', None), ('""', None),
+    ("7.5", "7.5"), ("7.0", "7.0"), ("true", "True"), ("9223372036854775808", "9223372036854775808"), ("[7]", "[7]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("column", "time"), TIMES)
+def test_the_time_of_a_row_is_that_of_spark(column: str, time: Any) -> None:
+    with run(application(Sale, "at")) as app:
+        row = Message(b'{"at": %s}' % column.encode())
+        if not isinstance(time, str):
+            assert with_row_time(app._engine.source(""), row).time_ms == time
+            return
+        with pytest.raises(DiagnosticError) as caught:
+            app.send([row])
+        assert str(caught.value.diagnostics[0]) == (
+            f'R721 source "rows" cannot take {time}; it is column at; expected a TIMESTAMP, a DATE or an integer of '
+            "milliseconds\n  fix: give such a value"
+        )
 
 
 def test_rows_without_a_time_are_dead_letters() -> None:

@@ -49,7 +49,7 @@ def test_parts_of_real_time_mode_are_sums_of_its_reports(
             times.setdefault(stage, Counter()).update(more)
         named = {path: dict(zip(NAMES, counts, strict=True)) for path, counts in sums.items()}
         numbers = {"offset": processed, "steps": named, "stores": {"s1": stores}, "times": taken}
-        board.tell_live(reports.read(json.dumps(numbers)))
+        board.tell_live(reports.read(json.loads(json.dumps(numbers))))
         board.look({})
     board.update("running", Sample({}, [GATEWAY], processed=[] if committed is None else [committed]))
     found = board.read()

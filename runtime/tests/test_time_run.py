@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
 import pytest
 
 from support.run import MODES, Receiver, Run, framed, wallaroo
+from wallaroo_runtime.monitor.endpoint import status_of
+from wallaroo_runtime.monitor.metrics import render
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 KEYS, TIMES = [f"k{number}" for number in range(20)], 4
@@ -81,14 +84,20 @@ def test_timers_run_once_although_the_run_is_killed(mode: str, tmp_path: Path) -
         assert sorted(receiver.lines()) == expected
 
 
-def test_states_end_on_the_clock_although_nobody_sends(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_states_end_on_the_clock_although_nobody_sends(mode: str, tmp_path: Path) -> None:
     program, checkpoint = tmp_path / "times.py", tmp_path / "checkpoint"
     program.write_text(PROGRAM.replace("hours=1", "seconds=3").replace("return None", 'return line + " came"'))
-    with Receiver() as receiver, Run(program, receiver, checkpoint).ready() as run:
+    with Receiver() as receiver, Run(program, receiver, checkpoint, *MODES[mode]).ready() as run:
         run.send(framed(key.encode() for key in KEYS))
         receiver.wait_for_lines(2 * len(KEYS), run)  # each came, and its timer ran once before its state ended
         run.wait_while_alive(lambda: counted(checkpoint, "expired") == len(KEYS), lambda: "states that end")
         assert counted(checkpoint, "timers_fired") == len(KEYS)
+        status = status_of(checkpoint)
+        assert {each["name"]: each["expired"] for each in status["parts"] if each["expired"]} == {"remind": len(KEYS)}
+        assert sum(state["keys"] for state in status["states"]) == 0, "they are freed"
+        told = re.findall(rb"^wallaroo_step_expired_total\{.*\} (.*)$", render(status, {}, "")[0], re.MULTILINE)
+        assert sum(map(float, told)) == len(KEYS)
         run.send(framed([b"k0"]))
         receiver.wait_for_lines(2 * len(KEYS) + 2, run)
         assert run.stop() == 0

@@ -18,7 +18,7 @@ from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.source_frame import visit_frame
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
-from wallaroo_runtime.worker.visit_count import add_visits
+from wallaroo_runtime.worker.step_count import add_up
 
 KEYS = "abcde"
 messages = st.tuples(st.sampled_from(KEYS), st.sampled_from(("1", "2", "3", "peek")))
@@ -56,7 +56,7 @@ def test_visits_among_messages(app: MemoryRun, data: st.DataObject, events: list
         batch = engine.run([[b"".join(frames[:border])], [b"".join(frames[border:])]])
         whole.letters += batch.letters
         whole.frames[sink] += batch.frames[sink]
-        add_visits(whole.visits, batch.visits)
+        add_up(whole.visits, batch.visits)
         at += count
     for sequence, event in enumerate(events):
         reference.take(event, sequence)
@@ -68,5 +68,5 @@ def test_visits_among_messages(app: MemoryRun, data: st.DataObject, events: list
     assert {key: [text for _, text in found] for key, found in given.items()} == reference.given
     letters = [pb.DeadLetter.FromString(value) for frame in whole.letters for value in read_frame(frame).values()]
     assert sorted((letter.key.decode(), letter.sequence) for letter in letters) == sorted(reference.letters)
-    counted = [(count.keys, count.failed) for _, count in sorted(whole.visits.items())]
+    counted = [(count["keys"], count["failed"]) for _, count in sorted(whole.visits.items())]
     assert counted == reference.visited

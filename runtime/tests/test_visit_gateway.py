@@ -136,7 +136,8 @@ def test_a_gateway_that_is_away_for_a_moment_is_waited_for(tmp_path: Path) -> No
         assert not futures_wait([done], timeout=0.5).done, "nobody is there"
         with serving("gateway", tmp_path, service.address) as again:
             takes_visits(again, "d3")
-            add_counts(tmp_path / "journal", {number: (7, 2)}, JournalReader(tmp_path / "journal").end().offset)
+            end = JournalReader(tmp_path / "journal").end().offset
+            add_counts(tmp_path / "journal", [pb.VisitCount(id=number, keys=7, failed=2)], end)
             assert done.result(60) == VisitResult(number, 7, 2)
 
 
@@ -146,7 +147,7 @@ def test_what_is_done_is_not_open_though_it_is_not_committed(tmp_path: Path, wai
         ends = read_visits(tmp_path / "journal").values()
         for number, (identity, end) in enumerate(zip(ids, ends, strict=True), 1):
             assert gateway.visits.open == 4 - number
-            add_counts(tmp_path / "journal", {identity: (1, 0)}, end)
+            add_counts(tmp_path / "journal", [pb.VisitCount(id=identity, keys=1)], end)
             wait_until(lambda left=3 - number: gateway.visits.open == left, "a visit that is done")
     with running(tmp_path, visits=["reset"]) as gateway:
         assert gateway.visits.open == 0
@@ -161,10 +162,10 @@ def test_counts_of_visits_are_kept(tmp_path: Path, told: list[dict[int, tuple[in
     expected: dict[int, tuple[int, int]] = {}
     (tmp_path / "visited").unlink(missing_ok=True)
     for each in told:
-        add_counts(tmp_path, each)
+        add_counts(tmp_path, (pb.VisitCount(id=number, keys=keys, failed=bad) for number, (keys, bad) in each.items()))
         expected |= each
         assert read_visited(tmp_path).counts == expected
-    add_counts(tmp_path, {number: (0, 0) for number in range(100, 100 + MOST)})
+    add_counts(tmp_path, (pb.VisitCount(id=number) for number in range(100, 100 + MOST)))
     assert len(read_visited(tmp_path).counts) == MOST
 
 

@@ -85,13 +85,13 @@ SDK_IMPORTS: dict[str, set[str]] = {
     "": {*LOWEST, "declare", "endpoint"},
     "testing": {"diagnostic", "message"},
     "worker": {"diagnostic", "emit", "worker.bucket", "worker.host"},
-    "worker.host": {*LOWEST, "emit", "worker._proto", "worker.bucket", "worker.stage", "worker.value", "worker.window"},
+    "worker.host": {*LOWEST, "emit", "worker._proto", "worker.bucket", "worker.stage", "worker.value"},
     "worker.bucket": {
         *("check", "diagnostic", "message"),
         *("worker._proto", "worker.stage", "worker.value", "worker.window"),
     },
     "worker.stage": {*LOWEST, "check", "worker._proto", "worker.value", "worker.window"},
-    "worker.window": {"check", "component", "message", "worker.value"},
+    "worker.window": {"check", "component", "worker.value"},
     "worker.value": {*LOWEST, "check", "worker._proto"},
     "experimental": {"component", "connector", "diagnostic", "emit"},
     # States of groups are messages of protobuf; workers alone write and read them.

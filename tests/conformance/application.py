@@ -27,8 +27,8 @@ def scaled(case: dict[str, Any]) -> dict[str, Any]:
     def later(each: dict[str, Any]) -> dict[str, Any]:
         return each | {name: each[name] * factor for name in ("time", "tick") if name in each}
 
-    events, outputs = list(map(later, case["events"])), list(map(later, case["outputs"]))
-    return case | {"window": window | {"flush_ms": FLUSH_MS}, "events": events, "outputs": outputs}
+    timed = {name: list(map(later, case[name])) for name in ("events", "outputs", "dead_letters")}
+    return case | {"window": window | {"flush_ms": FLUSH_MS}} | timed
 
 
 WINDOW_CASES: list[dict[str, Any]] = [

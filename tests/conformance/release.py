@@ -278,7 +278,7 @@ def windows(context: Context) -> None:
             for each in case["outputs"]
         ]
         assert given(answers) == expected, case["name"]
-        letters = [(each["sequence"], each["key"], each["code"]) for each in case["dead_letters"]]
+        letters = [(each["sequence"], each["key"], each["code"], each["time"]) for each in case["dead_letters"]]
         assert failed(answers) == letters, case["name"]
         assert answers[-1].done.keys == len(case["keys"]), case["name"]
 

@@ -4,6 +4,7 @@ from conformance.application import COUNT, FIRST, LINES, LINES_OUT, NUMBERS, SPR
 from conformance.check import Context, check
 from conformance.process import CALL_S
 from conformance.session import ProcessStream, process, source_frame
+from wallaroo.message.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 ACT, SPLIT, STATE, SOURCE = "0/steps/0", "0/steps/1", "0/steps/2", "0/sources/0"
@@ -38,6 +39,13 @@ def buckets(context: Context) -> None:
     (answer,) = process(context.worker, FIRST, [words(",".join(keys))])
     assert sorted(m.key or b"" for m in answer.messages) == sorted(key.encode() for key in keys)
     assert {m.bucket for m in answer.messages} == {bucket_of(key.encode()) for key in keys}
+
+
+@check("process: a dead letter has the time of its message")
+def letter_times(context: Context) -> None:
+    data = encode_frame([b"raise", b"a", b"\xff", b"raise multi"], port=WORDS, timestamp_ms=9, timestamps=[5, 0, 1, 7])
+    (answer,) = process(context.worker, FIRST, [data])
+    assert sorted((each.sequence, each.timestamp_ms) for each in answer.letters) == [(0, 14), (2, 10), (3, 16)]
 
 
 @check("process: integer keys are 8 bytes, big-endian")

@@ -38,7 +38,9 @@ def timed_stage(case: dict[str, Any], **more: Any) -> pb.Stage:
 
 
 def frame_of(event: dict[str, Any], case: dict[str, Any]) -> bytes:
-    """Return the frame of a message or a tick."""
+    """Return the frame of a message, visit or tick."""
+    if "visit" in event:
+        return visit("forget", "", event["sequence"], time=event["tick"])
     if "tick" in event:
         return encode_frame([], port=TICK, sequence=event["sequence"], timestamp_ms=event["tick"])
     message = {"value": event["value"], "ops": event.get("ops", []), "steps": case["steps"]}
@@ -66,12 +68,12 @@ def _text(output: dict[str, Any]) -> str:
     return f"{output['key']} {output['step']} {output['timer']} {output['now']} [{values}]"
 
 
-def failed(answers: list[Answer]) -> list[tuple[int, str, str, str, str]]:
-    """Return sequence, key, code, path and timer of the dead letters, sorted."""
+def failed(answers: list[Answer]) -> list[tuple[int, str, str, str, str, int]]:
+    """Return sequence, key, code, path, timer and time of the dead letters, sorted."""
     letters = [letter for answer in answers for letter in answer.letters]
     names = ["" if each.encoding or b"{" in each.input else each.input.decode() for each in letters]
     return sorted(
-        (each.sequence, each.key.decode(), each.code, each.path, name)
+        (each.sequence, each.key.decode(), each.code, each.path, name, each.timestamp_ms)
         for each, name in zip(letters, names, strict=True)
     )
 
@@ -107,14 +109,17 @@ def timer_check(case: dict[str, Any]) -> None:
                 _begin(context, case, store)
             for events in in_calls(case, size):
                 frames = [frame_of(event, case) for event in events]
-                answers.append(run(context, timed_stage(case), store, frames, is_kept=is_kept and bool(answers)))
+                description = timed_stage(case)
+                description.nodes[0].visits.append("forget")
+                answers.append(run(context, description, store, frames, is_kept=is_kept and bool(answers)))
             for step in range(len(case["steps"])):
                 assert given(answers, step) == expected(case, step), (size, step)
             assert failed(answers) == sorted(
-                (each["sequence"], each["key"], each["code"], PATHS[each["step"]], each["timer"])
+                (each["sequence"], each["key"], each["code"], PATHS[each["step"]], each["timer"], each["time"])
                 for each in case["dead_letters"]
             )
             assert answers[-1].done.keys == len(case["keys"])
+            assert [each.keys for answer in answers for each in answer.done.visits] == case["visited"]
             for name in ("expired", "timers_fired"):
                 assert sum(each.more[name] for answer in answers for each in answer.done.counts) == case[name], name
 
@@ -178,6 +183,20 @@ def visited(context: Context) -> None:
     assert given([answer], 0) == [(2, 0, "a"), (3, 5, "b 0 x 5 [1]"), (3, 6, "a 0  6 [3]")]
     answer = run(context, description, store, [message(4, "a", 10, ops=SET), tick(5, 15), visit("forget", "a", 5)])
     assert [text for _, _, text in given([answer], 0)] == ["a 0  10 [3,4]", "a 0 x 15 [3,4]", "a"]
+
+
+@check("timer: a visit is a tick for its states, so that one that is over is gone before it")
+def visited_late(context: Context) -> None:
+    for time, begin, gives in (("ingest", 20, 20), ("event", 120, 19)):
+        case = X | {"ttl_ms": 20, "time": time}
+        description, store = timed_stage(case, visits=["forget"]), BucketStore(0)
+        events = [("a", 0, []), ("b", 10, []), ("c", 15, [{"set": "x", "after": 4}])]
+        frames = [message(at, key, ms, ops=ops) for at, (key, ms, ops) in enumerate(events)]
+        run(context, description, store, [*frames, tick(3, 100)] if time == "event" else frames)
+        answer = run(context, description, store, [visit("forget", "a", 4, time=begin)])
+        found = [each[:3] for each in given([answer], 0)], [(each.keys, each.failed) for each in answer.done.visits]
+        wanted = [(4, gives, "c 0 x 19 [2]")]
+        assert found == (wanted, [(2, 0)]) if time == "ingest" else (wanted, [(0, 0)]), (time, found)
 
 
 @check("timer: a step whose path has changed runs the timers that it has set, as they have its port")

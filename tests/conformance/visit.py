@@ -42,10 +42,10 @@ def messages(context: Context, texts: list[str], sequence: int = 0) -> bytes:
     return b"".join(frames)
 
 
-def visit(name: str, metadata: str, sequence: int, identity: int = 0) -> bytes:
+def visit(name: str, metadata: str, sequence: int, identity: int = 0, time: int = 0) -> bytes:
     """Return the frame of a visit."""
     value = pb.Visit(id=identity or sequence, name=name, metadata=metadata.encode()).SerializeToString()
-    return encode_frame([value], port=VISIT, sequence=sequence)
+    return encode_frame([value], port=VISIT, sequence=sequence, timestamp_ms=time)
 
 
 def run(context: Context, store: BucketStore, frames: list[bytes], **options: Any) -> Answer:

@@ -41,9 +41,10 @@ def given(answers: list[Answer]) -> list[tuple[int, str, int, str]]:
     ]  # fmt: skip
 
 
-def failed(answers: list[Answer]) -> list[tuple[int, str, str]]:
-    """Return sequence, key and code of the dead letters."""
-    return [(each.sequence, each.key.decode(), each.code) for answer in answers for each in answer.letters]
+def failed(answers: list[Answer]) -> list[tuple[int, str, str, int]]:
+    """Return sequence, key, code and time of the dead letters."""
+    letters = [letter for answer in answers for letter in answer.letters]
+    return [(each.sequence, each.key.decode(), each.code, each.timestamp_ms) for each in letters]
 
 
 def run(context: Context, description: pb.Stage, calls: list[list[dict[str, Any]]]) -> list[Answer]:
@@ -72,7 +73,10 @@ def window_check(case: dict[str, Any]) -> None:
                 for each in case["outputs"]
             ]
             assert given(answers) == expected
-            assert failed(answers) == [(each["sequence"], each["key"], each["code"]) for each in case["dead_letters"]]
+            letters = [
+                tuple(each[name] for name in ("sequence", "key", "code", "time")) for each in case["dead_letters"]
+            ]
+            assert failed(answers) == letters
             assert answers[-1].done.keys == len(case["keys"])
             assert (
                 sum(each.more["dropped_late"] for answer in answers for each in answer.done.counts) == case["dropped"]
@@ -95,7 +99,7 @@ def skipped(context: Context) -> None:
         stream.send(bucket=pb.Bucket(frames=b"".join(map(frame_of, events)), skips=skips, alone=True))
         answer = stream.answer(BucketStore(0))
     assert given([answer]) == []
-    assert failed([answer]) == [(1, "b", "C508"), (2, "", "C508")]
+    assert failed([answer]) == [(1, "b", "C508", 6), (2, "", "C508", 7 + VECTOR_WINDOWS[number]["flush_ms"])]
     assert [letter.has_key for letter in answer.letters] == [True, False]
     assert answer.done.keys == 1
 

@@ -48,7 +48,6 @@ def run_in_realtime(session: Any, application: Application, nursery: Nursery, di
     borders = journaled(application, topology, plan, directory / "journal")
     end = borders[-1][1]
     (directory / "logs").mkdir()
-    options = QueryOptions.on(directory, cache_bytes=shape.cache_bytes)
     journal = gateway_request(topology, plan, ())
     journal.tick_ms = 0  # the journal has all ticks that there are
     with (
@@ -62,8 +61,9 @@ def run_in_realtime(session: Any, application: Application, nursery: Nursery, di
             FLUSH_MS=FLUSH_MS,
         ),
     ):
+        options = QueryOptions.on(directory, cache_bytes=shape.cache_bytes, tell_visits=gateway.tell_visits)
         services = Services(str(directory / "journal"), gateway.service, egress.service)
-        query = start_realtime(session, plan, topology, options, lambda targets: services, gateway.tell_done)
+        query = start_realtime(session, plan, topology, options, lambda targets: services)
         try:
             if shape.fault:
                 kill_workers(query)

@@ -11,7 +11,7 @@ from conformance.process import CALL_S, Client
 from conformance.session import Answer, BucketStore, Failed, StateStream
 from conformance.timer import PATHS, PORT, SENT, STATE_PORT, TICK
 from conformance.visit import visit
-from wallaroo.message.frame import encode_frame, read_header
+from wallaroo.message.frame import encode_frame, read_frame, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 
 Drawn = dict[str, Any]
@@ -109,7 +109,7 @@ def frames_of(
             at = chance.choice((clock, clock, clock, clock, clock - 7, END if chance.random() < 0.1 else clock))
             frames.append(encode_frame([], port=TICK, sequence=sequence, timestamp_ms=at))
         elif kind < 0.35:
-            frames.append(visit("forget", chance.choice(KEYS), sequence, sequence + 1))
+            frames.append(visit("forget", chance.choice(KEYS), sequence, sequence + 1, clock))
         else:
             number, size = chance.randrange(len(rules["steps"])), chance.choice((1, 1, 2, 4, 9))
             values, times, keys = [], [], []
@@ -139,6 +139,19 @@ def frames_of(
     return frames, sequence, clock
 
 
+def moved(chance: random.Random, log: list[bytes]) -> list[bytes]:
+    """Return a log as a rescale writes it: the last state of each key, among those of other keys."""
+    states: dict[bytes, bytes] = {}
+    for frame in map(read_frame, log):
+        for at, value in enumerate(frame.values()):
+            key = frame.keys[frame.key_indexes[at]]
+            states.pop(key, None)
+            if at not in frame.absent:
+                header, keys = frame.header, {"keys": [key], "key_indexes": [0]}
+                states[key] = encode_frame([value], port=header.port, encoding=header.encoding, **keys)
+    return chance.sample(list(states.values()), len(states))
+
+
 def told(answer: Answer) -> Drawn:
     """Return what an answer says, as far as it is the same in all languages."""
     messages = [
@@ -158,6 +171,7 @@ def told(answer: Answer) -> Drawn:
                 each.has_key,
                 each.sequence,
                 each.port,
+                each.timestamp_ms,
                 each.input if each.input in map(str.encode, NAMES) else b"",  # others are in a form of the language
             )
         )
@@ -249,6 +263,9 @@ def compare(first: Context, second: Context, seed: int) -> Iterator[str]:
             is_kept = False
         else:
             is_kept = chance.random() < 0.5
+        if not is_kept and chance.random() < 0.3:
+            for store in stores:
+                store.log = moved(chance, store.log)
         frames, after, clock = frames_of(chance, rules, sequence, clock, steps)
         sequence = after + 1
         options: Drawn = {"careful": chance.random() < 0.3, "snapshot": chance.random() < 0.3}

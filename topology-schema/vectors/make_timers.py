@@ -50,18 +50,20 @@ class Reference:
         self.outputs: list[dict[str, Any]] = []
         self.dead_letters: list[dict[str, Any]] = []
         self.expired = self.fired = 0
+        self.visited: list[int] = []  # keys of each visit
 
     def run(self, events: Iterable[Event]) -> None:
-        for event in sorted(events, key=lambda each: (each["sequence"], "tick" not in each, each.get("tick", 0))):
+        for event in sorted(events, key=lambda e: (e["sequence"], "tick" not in e, "visit" in e, e.get("tick", 0))):
             if "tick" in event:
                 self.tick(event["sequence"], event["tick"])
+                self.visited += [len(self.keys)] if "visit" in event else []
             else:
                 self.message(event)
 
     def message(self, event: Event) -> None:
         sequence, key, time, step = event["sequence"], event["key"], event["time"], event.get("step", 0)
         if not FIRST_TIME <= time <= LAST_TIME:
-            self._letter(sequence, key, step, "C523")
+            self._letter(sequence, key, time, step, "C523")
             return
         self._wake(key, time, sequence, time)
         state = deepcopy(self.keys.get(key, Key()))
@@ -70,7 +72,7 @@ class Reference:
             if event["value"] == FAILS:
                 raise Failure("C501")
         except Failure as failure:
-            self._letter(sequence, key, step, str(failure))
+            self._letter(sequence, key, time, step, str(failure))
             return
         state.values.append(event["value"])
         state.time = time if state.time is None else max(state.time, time)
@@ -134,7 +136,7 @@ class Reference:
             if behaviour.get("fails"):
                 raise Failure("C501")
         except Failure as failure:
-            self._letter(sequence, key, step, str(failure), name)
+            self._letter(sequence, key, due if self.is_event else cause, step, str(failure), name)
             return
         state.values += behaviour.get("appends", ())
         self.keys[key] = state
@@ -160,8 +162,9 @@ class Reference:
         given = {"sequence": sequence, "key": key, "time": time, "step": step}
         self.outputs.append(given | {"timer": timer, "now": now, "values": list(self.keys[key].values)})
 
-    def _letter(self, sequence: int, key: str, step: int, code: str, timer: str = "") -> None:
-        self.dead_letters.append({"sequence": sequence, "key": key, "step": step, "code": code, "timer": timer})
+    def _letter(self, sequence: int, key: str, time: int, step: int, code: str, timer: str = "") -> None:
+        found = {"sequence": sequence, "key": key, "time": time, "step": step, "code": code, "timer": timer}
+        self.dead_letters.append(found)
 
     def left(self) -> list[dict[str, Any]]:
         """Return the keys with state, in the order of their bytes: their values, and their timers."""
@@ -315,6 +318,9 @@ def drawn(seed: int) -> dict[str, Any]:
     history = _drawn_events(chance, steps, clock)
     if case["time"] == "watermarks" and chance.random() < 0.5:
         history.append({"sequence": len(history), "tick": END})
+    last_ticks = {event["sequence"]: event for event in history if "tick" in event and case["time"] != "watermarks"}
+    for event in last_ticks.values():
+        event |= {"visit": True} if random.Random(f"{seed} {event['sequence']}").random() < 0.3 else {}
     return _case(f"drawn {seed}", case, history, before)
 
 
@@ -389,5 +395,6 @@ def _case(name: str, what: dict[str, Any], history: list[Event], before: dict[st
         "dead_letters": reference.dead_letters,
         "expired": reference.expired,
         "timers_fired": reference.fired,
+        "visited": reference.visited,
         "keys": reference.left(),
     }

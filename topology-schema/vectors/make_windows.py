@@ -296,7 +296,7 @@ def _case(name: str, window: dict[str, Any], text: str) -> dict[str, Any]:
         "is_one_call": order != sorted(order),
         "outputs": [_output(given) for given in reference.given if not given.code],
         "dead_letters": [
-            {"sequence": given.sequence, "key": given.key, "code": given.code}
+            {"sequence": given.sequence, "key": given.key, "time": given.time, "code": given.code}
             for given in reference.given
             if given.code
         ],

@@ -2,6 +2,8 @@ package wallarootest_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +75,35 @@ func TestRowsHaveTheTimeOfTheirColumn(t *testing.T) {
 	app.Send("in", sold{8, nil}, `{"Amount": 16, "At": "2026-01-31T02:00:00Z"}`)
 	wallarootest.Equal(t, wallarootest.Messages[total](app, "out"), []total{{3}, {4}})
 	wallarootest.Equal(t, app.DeadLetters()[0].Code, "C523")
+}
+
+func timeOf[S any](t wallarootest.T, column string) string {
+	app := stream.New("Times")
+	rows := stream.KeyBy(stream.From(app, "in", stream.DataFrameSource[S]().Timestamp("at")), "one", func(S) string { return "" })
+	stream.MapState(rows, "now", func(ctx context.Context, _ S, _ *int) (string, error) {
+		return fmt.Sprint(stream.Now(ctx).UnixMilli()), nil
+	}, stream.TTL(time.Hour)).To(textSink())
+	tested := wallarootest.New(t, app)
+	tested.Send("in", `{"At": `+column+`}`)
+	return strings.Join(tested.Lines("Times"), "")
+}
+
+// TestTheTimeOfARowIsThatOfSpark has the cases of runtime/tests/test_memory_row.py.
+func TestTheTimeOfARowIsThatOfSpark(t *testing.T) {
+	type whole struct{ At int64 }
+	type text struct{ At string }
+	noon, now := fmt.Sprint(1_769_860_800_000), fmt.Sprint(wallarootest.Start.UnixMilli())
+	wallarootest.Equal(t, timeOf[whole](t, "7"), "7")
+	for column, want := range map[string]string{
+		"2026-01-31T12:00:00Z": noon, "2026-01-31T12:00:00.000123Z": noon, "2026-01-31T14:00:00+02:00": noon,
+		"2026-01-31T12:00:00": noon, "2026-01-31 12:00:00": noon, "2026-01-31": "1769817600000", "soon": now, "": now,
+	} {
+		wallarootest.Equal(t, timeOf[text](t, `"`+column+`"`), want)
+	}
+	for _, column := range []string{"7.5", "7.0", "true", "9223372036854775808", "[7]"} {
+		said := failing(func(t wallarootest.T) { timeOf[whole](t, column) })
+		expectSaid(t, said, `wallarootest: source "in": column At is `+column+`; expected a TIMESTAMP, a DATE or an integer of milliseconds`)
+	}
 }
 
 func TestADateIsATime(t *testing.T) {

@@ -1,6 +1,7 @@
 package wallarootest
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"time"
@@ -9,28 +10,38 @@ import (
 	"wallarooapi/internal/topology"
 )
 
+// timeLayouts are the forms of a time as text. Without a zone it is in UTC.
+var timeLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", time.DateTime, time.DateOnly}
+
 // timeMs returns the time of a message: the value of the time column in its payload, or the test's time if the source
 // has no such column. SQL other than the name of a column has no effect, because only Spark can evaluate it.
 func (w *writer) timeMs(payload []byte) int64 {
 	var row map[string]any
 	edge, ok := w.source.Edge.(*topology.Spark)
 	if ok && edge.Value == "*" && edge.Timestamp != "" {
-		_ = json.Unmarshal(payload, &row) // the decoder reports invalid JSON
+		decoder := json.NewDecoder(bytes.NewReader(payload))
+		decoder.UseNumber()
+		_ = decoder.Decode(&row) // the program's decoder reports invalid JSON
 	}
 	for name, value := range row {
 		if strings.EqualFold(name, strings.Trim(edge.Timestamp, "`")) {
 			switch value := value.(type) {
 			case nil:
 				return calendar.FirstMs - 1 // invalid, as null in a row of Spark; windows and timers report it
-			case float64:
-				return int64(value)
 			case string:
-				for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+				for _, layout := range timeLayouts {
 					if at, err := time.Parse(layout, value); err == nil {
 						return at.UnixMilli()
 					}
 				}
+				return w.app.now.UnixMilli()
+			case json.Number:
+				if ms, err := value.Int64(); err == nil {
+					return ms
+				}
 			}
+			w.app.t.Fatalf("wallarootest: source %q: column %s is %v; expected a TIMESTAMP, a DATE or an integer of milliseconds",
+				w.source.Name, name, value)
 		}
 	}
 	return w.app.now.UnixMilli()

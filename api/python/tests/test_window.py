@@ -22,16 +22,17 @@ from window_case import (
     sums,
 )
 
-from wallaroo.message.frame import FrameError, encode_frame
+from wallaroo.message.frame import FrameError, encode_frame, read_frame
 from wallaroo.message.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.bucket.calendar import WINDOWED
 from wallaroo.worker.stage.flight import OUTSIDE, InFlight
 from wallaroo.worker.value.value import StateReadError
 
 
-def expected(case: dict[str, Any]) -> tuple[list[tuple[int, bytes]], list[tuple[int, str, str]]]:
+def expected(case: dict[str, Any]) -> tuple[list[tuple[int, bytes]], list[tuple[int, str, str, int]]]:
     outputs = [(each["sequence"], f"{each['key']!r} {each['values']}".encode()) for each in case["outputs"]]
-    return outputs, [(each["sequence"], each["key"], each["code"]) for each in case["dead_letters"]]
+    return outputs, [(each["sequence"], each["key"], each["code"], each["time"]) for each in case["dead_letters"]]
 
 
 def check(kit: Any, case: dict[str, Any]) -> None:
@@ -86,7 +87,7 @@ def test_a_message_that_joins_sessions_fails_with_combine_and_they_stay_apart(ki
     times = (0, 12, 6, 13, 60)
     events = [{"sequence": at, "key": "a", "time": time, "value": at} for at, time in enumerate(times)]
     result = run(stage, events, [])
-    assert letters(kit, result) == [(2, "a", "C501")]
+    assert letters(kit, result) == [(2, "a", "C501", 6)]
     assert "[0] and [1]" in kit.letters(result.outputs)[0].error
     assert kit.sunk(result.outputs) == [(4, b"'a' [0]"), (4, b"'a' [1, 3]")]
 
@@ -99,8 +100,16 @@ def test_a_skipped_message_is_a_dead_letter_and_its_key_gets_no_state(kit: Any) 
         result = attempt(stage, pb.Bucket(index=0), frames(stage, events), read(stage, []))
     assert result is not None
     assert kit.sunk(result.outputs) == [(3, b"'a' [1]")]
-    assert letters(kit, result) == [(1, "a", "C508"), (2, "b", "C508")]
+    assert letters(kit, result) == [(1, "a", "C508", 1), (2, "b", "C508", 2)]
     assert keys(stage, entries(result)) == ["a"]
+
+
+def test_the_end_of_a_key_is_an_entry_of_windows(kit: Any) -> None:
+    stage = make(kit, TUMBLING)
+    log = entries(run(stage, sums(1, 2), []))
+    (end,) = map(read_frame, entries(run(stage, [{"sequence": 2, "tick": 1000}], log)))
+    assert (end.header.encoding, end.keys, end.absent) == (WINDOWED, [b"a"], [0])
+    assert keys(stage, [*log, *entries(run(stage, [{"sequence": 2, "tick": 1000}], log))]) == []
 
 
 def test_a_skipped_tick_is_a_dead_letter_without_a_key_and_the_next_one_does_its_work(kit: Any) -> None:
@@ -228,5 +237,5 @@ def test_counts(kit: Any) -> None:
 def test_a_frame_that_is_not_for_windows(kit: Any, absent: list[int]) -> None:
     stage = make(kit, TUMBLING)
     frame = encode_frame([b""], port=PORT, keys=[b"a"] * len(absent), key_indexes=[0] * len(absent), absent=absent)
-    with pytest.raises(FrameError, match="a frame of port 1 with "):
+    with pytest.raises(FrameError, match="a frame of port 1 with |messages without a value"):
         attempt(stage, pb.Bucket(index=0), [frame], read(stage, []))

@@ -71,8 +71,8 @@ def check(
         dead += letters(kit, result)
         late += dropped(result)
         calendar = state.calendar(PORT)
-        assert calendar.written == sum(calendar.sizes.values())
-        assert calendar.unread == sum(map(len, calendar.stored.values()))
+        assert calendar.written == sum(cell.size for cell in calendar.values())
+        assert calendar.unread == sum(len(cell.data) for cell in calendar.values())
     outputs = [
         (each.sequence, f"{each.key!r} {list(each.values)} {each.bounds[0]}..{each.bounds[1]}".encode())
         for each in wanted.given
@@ -80,5 +80,5 @@ def check(
     ]
     assert given_out == outputs
     assert late == wanted.dropped
-    assert sorted(dead) == sorted((each.sequence, each.key, each.code) for each in wanted.given if each.code)
-    assert keys(stage, log) == sorted(wanted.keys) == sorted(map(bytes.decode, state.calendar(PORT).names()))
+    assert sorted(dead) == sorted((each.sequence, each.key, each.code, each.time) for each in wanted.given if each.code)
+    assert keys(stage, log) == sorted(wanted.keys) == sorted(map(bytes.decode, state.calendar(PORT)))

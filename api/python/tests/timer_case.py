@@ -15,7 +15,7 @@ from window_case import VECTORS, tick
 
 import wallaroo
 from wallaroo.component.application import Application
-from wallaroo.message.frame import encode_frame, read_frame
+from wallaroo.message.frame import VISIT_PORT, encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketResult
 from wallaroo.worker.bucket.cell import UNREAD, TimedCell
@@ -121,6 +121,7 @@ def make(kit: Any, case: Case, others: int = 0) -> Stage:
     for number, behaviours in enumerate(case["steps"]):
         run = (Timed if behaviours else Plain)()
         run.number, steps[number].run, steps[number].timers = number, run.compute, tuple(behaviours)
+        steps[number].visits, steps[number].visit = ("look",), lambda *_: (None, False)
         if isinstance(run, Timed):
             run.behaviours, steps[number].fire, steps[number].takes_timers = behaviours, run.timer, True
     stage = pb.Stage(id="s", bucket_count=4, frame_bytes=1 << 20)
@@ -133,6 +134,7 @@ def make(kit: Any, case: Case, others: int = 0) -> Stage:
             node.watermarks = case["time"] == "watermarks"
             node.timers.extend(case["steps"][number])
         stage.nodes.append(node)
+    stage.nodes[0].visits.append("look")
     stage.nodes.add(
         path=steps[-1].path, kind=pb.NODE_KIND_KEY, inputs=paths, port=KEYED, keys=True, timestamps=True, state="t"
     )
@@ -144,7 +146,10 @@ def framed(stage: Stage, events: Sequence[Event]) -> bytes:
     """Return a frame of messages of one step, or of a tick."""
     (begin, *_) = events
     if "tick" in begin:
-        return tick(begin["sequence"], begin["tick"])
+        if "visit" not in begin:
+            return tick(begin["sequence"], begin["tick"])
+        visit = pb.Visit(id=begin["sequence"], name="look").SerializeToString()
+        return encode_frame([visit], port=VISIT_PORT, sequence=begin["sequence"], timestamp_ms=begin["tick"])
     names = list(dict.fromkeys(event["key"] for event in events))
     earliest, least = min(event["time"] for event in events), min(event["sequence"] for event in events)
     values = [stage.codec.dump((event["value"], event.get("ops", ()), event["time"])) for event in events]
@@ -184,8 +189,9 @@ class Told:
 
     texts: list[tuple[int, Any]] = field(default_factory=list)
     sent: list[tuple[int, str, int, Any]] = field(default_factory=list)
-    letters: list[tuple[int, str, int, str, str]] = field(default_factory=list)
+    letters: list[tuple[int, str, int, int, str, str]] = field(default_factory=list)
     more: Counter[str] = field(default_factory=Counter)
+    visited: list[int] = field(default_factory=list)
 
     def add(self, kit: Any, result: BucketResult) -> None:
         self.texts += [(sequence, json.loads(text)) for sequence, text in kit.sunk(result.outputs)]
@@ -199,7 +205,8 @@ class Told:
             is_timer = each.encoding == 0 and each.code != "C523" and not each.input.startswith(b"\x80")
             timer = each.input.decode() if is_timer else ""
             step = int(each.path.rpartition("/")[2])
-            self.letters.append((each.sequence, each.key.decode(), step, each.code, timer))
+            self.letters.append((each.sequence, each.key.decode(), each.timestamp_ms, step, each.code, timer))
+        self.visited += [each.keys for each in result.done.visits]
         for count in result.done.counts:
             self.more.update(count.more)
 
@@ -241,19 +248,18 @@ def check(kit: Any, case: Case, chance: random.Random, *, sizes: Sequence[int]) 
         log = entries(result) if result.done.snapshot else log + entries(result)
         told.add(kit, result)
         cells = state.table(STATE).values()
-        assert state._written == sum(max(0, cell.size) for cell in cells)
-        assert state._unread == sum(len(cell.data) for cell in cells)
+        assert state.table(STATE).written == sum(max(0, cell.size) for cell in cells)
+        assert state.table(STATE).unread == sum(len(cell.data) for cell in cells)
         assert left(stage, read(stage, log)) == left(stage, state)
     outputs = case["outputs"]
     assert told.texts == [(each["sequence"], what(each)) for each in outputs]
     wanted = [(each["sequence"], each["key"], each["time"], what(each)) for each in outputs]
     assert sorted(told.sent, key=str) == sorted(wanted, key=str)
-    letters = [
-        tuple(each[name] for name in ("sequence", "key", "step", "code", "timer")) for each in case["dead_letters"]
-    ]
+    names = "sequence", "key", "time", "step", "code", "timer"
+    letters = [tuple(each[name] for name in names) for each in case["dead_letters"]]
     assert sorted(told.letters) == sorted(letters)
     assert (told.more["expired"], told.more["timers_fired"]) == (case["expired"], case["timers_fired"])
-    assert left(stage, state) == case["keys"]
+    assert (told.visited, left(stage, state)) == (case["visited"], case["keys"])
 
 
 def what(output: dict[str, Any]) -> list[Any]:

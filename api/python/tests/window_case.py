@@ -114,11 +114,11 @@ def entries(result: BucketResult) -> list[bytes]:
 
 
 def keys(stage: Stage, log: list[bytes]) -> list[str]:
-    return sorted(key.decode() for key in read(stage, log).calendar(PORT).names())
+    return sorted(key.decode() for key in read(stage, log).calendar(PORT))
 
 
-def letters(kit: Any, result: BucketResult) -> list[tuple[int, str, str]]:
-    return [(each.sequence, each.key.decode(), each.code) for each in kit.letters(result.outputs)]
+def letters(kit: Any, result: BucketResult) -> list[tuple[int, str, str, int]]:
+    return [(each.sequence, each.key.decode(), each.code, each.timestamp_ms) for each in kit.letters(result.outputs)]
 
 
 def dropped(result: BucketResult) -> int:

@@ -123,13 +123,8 @@ func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry, message 
 	times.Enroll(entry.Time)
 }
 
-// tickKeys runs a tick for the keys on which it has an effect. Only the first step with ticks does so, for all steps of
-// the state.
-func (n *node) tickKeys(tick *arrival) error {
-	t, x := n.stateful.timed, n.x
-	if n != t.steps[slices.IndexFunc(t.steps, func(each *node) bool { return each.stateful.ticks })] {
-		return nil
-	}
+// tick runs a tick or visit for the keys on which it has an effect.
+func (t *timed) tick(x *Executor, tick *arrival) error {
 	table := x.keyed.bucket.Table(t.port)
 	times := table.Times(&t.rules)
 	times.Silence(tick.timestamp, table.EachTime(), func(s *timing.KeyTime) { table.Touch(table.Get([]byte(s.Key))) })

@@ -52,6 +52,9 @@ func (p *plainTimes) run() timerResult {
 		for _, key := range slices.Sorted(maps.Keys(p.keys)) {
 			p.tick(event, key)
 		}
+		if event.Visit {
+			p.got.visited = append(p.got.visited, uint64(len(p.keys)))
+		}
 	}
 	for key, k := range p.keys {
 		timers := []string{}
@@ -73,7 +76,7 @@ func (p *plainTimes) message(event timerEvent) {
 		code = "C501"
 	}
 	if code != "" {
-		p.got.letters = append(p.got.letters, fmt.Sprint(event.Sequence, " ", event.Key, " ", p.c.path(event.Step), " ", code, " "))
+		p.got.letters = append(p.got.letters, fmt.Sprint(event.Sequence, " ", event.Key, " ", p.c.path(event.Step), " ", code, "  ", event.Time))
 		return
 	}
 	k.values, k.silent = append(k.values, event.Value), nil
@@ -136,12 +139,16 @@ func (p *plainTimes) fire(key string, timer plainTimer, sequence uint64, cause i
 	p.keys[key] = without
 	p.got.fired++
 	does, k := p.c.Steps[timer.step][timer.name], without.clone()
+	at := cause
+	if p.c.Time == "event" {
+		at = timer.due
+	}
 	code := p.apply(&k, timer.step, does.Ops, timer.due)
 	if code == "" && does.Fails {
 		code = "C501"
 	}
 	if code != "" {
-		p.got.letters = append(p.got.letters, fmt.Sprint(sequence, " ", key, " ", p.c.path(timer.step), " ", code, " ", timer.name))
+		p.got.letters = append(p.got.letters, fmt.Sprint(sequence, " ", key, " ", p.c.path(timer.step), " ", code, " ", timer.name, " ", at))
 		return
 	}
 	k.values = append(k.values, does.Appends...)
@@ -213,7 +220,7 @@ func drawnTimes(draw *rand.Rand) *timerCase {
 		switch {
 		case draw.IntN(2) == 0:
 			tick := clock
-			event = timerEvent{Sequence: event.Sequence, Tick: &tick}
+			event = timerEvent{Sequence: event.Sequence, Tick: &tick, Visit: draw.IntN(4) == 0}
 		case c.Time == "ingest":
 			event.Time = clock
 		default:

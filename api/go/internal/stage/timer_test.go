@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/emission"
@@ -49,6 +51,7 @@ type timerEvent struct {
 	Sequence uint64
 	Time     int64
 	Tick     *int64
+	Visit    bool // the tick is a visit
 	Key      string
 	Value    int64
 	Step     int
@@ -75,10 +78,12 @@ type timerCase struct {
 	DeadLetters []struct {
 		Sequence         uint64
 		Key, Code, Timer string
+		Time             int64
 		Step             int
 	} `json:"dead_letters"`
 	Expired     uint64
 	TimersFired uint64 `json:"timers_fired"`
+	Visited     []uint64
 	Keys        []struct {
 		Key    string
 		Values []int64
@@ -115,7 +120,7 @@ func (s timedStep) Compute(call *timing.Changes, data, kept any) emission.Result
 	return emission.Results{One: s.give("", call.Now, values.Values)}
 }
 
-func (s timedStep) Visit(*wa.Visit, any) emission.Results { panic("the step takes no visits") }
+func (s timedStep) Visit(*wa.Visit, any) emission.Results { return emission.Results{} }
 
 func (s timedStep) Fire(call *timing.Changes, timer *wa.Timer, kept any) emission.Results {
 	does, values := s.c.Steps[s.number][timer.Name], kept.(*timedValues)
@@ -165,6 +170,9 @@ func (c *timerCase) executor(t testing.TB, untimed bool) *stage.Executor {
 			node.Kind, step.Kind = pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI, declaration.StateComputationMulti
 			step.Stateful = timedSteps{timedStep{c, i}}
 		}
+		if step.Visits = []string{"look"}; i == 0 {
+			node.Visits = step.Visits
+		}
 		for name := range timers {
 			step.Timers = append(step.Timers, name)
 		}
@@ -205,6 +213,14 @@ func (c *timerCase) frames(t testing.TB, from, to int) (all [][]byte) {
 	for i, event := range c.Events[from:to] {
 		if event.Tick != nil {
 			bytes, err := frame.WriteFramed(frame.TickPort, event.Sequence, *event.Tick, 0, nil)
+			if event.Visit {
+				value, _ := proto.Marshal(&pb.Visit{Id: event.Sequence, Name: "look"})
+				visit := frame.Builder{Port: frame.VisitPort}
+				visit.UseSequence(event.Sequence)
+				visit.UseTimestamp(*event.Tick)
+				visit.Add(value)
+				bytes, err = visit.Frame()
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -233,73 +249,6 @@ func (c *timerCase) frames(t testing.TB, from, to int) (all [][]byte) {
 		all = append(all, bytes)
 	}
 	return all
-}
-
-// timerResult is what came out.
-type timerResult struct {
-	outputs, letters, keys []string
-	expired, fired         uint64
-}
-
-func (r *timerResult) take(t testing.TB, outputs []stage.OutputFrame) {
-	t.Helper()
-	for _, output := range outputs {
-		var f frame.Frame
-		if _, err := f.Read(output.Frame); err != nil {
-			t.Fatal(err)
-		}
-		for i, value := range values(t, output.Frame) {
-			if output.Port == frame.DeadLetterPort {
-				l := letterOf(t, value)
-				timer := ""
-				if l.GetEncoding() == frame.Plain {
-					timer = string(l.GetInput())
-				}
-				r.letters = append(r.letters, fmt.Sprint(l.GetSequence(), " ", string(l.GetKey()), " ", l.GetPath(), " ", l.GetCode(), " ", timer))
-				continue
-			}
-			r.outputs = append(r.outputs, fmt.Sprint(f.SequenceOf(i), " ", string(f.Keys[f.KeyIndexes.At(i)]), " ", f.TimestampOf(i), " ", string(value[1:])))
-		}
-	}
-}
-
-func (r *timerResult) count(x *stage.Executor) {
-	for _, count := range x.Counts() {
-		r.expired += count.GetMore()["expired"]
-		r.fired += count.GetMore()["timers_fired"]
-	}
-}
-
-func (r *timerResult) takeKeys(bucket *state.Bucket) {
-	r.keys = nil
-	for entry := range bucket.Table(1).Entries() {
-		timers := "[]"
-		if entry.Time != nil {
-			timers = entry.Time.String()
-		}
-		r.keys = append(r.keys, fmt.Sprint(entry.Key, " ", entry.Value.(*timedValues).Values, " ", timers))
-	}
-	slices.Sort(r.keys)
-}
-
-func (c *timerCase) want() (r timerResult) {
-	for _, o := range c.Outputs {
-		r.outputs = append(r.outputs, fmt.Sprint(o.Sequence, " ", o.Key, " ", o.Time, " ", timedStep{c, o.Step}.give(o.Timer, o.Now, o.Values)))
-	}
-	for _, l := range c.DeadLetters {
-		r.letters = append(r.letters, fmt.Sprint(l.Sequence, " ", l.Key, " ", c.path(l.Step), " ", l.Code, " ", l.Timer))
-	}
-	for _, k := range c.Keys {
-		timers := []string{}
-		for _, timer := range k.Timers {
-			timers = append(timers, fmt.Sprintf("%05d %s %d", 1+int(timer[0].(float64)), timer[1], int64(timer[2].(float64))))
-		}
-		slices.Sort(timers)
-		r.keys = append(r.keys, fmt.Sprint(k.Key, " ", k.Values, " ", timers))
-	}
-	slices.Sort(r.keys)
-	r.expired, r.fired = c.Expired, c.TimersFired
-	return r
 }
 
 // cut runs the events, cut in a drawn way: into calls, on live states or states that are read again from a log, whole or not, of

@@ -51,20 +51,22 @@ func (x *Executor) Visited() []*pb.Visited {
 func (x *Executor) runTurn(t *arrival) error {
 	x.sequence, x.timestamp, x.fromPort = t.sequence, t.timestamp, frame.DeadLetterPort
 	x.keyed.entries = x.keyed.entries[:0]
+	if t.visit == nil && t.skip == nil {
+		for _, timed := range x.timed {
+			if err := timed.tick(x, t); err != nil {
+				return err
+			}
+		}
+	}
 	for _, n := range x.nodes {
-		if n.stateful == nil || !n.stateful.takes(t) {
-			continue
-		}
-		if t.skip != nil {
+		switch {
+		case n.stateful == nil || !n.stateful.takes(t):
+		case t.skip != nil:
 			n.buryTurn(t)
-			continue
-		}
-		run := n.visitKeys
-		if t.visit == nil {
-			run = n.tickKeys
-		}
-		if err := run(t); err != nil {
-			return err
+		case t.visit != nil:
+			if err := n.visitKeys(t); err != nil {
+				return err
+			}
 		}
 	}
 	return x.err
@@ -79,8 +81,14 @@ func (s *stateful) takes(t *arrival) bool {
 }
 
 // visitKeys runs a visit for each key whose state is or will be in the log. The keys are in the order of their bytes.
+// Before that the visit is a tick for the state.
 func (n *node) visitKeys(t *arrival) error {
 	table := n.x.keyed.bucket.Table(n.stateful.port)
+	if timed := n.stateful.timed; timed != nil {
+		if err := timed.tick(n.x, t); err != nil {
+			return err
+		}
+	}
 	var entries []*state.Entry
 	for entry := range table.Entries() {
 		if entry.IsKept() {

@@ -78,6 +78,7 @@ type windowCase struct {
 	DeadLetters []struct {
 		Sequence  uint64
 		Key, Code string
+		Time      int64
 	} `json:"dead_letters"`
 	Dropped uint64
 	Keys    []string
@@ -146,7 +147,7 @@ func (r *windowResult) take(t testing.TB, outputs []stage.OutputFrame, changes [
 		for i, value := range values(t, output.Frame) {
 			if output.Port == frame.DeadLetterPort {
 				letter := letterOf(t, value)
-				r.letters = append(r.letters, fmt.Sprint(letter.GetSequence(), " ", string(letter.GetKey()), " ", letter.GetCode()))
+				r.letters = append(r.letters, fmt.Sprint(letter.GetSequence(), " ", string(letter.GetKey()), " ", letter.GetCode(), " ", letter.GetTimestampMs()))
 				continue
 			}
 			r.outputs = append(r.outputs, fmt.Sprint(f.SequenceOf(i), " ", string(f.Keys[f.KeyIndexes.At(i)]), " ", f.TimestampOf(i), " ", string(value[1:])))
@@ -207,7 +208,7 @@ func (c *windowCase) want() (r windowResult) {
 		r.outputs = append(r.outputs, fmt.Sprint(o.Sequence, " ", o.Key, " ", o.Time, " ", o.Key, " ", o.Values, declaration.Bounds{StartMs: o.Bounds[0], EndMs: o.Bounds[1]}))
 	}
 	for _, letter := range c.DeadLetters {
-		r.letters = append(r.letters, fmt.Sprint(letter.Sequence, " ", letter.Key, " ", letter.Code))
+		r.letters = append(r.letters, fmt.Sprint(letter.Sequence, " ", letter.Key, " ", letter.Code, " ", letter.Time))
 	}
 	r.keys, r.dropped = slices.Sorted(slices.Values(c.Keys)), c.Dropped
 	return r

@@ -2586,7 +2586,7 @@ type DeadLetter struct {
 	Preview       string                 `protobuf:"bytes,10,opt,name=preview,proto3" json:"preview,omitempty"`   // the input in a form for people, at most 200 characters
 	Error         string                 `protobuf:"bytes,11,opt,name=error,proto3" json:"error,omitempty"`       // one line
 	Traceback     string                 `protobuf:"bytes,12,opt,name=traceback,proto3" json:"traceback,omitempty"`
-	TimestampMs   int64                  `protobuf:"varint,13,opt,name=timestamp_ms,json=timestampMs,proto3" json:"timestamp_ms,omitempty"` // arrival of the source message
+	TimestampMs   int64                  `protobuf:"varint,13,opt,name=timestamp_ms,json=timestampMs,proto3" json:"timestamp_ms,omitempty"` // time of the message, see section 4
 	Origin        *Origin                `protobuf:"bytes,14,opt,name=origin,proto3" json:"origin,omitempty"`                               // set by the runtime if a message from Kafka failed before a shuffle
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

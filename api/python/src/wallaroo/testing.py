@@ -154,7 +154,7 @@ class Run:
             DiagnosticError: As `send`; R720 if no step takes the visit; R733 if the metadata are neither bytes nor
                 text.
         """
-        return int(self._engine.visit(name, metadata).keys)
+        return int(self._engine.visit(name, metadata))
 
     def generate(self, most: int | None = None, source: str = "") -> int:
         """Process the next messages of a generator.
@@ -176,13 +176,14 @@ class Run:
 
         The clock begins at the same time in each run, and only this call moves it. States and windows get a tick at the
         present time, at most about 1000 ticks on the way, and a tick at the end. The last tick is repeated as long as
-        it runs timers, but at most 1000 times, because a timer's callback may set a timer for a time that has passed.
+        it runs timers, because a timer's callback may set a timer for a time that has passed.
 
         Args:
             time: Time to add, in seconds.
 
         Raises:
-            DiagnosticError: As `send`; T207 if time would go back.
+            DiagnosticError: As `send`; T207 if time would go back, R721 if a timer sets itself to such a time again
+                and again.
         """
         seconds = time.total_seconds() if isinstance(time, timedelta) else time
         if isinstance(seconds, bool) or not isinstance(seconds, Real) or not math.isfinite(seconds):

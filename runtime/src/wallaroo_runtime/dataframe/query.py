@@ -74,6 +74,7 @@ class Call:
         way_out: Advice to the user how to go on after a dead letter that has ended the query.
         order_by: Column of all inputs that gives the order of each key's messages; empty for the order of arrival.
         states: States with which a new query begins, with the columns of `LEFT`; None if it begins without states.
+        joins_rows: Whether each row has several messages of the sink, as an array of JSON, which Spark parses faster.
         gives_states: Whether the result has a row for each state at the end of a batch, too.
         accept_changed: Whether a changed program may lose fields of states.
         observation: Name of the metrics with the counts of all parts, or what gives them after a batch; empty for none.
@@ -85,6 +86,7 @@ class Call:
     way_out: str = 'declare on_error "dead_letter", which makes it a row'
     order_by: str = ""
     states: DataFrame | None = None
+    joins_rows: bool = False
     gives_states: bool = False
     accept_changed: bool = False
     observation: Observation | str = ""
@@ -118,6 +120,7 @@ def applied(call: Call) -> DataFrame:
         "states": {port: name for name, port in state_ports(plan.stages).items()},
         "counts": [count._asdict() for count in counts.values()],
         "gives_states": call.gives_states,
+        "joins_rows": call.joins_rows,
         "is_ordered": bool(call.order_by),
         "accepts_changed": call.accept_changed,
         "is_stream": any(rows.isStreaming for rows in call.inputs.values()),
@@ -133,7 +136,9 @@ def applied(call: Call) -> DataFrame:
     has_times = all(source.timestamp for source in sources)
     order = call.order_by or (IN_TIME if has_times else "")
     frames = [selected(call.inputs[source.name], source, order, NO_TIME)._jdf for source in sources]
-    states = [] if call.states is None else first_states(plan, topology, call.states)
+    states = []
+    if call.states is not None:
+        states = first_states(plan, topology, call.states, accepts_changed=call.accept_changed)
     operators: Any = java_class(session, "microbatch.MicroBatch")
     rows = DataFrame(operators.apply(json.dumps(settings), frames, states), session)
     rows = observed(rows, call.observation, counts) if counts else rows

@@ -11,6 +11,7 @@ from wallaroo_runtime.spark.machine.settings import JARS, SETTINGS
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+SOCKETS = "io.grpc.netty.shaded.io.netty.bootstrap.Bootstrap"  # warns that a Unix socket has no TCP keepalive
 
 
 def check_session(session: SparkSession, *, has_state: bool) -> None:
@@ -24,9 +25,13 @@ def check_session(session: SparkSession, *, has_state: bool) -> None:
         fix = 'start the job with a classic session, e.g. SparkSession.builder.config("spark.api.mode", "classic")'
         raise RunError.of("R716", USAGE, what="this Spark session", reason=reason, fix=fix)
     _add_classes(session)
+    java: Any = session._jvm
+    log = java.org.apache.logging.log4j
+    log.core.config.Configurator.setLevel(SOCKETS, log.Level.ERROR)
     workers: Any = java_class(session, "microbatch.WorkerTasks")
     workers.endWith(session._jsparkSession)
     if has_state:
+        _ = session.streams  # this access starts the coordinator of Spark's stores, without which each store warns
         given = str(session.conf.get(PROVIDER, ""))
         if not given or "HDFSBacked" in given:  # Spark's default, which cannot store our states
             session.conf.set(PROVIDER, SETTINGS[PROVIDER])

@@ -1,7 +1,8 @@
 """Reads the states that a query has stored, and prepares the states with which another query begins."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -17,6 +18,7 @@ from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.plan.change import window_shape
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.kept import KeptState, refusal
+from wallaroo_runtime.plan.port import first_ports
 from wallaroo_runtime.plan.shape import state_component
 from wallaroo_runtime.spark.row import field_of, refused
 from wallaroo_runtime.spark.state_store.choice import StateChoice
@@ -26,6 +28,7 @@ from wallaroo_runtime.topology.model import Step, Topology
 OPERATOR, LOG = "transformWithStateExec", "log"
 LEFT = {"name": "string", "key": "binary", "encoding": "int", "value": "binary", "type": "string"}
 STATES, TAKEN = "the parameter `states`", "pass the result of `states` or `read_states`"
+LATER = "leave `states` out if the query has a checkpoint already"
 FACTS = -(1 << 32)  # key of the facts in Spark's store, in place of a bucket and an entry: see `SparkBucketStore.java`
 
 
@@ -34,46 +37,53 @@ def state_ports(stages: Iterable[Stage]) -> dict[str, int]:
     return {node.state: node.state_port for stage in stages for node in stage.nodes if node.state}
 
 
-def types_of(topology: Topology) -> dict[str, str]:
-    """Return the type of each state, by its name. A program may read only states of the types that it declares."""
-    return {
-        name: _type_of(topology, step) + (f", windows of {window_shape(step.window)}" if step.window else "")
-        for name, step in topology.states().items()
-    }
+def kept_states(topology: Topology) -> dict[str, KeptState]:
+    """Return the facts about each state that are the same in all queries, by the name of the state."""
+    kept = dict[str, KeptState]()
+    for name, step in topology.states().items():
+        found, language = state_component(topology, step), topology.worker(step.worker).language
+        own = topology.component(step.worker, f"{step.path}/state")
+        codec, key = (step.state.codec, step.state.key.kind) if step.state else ("", "")
+        kept[name] = KeptState(
+            type=f"{own.symbol if own else 'a state'} of a worker in {language}, codec {codec}"
+            + "".join(_shared_timers(topology, step)),
+            key=key,
+            window=window_shape(step.window),
+            language=language,
+            symbol=found.symbol if found else "",
+            shape=found.shape if found else None,
+        )
+    return kept
 
 
-def _type_of(topology: Topology, step: Step) -> str:
-    found, codec = topology.component(step.worker, f"{step.path}/state"), step.state.codec if step.state else ""
-    symbol, language = found.symbol if found else "a state", topology.worker(step.worker).language
-    return f"{symbol} of a worker in {language}, codec {codec}"
+def _shared_timers(topology: Topology, step: Step) -> Iterator[str]:
+    """Describe timers of one name at several steps of a state: only the numbers of the steps tell them apart."""
+    ports, numbers = first_ports(topology).parts, defaultdict[str, list[str]](list)
+    for each in topology.state_steps():
+        for name in each.timers if each.state and step.state and each.state.name == step.state.name else ():
+            numbers[name].append(str(ports[each.path]))
+    return (f', timer "{name}" of steps {" and ".join(at)}' for name, at in numbers.items() if len(at) > 1)
 
 
 def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, dict[str, Any]]:
     """Return facts about the states of a level. The query stores them, and later runs compare them with their own."""
-    blocks, facts = blocks_of(plan), dict[str, dict[str, Any]]()
+    blocks, kept, facts = blocks_of(plan), kept_states(topology), dict[str, dict[str, Any]]()
     for stage in plan.levels[level]:
         for state, port in state_ports([stage]).items():
-            step = topology.states()[state]
-            found = state_component(topology, step)
             is_of_data = any(node.watermarks for node in stage.nodes if node.state == state)
-            facts[state] = KeptState(
-                type=_type_of(topology, step),
-                place=f"number {port} in block {blocks[stage.id]} of {plan.bucket_count} buckets",
-                key=step.state.key.kind if step.state else "",
-                window=window_shape(step.window),
-                time="" if step.window is None else "that of the data" if is_of_data else "that of a clock",
-                language=topology.worker(step.worker).language,
-                symbol=found.symbol if found else "",
-                shape=found.shape if found else None,
-            )._asdict()
+            place = f"number {port} in block {blocks[stage.id]} of {plan.bucket_count} buckets"
+            passing = "that of the data" if is_of_data else "that of a clock"
+            time = "" if topology.states()[state].window is None else passing
+            facts[state] = kept[state]._replace(place=place, time=time)._asdict()
     return facts
 
 
-def first_states(plan: Plan, topology: Topology, states: DataFrame) -> list[Any]:
+def first_states(plan: Plan, topology: Topology, states: DataFrame, *, accepts_changed: bool) -> list[Any]:
     """Return the rows with which the state stores begin: a Java dataset for each level after the first.
 
     Args:
         states: Rows with the columns of `LEFT`.
+        accepts_changed: Whether fields of states may be lost.
 
     Raises:
         RunError: R716 if the states do not belong to the application.
@@ -94,14 +104,18 @@ def first_states(plan: Plan, topology: Topology, states: DataFrame) -> list[Any]
     for row in states.where(is_null).select(*LEFT).limit(1).collect():
         reason = f"a row has null in {', '.join(name for name in LEFT if row[name] is None)}"
         raise refused(STATES, reason, TAKEN)
-    types = types_of(topology)
-    for row in states.select("name", "type").distinct().collect():
-        if row["name"] not in types:
-            reason = f'the application has no state "{row["name"]}"'
+    kept = kept_states(topology)
+    for name, kind in states.select("name", "type").distinct().collect():
+        if name not in kept:
+            reason = f'the application has no state "{name}"'
             raise refused(STATES, reason, "drop its rows, or rename the state")
-        if row["type"] != types[row["name"]]:
-            reason = f'state "{row["name"]}" is {row["type"]}; the application has {types[row["name"]]}'
-            raise refused(STATES, reason, "pass states of this application")
+        try:
+            before = KeptState(**json.loads(kind))
+        except (TypeError, ValueError):
+            reason = f'the type of state "{name}" is "{kind[:80]}"'
+            raise refused(STATES, reason, f"{TAKEN}, or {LATER}") from None
+        if found := refusal({name: before._asdict()}, {name: kept[name]._asdict()}, accepts_changed=accepts_changed):
+            raise refused(STATES, found["reason"], f"{found['fix']}, or {LATER}")
     return [_of_level(plan, level, states) for level in plan.levels[1:]]
 
 
@@ -131,7 +145,7 @@ def stored_states(session: SparkSession, topology: Topology, checkpoint: str, pa
     operators = [row for row in found if row["operatorName"] == OPERATOR and has_logs(row["operatorProperties"])]
     partitions = operators[0]["numPartitions"] if operators else 1
     plan = compile_topology(topology, shuffle_partitions=partitions)
-    operators = _of_part(session, plan, topology, checkpoint, operators, part)
+    operators, kept = _of_part(session, plan, topology, checkpoint, operators, part)
     java, stored = state_store(session), Stored(session, checkpoint, plan)
     rows = session.createDataFrame([], "name STRING, key BINARY, encoding INT, value BINARY")
     for operator, level in zip(operators, plan.levels[1:], strict=True):
@@ -140,26 +154,27 @@ def stored_states(session: SparkSession, topology: Topology, checkpoint: str, pa
             logs = stored.logs(stage.id, operator["operatorId"], operator["maxBatchId"])
             chosen = DataFrame(java.chosen(logs, StateChoice(frozenset(names)).to_json()), session)
             rows = rows.union(chosen.select(_looked_up(names, "port").alias("name"), "key", "encoding", "value"))
-    return with_types(rows, topology)
+    return with_types(rows, kept)
 
 
 def _of_part(
     session: SparkSession, plan: Plan, topology: Topology, checkpoint: str, operators: list[Row], part: int | None
-) -> list[Row]:
-    """Return the operators for one use of the application in a query, one operator for each level.
+) -> tuple[list[Row], dict[str, KeptState]]:
+    """Return the operators for one use of the application in a query, one for each level, and facts about their states.
 
     Raises:
         RunError: R771 if the query does not use the application so often, or several times and `part` is None.
     """
     levels = len(plan.levels) - 1
     if len(operators) == levels and not part and all(row["maxBatchId"] < 0 for row in operators):
-        return operators  # they have no states and no facts yet
-    kept = [_facts(session, checkpoint, row) for row in operators]
+        return operators, {}  # they have no states and no facts yet
+    kept = {row["operatorId"]: _facts(session, checkpoint, row) for row in operators}
     own = [facts_of(plan, topology, level + 1) for level in range(levels)]
-    places = [[row for row, facts in zip(operators, kept, strict=True) if not _other(facts, mine)] for mine in own]
+    places = [[row for row in operators if not _other(kept[row["operatorId"]], mine)] for mine in own]
     count = min(map(len, places), default=0)
     if not count:
-        reasons = [_other(facts, mine) for mine, rows in zip(own, places, strict=True) if not rows for facts in kept]
+        lacking = (mine for mine, rows in zip(own, places, strict=True) if not rows)
+        reasons = [_other(facts, mine) for mine in lacking for facts in kept.values()]
         raise _unreadable(checkpoint, "; ".join(reasons) or "it has no states of an application")
     if part is None and count > 1:
         numbers = ", ".join(str(row["operatorId"]) for rows in places for row in rows)
@@ -168,7 +183,9 @@ def _of_part(
     if not 0 <= (part or 0) < count:
         reason = f"its query has the steps {count} times; part {part} was asked for"
         raise _unreadable(checkpoint, reason, f"give a part from 0 to {count - 1}")
-    return [sorted(rows, key=lambda row: int(row["operatorId"]))[part or 0] for rows in places]
+    chosen = [sorted(rows, key=lambda row: int(row["operatorId"]))[part or 0] for rows in places]
+    facts = {name: each for row in chosen for name, each in kept[row["operatorId"]].items()}
+    return chosen, {name: KeptState(**each)._replace(place="", time="") for name, each in facts.items()}
 
 
 def _facts(session: SparkSession, checkpoint: str, operator: Row) -> dict[str, Any]:
@@ -194,9 +211,10 @@ def has_logs(properties: str) -> bool:
     return [each["stateName"] for each in json.loads(properties)["stateVariables"]] == [LOG]
 
 
-def with_types(states: DataFrame, topology: Topology) -> DataFrame:
-    """Return states with an additional column `type`."""
-    return states.withColumn("type", _looked_up(types_of(topology), "name"))
+def with_types(states: DataFrame, kept: Mapping[str, KeptState]) -> DataFrame:
+    """Return states with an additional column `type`, the facts about the program that wrote them, as JSON."""
+    types = {name: json.dumps(each._asdict(), sort_keys=True) for name, each in kept.items()}
+    return states.withColumn("type", _looked_up(types, "name"))
 
 
 def _looked_up(names: Mapping[Any, str], column: str) -> Column:

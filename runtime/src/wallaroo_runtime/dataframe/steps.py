@@ -3,21 +3,24 @@
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from os import PathLike, fspath
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from wallaroo.message.timer import FIRST_MS, LAST_MS
-from wallaroo_runtime.dataframe.program import packed
 from wallaroo_runtime.dataframe.query import LETTERS, Call, applied, check_topology
 from wallaroo_runtime.dataframe.session import check_session
 from wallaroo_runtime.dataframe.shown import shown_states
-from wallaroo_runtime.dataframe.state import stored_states, with_types
+from wallaroo_runtime.dataframe.state import kept_states, stored_states, with_types
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.application import Application, load_application
+from wallaroo_runtime.program.pack import PackOptions, pack
 from wallaroo_runtime.spark.machine.settings import is_local
-from wallaroo_runtime.spark.row import check_times, of_object, struct_of
+from wallaroo_runtime.spark.machine.temporary import temporary_directory
+from wallaroo_runtime.spark.row import check_times, of_objects, struct_of
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import SparkSink, place_of
 
@@ -77,8 +80,8 @@ class Steps:
                 every source has event time. Otherwise the order depends on Spark's partitions, so code that needs the
                 order of events needs `order_by`.
             states: States from `states` or `read_states`, with which a batch, or a query with a new checkpoint, begins.
-            accept_changed: Whether a streaming query continues if a changed program loses fields of states, as with
-                `wallaroo run --accept-changed`.
+            accept_changed: Whether a changed program may lose fields of `states`, or of states in a streaming query's
+                checkpoint, as with `wallaroo run --accept-changed`.
             observation: Name under which the progress of a streaming query (`observedMetrics`) has the counts of all
                 sources, steps and sinks, or an `Observation`, which gives them after a batch; see `DataFrame.observe`.
             inputs: A DataFrame, streaming or not, for each source by its name. It has at least the columns that the
@@ -95,12 +98,14 @@ class Steps:
             has = f"several sinks: {', '.join(self.outputs)}" if self.outputs else "no sink"
             reason = f"the application has {has}; `apply` returns the rows of one"
             raise _refused(reason, "call apply_all, and select the rows of each")
+        (sink,) = self._topology.sinks()
         # `select` would drop the row of a dead letter without a report.
         call = self._call(
             rows, inputs, policy=ErrorPolicy(fails=True), way_out="call apply_all, which gives dead letters as rows",
-            order_by=order_by, states=states, accept_changed=accept_changed, observation=observation,
+            joins_rows=isinstance(sink, SparkSink) and bool(sink.schema), order_by=order_by, states=states,
+            accept_changed=accept_changed, observation=observation,
         )  # fmt: skip
-        return self.select(applied(call), self.outputs[0])
+        return self.select(applied(call), sink.name)
 
     def apply_all(
         self,
@@ -155,13 +160,12 @@ class Steps:
         if not isinstance(sink, SparkSink) or not sink.schema:
             return mine.select("key", "value")
         check_times(rows.sparkSession, struct_of(sink.schema), place_of(sink))
-        return mine.select(of_object(F.col("value"), sink.schema).alias("row")).select("row.*")
+        return mine.select(F.inline(of_objects(F.col("value"), sink.schema)))
 
     def dead_letters(self, rows: DataFrame) -> DataFrame:
         """Return the dead letters with these columns: code, step, error, traceback, input, preview, key and at.
 
-        `at` is the time of the message, in Python the earliest time of the messages that were processed together with
-        it; null if the time is not in the years 1 to 9999.
+        `at` is the time of the message, or of the timer that failed; null if it is not in the years 1 to 9999.
 
         Args:
             rows: Result of `apply_all`.
@@ -189,7 +193,7 @@ class Steps:
         if "state" not in rows.columns:
             reason = "the rows were made without states"
             raise _refused(reason, "make them with steps.apply_all(..., gives_states=True)", "states")
-        return with_types(rows.where(F.col("state").isNotNull()).select("state.*"), self._topology)
+        return with_types(rows.where(F.col("state").isNotNull()).select("state.*"), kept_states(self._topology))
 
     def read_states(self, session: SparkSession, checkpoint: str | PathLike[str], part: int | None = None) -> DataFrame:
         """Return the states of a streaming query after its last micro-batch, as `states` does. The query may run.
@@ -259,7 +263,12 @@ class Steps:
 
     @cached_property
     def _archived(self) -> Application:
-        return self._application if self._application.archive else packed(self._app, self._args)
+        """The application in an archive, which Spark distributes to executors that do not see the program's files."""
+        if self._application.archive:
+            return self._application
+        output = Path(mkdtemp(dir=temporary_directory()), "steps.tar.gz")
+        pack(PackOptions(self._app, output, tuple(self._args)))
+        return load_application(str(output), (), "", "")
 
     def _call(self, rows: Sequence[DataFrame], inputs: dict[str, DataFrame], **more: Any) -> Call:
         given = dict(inputs)

@@ -10,7 +10,7 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
-from wallaroo.message.frame import FRAMED, PLAIN, TICK_PORT, VISIT_PORT, column
+from wallaroo.message.frame import FRAMED, PLAIN, column
 from wallaroo_runtime.durable.file import NO_ROOM, disk_failure
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.clock import Clock
@@ -215,19 +215,10 @@ class Intake:
         self.bytes += frame.size
         self.flush()
 
-    def tick(self) -> None:
-        """Write a tick after the messages that were taken so far."""
-        self.flush()
-        self._gathered = Gathered(TICK_PORT, self.now_ms())
-        self.flush()
-
-    def visit(self, value: bytes) -> Gathered:
-        """Write a visit after the messages that were taken so far."""
-        self.flush()
-        self._gathered = frame = Gathered(
-            VISIT_PORT, self.now_ms(), parts=[column([len(value)]), value], encoding=PLAIN
-        )
-        self.flush()
+    def control(self, port: int, *value: bytes) -> Gathered:
+        """Take a tick or a visit, after the messages that were taken so far. A visit has a value."""
+        parts = [column(list(map(len, value))), *value] if value else []
+        self.take_whole(frame := Gathered(port, self.now_ms(), parts=parts, encoding=PLAIN if value else FRAMED))
         return frame
 
     def flush(self) -> None:

@@ -222,8 +222,7 @@ class JournalServicer(JournalServiceServicer):
     def Visited(self, request: pb.VisitedRequest, context: grpc.ServicerContext) -> pb.VisitedReply:  # noqa: N802
         """Note the counts of visits."""
         self._host.store.check(request.epoch)
-        counts = {count.id: (count.keys, count.failed) for count in request.counts}
-        add_counts(self._host.journal, counts, request.done)
+        add_counts(self._host.journal, request.counts, request.done)
         return pb.VisitedReply()
 
     @answering

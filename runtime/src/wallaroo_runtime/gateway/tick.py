@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from wallaroo.message.frame import TICK_PORT
 from wallaroo_runtime.gateway.intake import Intake
 
 
@@ -22,7 +23,7 @@ class TickWriter:
         if self._interval_s and now >= self._at:
             self._at = now + self._interval_s
             if self._has_driver() and self._intake.accepts:
-                self._intake.tick()
+                self._intake.control(TICK_PORT)
 
     def wait(self, now: float) -> float:
         """Return the seconds until the next tick is due."""

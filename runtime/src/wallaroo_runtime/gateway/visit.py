@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from wallaroo.message.frame import VISIT_PORT
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.intake import Gathered, Intake
@@ -96,7 +97,7 @@ class VisitIntake:
     def _write(self, asked: Asked) -> None:
         asked.id = max(max(self._known, default=0) + 1, time.time_ns())
         visit = pb.Visit(id=asked.id, name=asked.name, metadata=asked.metadata)
-        asked.frame = self._intake.visit(visit.SerializeToString())
+        asked.frame = self._intake.control(VISIT_PORT, visit.SerializeToString())
         self._written.append(asked)
 
     def _is_safe(self, asked: Asked) -> bool:

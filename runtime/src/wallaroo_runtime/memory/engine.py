@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
 
 from wallaroo.message.frame import CONTROL_PORTS, DEAD_LETTER_PORT, TICK_PORT, read_header
@@ -11,13 +10,15 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.memory.calls import StateSession, run_data
 from wallaroo_runtime.memory.store import LogStore
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
-from wallaroo_runtime.plan.bucket_stages import FIRST_OF_TABLE, in_order, later_ports, run_bucket
 from wallaroo_runtime.plan.crossing import Crossing, controls_of, frames_of_ports, messages_by_port
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.worker.client import CallClient
-from wallaroo_runtime.worker.visit_count import Visits, count_visits
+from wallaroo_runtime.worker.step_count import VisitCounts, add_up
+
+FIRST_OF_TABLE = -(1 << 31)  # ordinals of tables' frames begin here, before ticks and all other frames of sequence 0
+FRAMES_PER_BUCKET = 1 << 16  # each bucket has this many ordinals for its outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,15 @@ class FrameRow:
     payload: bytes
 
 
+def in_order(rows: Iterable[FrameRow]) -> list[FrameRow]:
+    """Return the rows of one bucket in the order in which they were made, since a shuffle returns them in any order.
+
+    Frames of several tasks may have the same sequence and ordinal, and so may ticks and visits. Such frames are sorted
+    by time and then by their bytes, so that a repeated micro-batch has the same order.
+    """
+    return sorted(rows, key=lambda row: (row.sequence, row.ordinal, read_header(row.payload).timestamp_ms, row.payload))
+
+
 @dataclass(slots=True)
 class BatchResult:
     """The results of a micro-batch.
@@ -47,7 +57,7 @@ class BatchResult:
 
     frames: dict[int, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     letters: list[bytes] = field(default_factory=list)
-    visits: Visits = field(default_factory=dict)
+    visits: VisitCounts = field(default_factory=dict)
     fired: int = 0
 
     def take(self, output: pb.Output) -> None:
@@ -85,7 +95,7 @@ class Engine:
         self.batches, self._tables = 0, frozenset(tables)
         self._clients, self._policy, self._shuffle = clients, policy, shuffle
         self._stages = {stage.id: stage_message(stage) for stage in plan.stages}
-        self._later = later_ports(plan)
+        self._later = plan.later_ports
 
     @property
     def has_ticks(self) -> bool:
@@ -178,10 +188,7 @@ class Engine:
         }
         try:
             for bucket in sorted(buckets):
-                run = partial(self._stage, sessions=sessions, bucket=bucket, batch=batch)
-                mine = in_order(buckets[bucket])
-                for ordinal, output in run_bucket(stages, bucket, mine, batch=self.batches, run=run):
-                    following += self._to_bucket(output, ordinal, batch)
+                following += self._bucket(stages, bucket, in_order(buckets[bucket]), sessions, batch)
         except BaseException:
             for session in sessions.values():
                 session.abandon()
@@ -190,21 +197,30 @@ class Engine:
             session.close()
         return following
 
-    def _stage(
+    def _bucket(
         self,
-        stage: Stage,
-        rows: list[FrameRow],
-        crossing: Crossing,
-        *,
-        sessions: Mapping[str, StateSession],
+        stages: Sequence[Stage],
         bucket: int,
+        rows: Sequence[FrameRow],
+        sessions: Mapping[str, StateSession],
         batch: BatchResult,
-    ) -> Iterable[pb.Output]:
-        """Run one stage for a bucket: on its rows if it has state, else on messages from other stages of the bucket."""
-        if stage.has_state:
-            frames = [row.payload for row in rows]
-            return self._state(sessions[stage.id], stage, bucket, frames, batch) if frames else ()
-        return chain.from_iterable(self._process(stage, bucket, crossing.take(stage)))
+    ) -> Iterator[FrameRow]:
+        """Run the stages of a level for a bucket, and yield the rows for the next shuffle.
+
+        A stage with state runs its rows, another stage runs the messages from earlier stages.
+        """
+        crossing, ordinal = Crossing(stages), bucket * FRAMES_PER_BUCKET
+        for stage in stages:
+            frames = [row.payload for row in rows if row.port in stage.entry_ports]
+            outputs: Iterable[pb.Output] = ()
+            if not stage.has_state:
+                outputs = chain.from_iterable(self._process(stage, bucket, crossing.take(stage)))
+            elif frames:
+                outputs = self._state(sessions[stage.id], stage, bucket, frames, batch)
+            for output in crossing.keep(outputs):
+                yield from self._to_bucket(output, ordinal, batch)
+                ordinal += 1
+        crossing.check(self.batches)
 
     def _state(
         self, session: StateSession, stage: Stage, bucket: int, frames: list[bytes], batch: BatchResult
@@ -212,7 +228,8 @@ class Engine:
         log = self.store.log(stage.id, bucket)
         wants_snapshot = self.store.wants_snapshot(bucket, log)
         result = session.run_bucket(bucket, log.version, frames, lambda: log.entries, wants_snapshot)
-        count_visits(batch.visits, result.visits)
+        for each in result.visits:
+            add_up(batch.visits, {each.id: {"keys": each.keys, "failed": each.failed}})
         batch.fired += result.fired
         self.store.put(stage.id, bucket, log.after(result))
         return result.outputs

@@ -5,15 +5,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
+from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.frame import read_frame
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.kit import Message, Record
 from wallaroo.message.timer import FIRST_MS, ms_of
 from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.memory.engine import BatchResult
+from wallaroo_runtime.memory.part import refused
 from wallaroo_runtime.storage.outbox.sink_record import records_of
 from wallaroo_runtime.topology.model import Source, SparkSource
 
@@ -46,7 +48,11 @@ def runs(messages: Iterable[Message]) -> Iterator[tuple[bool, list[Message]]]:
 
 
 def with_row_time(source: Source, message: Message) -> Message:
-    """Return a message with the time from its row. It is unchanged if it has a time, or if only Spark can find it."""
+    """Return a message with the time from its row. It is unchanged if it has a time, or if only Spark can find it.
+
+    Raises:
+        RunError: R721 for a value that is no time in Spark.
+    """
     if (
         not isinstance(source, SparkSource)
         or source.value != ROW
@@ -59,16 +65,21 @@ def with_row_time(source: Source, message: Message) -> Message:
         row = json.loads(bytes(row)) if isinstance(row, bytes | bytearray | memoryview) else row
         for column in row if isinstance(row, dict) else dir(row):
             if column.lower() == name:
-                return replace(message, time_ms=_ms(row[column] if isinstance(row, dict) else getattr(row, column)))
+                value = row[column] if isinstance(row, dict) else getattr(row, column)
+                return replace(message, time_ms=_ms(source, column, value))
     return message
 
 
-def _ms(time: Any) -> int:
+def _ms(source: Source, column: str, time: Any) -> int:
     if time is None:
         return FIRST_MS - 1  # an invalid time, as for null in Spark's rows; windows and timers report it
-    if isinstance(time, int):
+    if isinstance(time, int) and not isinstance(time, bool) and -(1 << 63) <= time < 1 << 63:
         return time
-    return ms_of(datetime.fromisoformat(time.replace("Z", "+00:00") if isinstance(time, str) else time.isoformat()))
+    text = time.isoformat() if isinstance(time, date) else time
+    if not isinstance(text, str):
+        reason = f"it is column {column}; expected a TIMESTAMP, a DATE or an integer of milliseconds"
+        raise refused(source, shown(time), reason, "give such a value")
+    return ms_of(datetime.fromisoformat(text.replace("Z", "+00:00")))
 
 
 class Numbering:

@@ -20,7 +20,7 @@ from wallaroo_runtime.memory.engine import BatchResult, Engine
 from wallaroo_runtime.memory.local import LocalClient, LocalSplitter
 from wallaroo_runtime.memory.message import Numbering, in_order, runs, with_row_time
 from wallaroo_runtime.memory.part import check_payloads, chosen, key_of, refused, unknown
-from wallaroo_runtime.memory.source_frame import MOST_TICKS, tick_frames, value_frames, visit_frame, wire_frames
+from wallaroo_runtime.memory.source_frame import repeat_last_tick, tick_frames, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.state import foreign_state, read_states, state_names
 from wallaroo_runtime.memory.topic import TopicFeed, written_record
 from wallaroo_runtime.plan import Plan
@@ -38,7 +38,6 @@ from wallaroo_runtime.topology.model import (
 )
 from wallaroo_runtime.worker.client import WorkerClient
 from wallaroo_runtime.worker.idempotent_call import Generated, WorkerMaker, WorkerSplitter, generated_of, request_of
-from wallaroo_runtime.worker.visit_count import VisitCount
 
 FIRST_MS = 1_767_225_600_000  # 2026-01-01: the clock of an application begins here, as `Start` of `wallarootest`
 MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # limits for a micro-batch of generated messages
@@ -172,18 +171,16 @@ class MemoryRun:
         """Let time pass, as one micro-batch with the ticks that a gateway would write for windows and states.
 
         Raises:
-            RunError: The errors of `send`, and T207 if time would go back.
+            RunError: The errors of `send`, T207 if time would go back, and R721 if timers set themselves without end.
         """
         frames = tick_frames(self._sequence, self.now_ms, milliseconds, self.topology.tick_ms())
         with self._restored_on_failure():
             self.now_ms += milliseconds
             fired = self._run([[b"".join(frames)]]).fired if self._engine.has_ticks else 0
-        for _ in range(MOST_TICKS if fired else 0):  # repeat the last tick until no timer runs at it
-            if not self._run([[frames[-1]]]).fired:
-                break
+        repeat_last_tick(lambda: self._run([[frames[-1]]]).fired if fired else 0, milliseconds)
         self._follow()
 
-    def visit(self, name: str, metadata: bytes | str = b"") -> VisitCount:
+    def visit(self, name: str, metadata: bytes | str = b"") -> int:
         """Call the visitors of a visit for every key that has state, as one micro-batch.
 
         Args:
@@ -191,7 +188,7 @@ class MemoryRun:
             metadata: Passed to the visitors; a text is passed as UTF-8.
 
         Returns:
-            The counts of the visit.
+            The number of keys for which a visitor ran; dead letters are included.
 
         Raises:
             RunError: The errors of `send`, R720 if no step takes the visit, R733 if metadata are no bytes or text.
@@ -206,7 +203,7 @@ class MemoryRun:
         batch = self._run([[visit_frame(visit.id, self.now_ms, visit)]])
         self._sequence += 1
         self._follow()
-        return batch.visits.get(visit.id, VisitCount())
+        return batch.visits[visit.id]["keys"] if visit.id in batch.visits else 0
 
     def generate(self, most: int | None = None, source: str = "") -> int:
         """Process the next messages of a generator.

@@ -1,6 +1,6 @@
 """Packs messages of a source into frames, as gateway and Spark do."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from wallaroo.message.frame import FRAMED, TICK_PORT, VISIT_PORT, FrameHeader, encode_frame, write_frame
 from wallaroo.message.kit import Message
@@ -10,7 +10,8 @@ from wallaroo_runtime.gateway.framing import KINDS, framer
 from wallaroo_runtime.topology.model import Source, TcpSource
 
 FRAME_MESSAGES = 8192
-MOST_TICKS = 1000  # limit for one call of `advance`; `wallarootest` has the same limit
+MOST_TICKS = 1000  # limit for one call of `advance`; `wallarootest` has the same limits
+MOST_AGAIN = 10_000  # limit for the repetitions of the last tick
 
 
 def wire_frames(
@@ -75,6 +76,18 @@ def tick_frames(sequence: int, now_ms: int, milliseconds: int, interval_ms: int)
     times = [now_ms, *range(now_ms - now_ms % step_ms + step_ms, end_ms, step_ms), end_ms]
     # As in a journal, each tick has its own sequence: windows downstream of windows process the ticks one by one.
     return [tick_frame(sequence + number, time_ms) for number, time_ms in enumerate(times)]
+
+
+def repeat_last_tick(tick: Callable[[], int], milliseconds: int) -> None:
+    """Run the last tick of an `advance` until it runs no timer. `tick` returns the number of timers that ran.
+
+    Raises:
+        RunError: R721 if it always runs a timer.
+    """
+    if not any(not tick() for _ in range(min(MOST_AGAIN, milliseconds + MOST_TICKS))):
+        reason = "timers run again and again: one sets itself to a time that is over"
+        fix, value = "let it set itself to a later time, or not in each run", f"{milliseconds / 1000:g} s"
+        raise RunError.of("R721", USAGE, place="advance", value=value, reason=reason, fix=fix)
 
 
 def tick_frame(sequence: int, now_ms: int) -> bytes:

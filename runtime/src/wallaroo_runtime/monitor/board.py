@@ -22,7 +22,7 @@ from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.service.driver import DRIVER_FILE, read_note
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport, Stores
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.step_count import StepCounts, add_steps, refusal
+from wallaroo_runtime.worker.step_count import StepCounts, add_up, refusal
 
 KEPT_FINDINGS = 100
 VERSION = 1  # version of the document
@@ -108,7 +108,7 @@ class Board:
         now = time.monotonic()
         for _ in range(len(self._reports)):
             report = self._reports.popleft()
-            add_steps(self._steps, report.steps)
+            add_up(self._steps, report.steps)
             self._stores.update(report.stores)
             if isinstance(report, BatchReport):
                 self.latencies.publish(report, now)
@@ -118,7 +118,7 @@ class Board:
         refused = _refused_of(egress)
         for path, port in self._plan.ports.items():
             if (more := refused[port] - self._refused[port]) > 0:
-                add_steps(self._steps, {path: refusal(more)})
+                add_up(self._steps, {path: refusal(more)})
         self._refused |= refused
         self.latencies.look(egress, time.time_ns() // 1_000_000, now)
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from wallaroo_runtime.storage.journal.visit import add_counts
 from wallaroo_runtime.storage.outbox.log import Published
 from wallaroo_runtime.storage.outbox.position import undelivered
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
+from wallaroo_runtime.worker.step_count import VisitCounts
 
 ATTACH_PATIENCE_S = 15.0
 AWAY_LIMIT_S, AWAY_NOTE_S = 60.0, 5.0
@@ -186,38 +187,25 @@ class Peer:
             return True
         return False
 
-    def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
-        """Record the counts of visits at the gateway, before the visits are committed. Wait while the peer is away.
+    def tell_visits(self, counts: VisitCounts, done: int = 0) -> None:
+        """Record the counts of visits at the gateway, before the visits are committed.
 
         Args:
-            counts: Number of keys that a visit ran for, and how many of them failed, by id of the visit.
+            done: Offset before which visits are done, though they may not be committed; 0 if their commit will show
+                that they are. Without it the call waits while the peer is away.
 
         Raises:
-            RunError: The peer is away for too long, or refuses the call.
+            Away: `done` was given, and the peer cannot be reached now; the call must be repeated later.
+            RunError: `done` was not given, and the peer is away for too long, or refuses the call.
         """
+        visits = [pb.VisitCount(id=number, **of_visit) for number, of_visit in counts.items()]
+        request = pb.VisitedRequest(epoch=self.service.epoch, counts=visits, done=done)
         if self._directory is not None:
-            add_counts(self._directory / "journal", counts)
-            return
-        ServiceClient(self.service, AWAY_LIMIT_S).call("Visited", self._visited(counts))
-
-    def tell_done(self, counts: Mapping[int, tuple[int, int]], done: int) -> None:
-        """Record at the gateway that visits are done, with their counts; never waits for long.
-
-        Args:
-            counts: As for `tell_visits`.
-            done: Offset before which visits are done, though they may not be committed.
-
-        Raises:
-            Away: The peer cannot be reached now; the call must be repeated later.
-        """
-        if self._directory is not None:
-            add_counts(self._directory / "journal", counts, done)
-            return
-        self._tell("Visited", self._visited(counts, done))
-
-    def _visited(self, counts: Mapping[int, tuple[int, int]], done: int = 0) -> pb.VisitedRequest:
-        visits = (pb.VisitCount(id=number, keys=keys, failed=failed) for number, (keys, failed) in counts.items())
-        return pb.VisitedRequest(epoch=self.service.epoch, counts=visits, done=done)
+            add_counts(self._directory / "journal", visits, done)
+        elif done:
+            self._tell("Visited", request)
+        else:
+            ServiceClient(self.service, AWAY_LIMIT_S).call("Visited", request)
 
     def journal(self) -> JournalPlace:
         """Return the place of the gateway's journal, for tasks."""

@@ -22,19 +22,20 @@ class KeptState(NamedTuple):
 
     Attributes:
         type: Class, language and codec of the state, for people.
+        place: Where the state is in a query; empty if the state is outside of a query.
         window: The window in words, see `window_shape`.
-        time: Kind of time that passes for the state's window; empty if the state has no window.
+        time: Kind of time that passes for the state's window in a query; empty if there is none.
         symbol: Name of the state's class, which is written in `language` and has the `shape`.
     """
 
     type: str
-    place: str
     key: str
     window: str
-    time: str
     language: str
     symbol: str
     shape: Mapping[str, str] | None
+    place: str = ""
+    time: str = ""
 
 
 def refusal(before: Mapping[str, Any], now: Mapping[str, Any], *, accepts_changed: bool) -> dict[str, str]:

@@ -160,3 +160,9 @@ class Plan:
     def stages(self) -> tuple[Stage, ...]:
         """All stages, level by level."""
         return tuple(stage for level in self.levels for stage in level)
+
+    @property
+    def later_ports(self) -> list[frozenset[int]]:
+        """For each level, the ports of frames that later levels receive."""
+        ports = [frozenset[int]().union(*(stage.entry_ports for stage in level)) for level in self.levels]
+        return [frozenset[int]().union(*ports[number + 1 :]) for number in range(len(ports))]

@@ -81,14 +81,14 @@ class MicroBatchMode:
         return ids
 
     def start(self, session: Any, plan: Plan, topology: Topology, options: "QueryOptions", peers: Peers) -> "Query":
-        """Start the query. Gateways will get the counts of the query's visits.
+        """Start the query.
 
         Raises:
             RunError: The worker does not start or must not be used.
         """
         from wallaroo_runtime.spark.query import start_query  # imported late: pyspark takes a second to import
 
-        return start_query(session, plan, topology, options, peers.tell_visits)
+        return start_query(session, plan, topology, options)
 
     def has_room(self, master: str) -> bool:
         """Return whether Spark has a free thread for reading states while the query runs."""

@@ -23,6 +23,7 @@ from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.storage.journal.head import read_head
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.topology.model import SparkSink, Topology
+from wallaroo_runtime.worker.step_count import VisitCounts
 
 LOCAL = "local"  # id of the checkpoint for a local service, which serves only one checkpoint
 
@@ -165,10 +166,10 @@ class Peers:
         elif peer is not self.egress:
             self._checkpoint.record_journal(peer.service.store)
 
-    def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
+    def tell_visits(self, counts: VisitCounts, done: int = 0) -> None:
         """Record the counts of visits at all gateways, because it is not known which gateway has a visit."""
         for gateway in self.gateways:
-            gateway.tell_visits(counts)
+            gateway.tell_visits(counts, done)
 
     def topic_ids(self) -> dict[str, str]:
         """Return the ids of topics that the gateway reads, by path of the source; empty ids if brokers give none."""

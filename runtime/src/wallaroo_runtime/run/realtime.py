@@ -111,7 +111,7 @@ class RealTimeMode(MicroBatchMode):
                 peers.serve_sources(targets)
             return Services(options.journals[0].directory, gateway.service, egress.service)
 
-        return start_realtime(session, plan, topology, options, services, gateway.tell_done)
+        return start_realtime(session, plan, topology, options, services)
 
     def has_room(self, master: str) -> bool:
         """Return whether Spark has a second thread, because the query never releases its own."""

@@ -343,6 +343,7 @@ def _start(
         python=options.spark.worker_python,
         tell_batch=watch.tell_batch if watch is not None else None,
         tell_live=watch.tell_live if watch is not None else None,
+        tell_visits=peers.tell_visits,
         records=records_of(checkpoint),
         passes_lost=bool(options.checkpoint.topic_reset),
         available_now=options.available_now,

@@ -19,8 +19,7 @@ from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.plan.plan import STATE_ENTRIES
 from wallaroo_runtime.spark.batch_report import Stores, stores_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
-from wallaroo_runtime.worker.step_count import StepCounts
-from wallaroo_runtime.worker.visit_count import VisitCount, Visits, add_visits
+from wallaroo_runtime.worker.step_count import StepCounts, VisitCounts, add_up
 
 
 @dataclass(slots=True)
@@ -37,7 +36,7 @@ class Account:
         read: Number of messages read from journals.
         records: Number of messages from sources that Spark reads.
         bytes_by_file: Bytes of journals read from files; `bytes_by_grpc`: bytes of journals sent by a gateway.
-        visited: Number of visited keys and of failed ones, by id of the visit.
+        visits: Counts of visits, by id.
         steps: Counts of sources, steps and sinks, by path.
         arrived: Number of messages read from journals, by the time of their arrival in milliseconds.
         stores: Number of keys and bytes of the log of each bucket that was processed, by stage and bucket.
@@ -58,7 +57,7 @@ class Account:
     taken: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     makers: dict[int, tuple[int, int]] = field(default_factory=dict)
     staged: Counter[int] = field(default_factory=Counter)
-    visited: Visits = field(default_factory=dict)
+    visits: VisitCounts = field(default_factory=dict)
     steps: StepCounts = field(default_factory=dict)
     arrived: Counter[int] = field(default_factory=Counter)
     stores: Stores = field(default_factory=dict)
@@ -76,7 +75,7 @@ class Account:
         account.makers = {int(task): (level, partition) for task, (level, partition) in value["makers"].items()}
         account.staged.update({int(port): count for port, count in value["staged"].items()})
         account.arrived.update({int(time): count for time, count in value["arrived"].items()})
-        account.visited = {int(number): VisitCount(*keys) for number, keys in value["visited"].items()}
+        account.visits = {int(number): Counter(counts) for number, counts in value["visits"].items()}
         account.steps = {path: Counter(numbers) for path, numbers in value["steps"].items()}
         account.stores = stores_of(value["stores"])
         account.begun, account.ended, account.endings = value["begun"], value["ended"], value["endings"]
@@ -92,11 +91,11 @@ def last_attempts(batch: int, accounts: Accounts) -> list[Account]:
     return list({(each.level, each.partition): each for each in ordered if each.batch == batch}.values())
 
 
-def visits_of(batch: int, accounts: Accounts) -> Visits:
-    """Return the number of visited keys and of failed keys of each visit, summed over the accounts of a micro-batch."""
-    visits: Visits = {}
+def visits_of(batch: int, accounts: Accounts) -> VisitCounts:
+    """Return the counts of each visit, summed over the accounts of a micro-batch."""
+    visits: VisitCounts = {}
     for account in last_attempts(batch, accounts):
-        add_visits(visits, account.visited)
+        add_up(visits, account.visits)
     return visits
 
 

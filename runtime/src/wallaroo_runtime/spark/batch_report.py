@@ -1,11 +1,11 @@
 """Reports for the monitor: about one micro-batch, or about a query in real-time mode since its last report."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from wallaroo_runtime.worker.step_count import StepCounts, add_steps
+from wallaroo_runtime.worker.step_count import StepCounts, add_up
 
 Stores = dict[tuple[str, int], tuple[int, int]]  # by stage and bucket: keys, bytes of the log
 
@@ -38,7 +38,7 @@ class BatchReport:
 
     def add(self, steps: StepCounts, arrived: Mapping[int, int], stores: Stores) -> None:
         """Add the counts of a task's attempt."""
-        add_steps(self.steps, steps)
+        add_up(self.steps, steps)
         self.arrived.update(arrived)
         self.stores.update(stores)
 
@@ -65,21 +65,20 @@ class LiveReports:
 
     Example:
         >>> reports = LiveReports()
-        >>> numbers = '{"offset": 9, "steps": {"0": {"messages_in": %d}}, "stores": {"s1": {"3": [4, 5]}}, "times": {}}'
-        >>> reports.read(numbers % 3).steps, reports.read(numbers % 5).steps
-        ({'0': Counter({'messages_in': 3})}, {'0': Counter({'messages_in': 2})})
+        >>> numbers = {"offset": 9, "stores": {"s1": {"3": [4, 5]}}, "times": {}}
+        >>> [reports.read({**numbers, "steps": {"0": {"messages_in": count}}}).steps for count in (3, 5)]
+        [{'0': Counter({'messages_in': 3})}, {'0': Counter({'messages_in': 2})}]
     """
 
     def __init__(self) -> None:
         self._steps: StepCounts = {}
 
-    def read(self, numbers: str) -> LiveReport:
+    def read(self, report: Mapping[str, Any]) -> LiveReport:
         """Return the new counts.
 
         Args:
-            numbers: The result of the operators' `RealTime.numbers`.
+            report: The content of the operators' `RealTime.numbers`.
         """
-        report = json.loads(numbers)
         before, self._steps = self._steps, {path: Counter(counts) for path, counts in report["steps"].items()}
         times = {stage: {int(ms): count for ms, count in counts.items()} for stage, counts in report["times"].items()}
         steps = {path: counts - before.get(path, Counter()) for path, counts in self._steps.items()}

@@ -12,7 +12,6 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host import trace
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.block import blocks_of
-from wallaroo_runtime.plan.bucket_stages import later_ports
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.machine.jar import java_class
@@ -70,7 +69,7 @@ def task_settings(
         "records": [each.settings(plan) for each in records],
         "controls_precede": precede_all(plan, records),
         "targets": plan.targets,
-        "later_ports": [sorted(ports) for ports in later_ports(plan)],
+        "later_ports": [sorted(ports) for ports in plan.later_ports],
         "is_rehearsal": False,
     }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.archive.archive import Archive
-from wallaroo_runtime.spark.publish import TellBatch, TellLive
+from wallaroo_runtime.spark.publish import TellBatch, TellLive, TellVisits, ignore_visits
 from wallaroo_runtime.storage.outbox.limit import MAX_OUTBOX_BYTES
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.storage.record_count import RecordCount
@@ -34,6 +34,9 @@ class QueryOptions:
         python: Interpreter of Python workers; empty for the one that runs Spark's tasks.
         tell_batch: Is called with the report of each micro-batch, if given.
         tell_live: Is called with the reports of a query in real-time mode, if given.
+        tell_visits: Gets the counts of visits before their micro-batch is committed, and 0. In real-time mode it gets
+            them when all their output is in the outbox, and the offset before which visits are done. Then it raises
+            `Away` after a short time without an answer.
         records: Counts messages of Spark's sources and sinks.
         available_now: Whether the query ends when it has processed all messages that its sources have at the start.
         passes_lost: Whether sources of Kafka continue if a topic has lost records.
@@ -52,6 +55,7 @@ class QueryOptions:
     python: str = ""
     tell_batch: TellBatch | None = None
     tell_live: TellLive | None = None
+    tell_visits: TellVisits = ignore_visits
     records: RecordCount = field(default_factory=RecordCount)
     passes_lost: bool = False
     available_now: bool = False

@@ -20,13 +20,14 @@ from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.place import DriverOutput
 from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
+from wallaroo_runtime.worker.step_count import VisitCounts, count_run
 
 TellBatch = Callable[[BatchReport], None]
 TellLive = Callable[[LiveReport], None]
-TellVisits = Callable[[Mapping[int, tuple[int, int]]], None]  # visited keys and failed keys, by visit
+TellVisits = Callable[[VisitCounts, int], None]
 
 
-def ignore_visits(counts: Mapping[int, tuple[int, int]]) -> None:
+def ignore_visits(counts: VisitCounts, done: int) -> None:
     """Ignore the counts of visits. This is the default of `tell_visits`."""
 
 
@@ -62,7 +63,7 @@ class Publisher:
         rows: Writes the sinks that are Spark's; None if there are none.
         planned: The micro-batches that Spark has planned; None publishes nothing to the outbox.
         balance: Compares the accounts of tasks; None compares nothing.
-        tell_visits: Gets the counts of visits before their micro-batch is committed.
+        tell_visits: Gets the counts of visits before their micro-batch is committed, and 0.
         tell_batch: Gets the report of each micro-batch, in the thread that publishes.
         application: Name of the application, for traces.
         workers: Name of the worker of each stage, for traces.
@@ -158,8 +159,8 @@ class Publisher:
         """Report the counts of a micro-batch's visits."""
         visits = visits_of(batch, accounts)
         if visits:
-            self._tell_visits({number: (count.keys, count.failed) for number, count in visits.items()})
-            self.counts.update(visits=len(visits), visited_keys=sum(count.keys for count in visits.values()))
+            self._tell_visits(visits, 0)
+            self.counts.update(count_run(visits))
 
     def _count(self, batch: int, files: Iterable[StagedFile], accounts: Accounts) -> None:
         """Count the messages of Spark's sources and sinks, before the micro-batch is committed."""

@@ -27,7 +27,7 @@ from wallaroo_runtime.spark.operators import microbatch_settings, put_credential
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.outbox_room import OutboxRoom
 from wallaroo_runtime.spark.planned import Planned, past_progress
-from wallaroo_runtime.spark.publish import Publisher, TellVisits, ignore_visits
+from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.spark.source.file_name import check_batch, check_names, file_sources, forget_renamed
 from wallaroo_runtime.spark.source.kafka import records_lost
@@ -202,38 +202,26 @@ class RunningQuery:
                 raise
 
 
-def start_query(
-    session: SparkSession,
-    plan: Plan,
-    topology: Topology,
-    options: QueryOptions,
-    tell_visits: TellVisits = ignore_visits,
-) -> RunningQuery:
+def start_query(session: SparkSession, plan: Plan, topology: Topology, options: QueryOptions) -> RunningQuery:
     """Start workers, then the query.
 
     Args:
         session: The result of `create_session`.
         topology: Has the commands of the workers.
-        tell_visits: Gets the counts of visits before their micro-batch is committed.
 
     Raises:
         RunError: A worker does not start, or does not fit the application.
     """
     workers = start_workers(session, plan, topology, options)
     try:
-        return _start(session, plan, topology, options, workers, tell_visits)
+        return _start(session, plan, topology, options, workers)
     except BaseException:
         workers.stop()
         raise
 
 
 def _start(
-    session: SparkSession,
-    plan: Plan,
-    topology: Topology,
-    options: QueryOptions,
-    workers: Workers,
-    tell_visits: TellVisits,
+    session: SparkSession, plan: Plan, topology: Topology, options: QueryOptions, workers: Workers
 ) -> RunningQuery:
     outbox = options.output.open(
         {node.port for stage in plan.stages for node in stage.nodes if node.kind is NodeKind.SINK}
@@ -243,7 +231,7 @@ def _start(
     rows.check()
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
     publisher = Publisher(
-        outbox, policy, rows=rows, planned=planned, balance=Balance(plan), tell_visits=tell_visits,
+        outbox, policy, rows=rows, planned=planned, balance=Balance(plan), tell_visits=options.tell_visits,
         tell_batch=options.tell_batch, application=topology.name,
         workers={stage.id: stage.worker for stage in plan.stages}, records=options.records,
     )  # fmt: skip

@@ -69,13 +69,13 @@ def as_object(columns: Sequence[Column]) -> Column:
     return F.to_json(F.struct(*columns), _WRITTEN).cast("binary")
 
 
-def of_object(value: Column, schema: str) -> Column:
-    """Return a struct with the columns of a JSON object, which is given as bytes.
+def of_objects(value: Column, schema: str) -> Column:
+    """Return an array of structs with the columns of JSON objects. An object, or an array of them, is given as bytes.
 
     Args:
         schema: The columns as DDL.
     """
-    return F.from_json(value.cast("string"), struct_of(schema), _READ)
+    return F.from_json(value.cast("string"), ArrayType(struct_of(schema)), _READ)
 
 
 def struct_of(schema: str) -> StructType:

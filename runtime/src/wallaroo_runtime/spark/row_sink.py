@@ -13,7 +13,7 @@ from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import AGAIN, described, translated
 from wallaroo_runtime.spark.machine.jar import java_class
-from wallaroo_runtime.spark.row import check_times, of_object, struct_of
+from wallaroo_runtime.spark.row import check_times, of_objects, struct_of
 from wallaroo_runtime.spark.source.record import analysed
 from wallaroo_runtime.storage.outbox.refused import CORRECT
 from wallaroo_runtime.storage.outbox.staging import StagedFile
@@ -106,9 +106,7 @@ class RowSinks:
         if sink.schema:
             check_times(self._session, struct_of(sink.schema), place_of(sink))
         view = "wallaroo_rows_" + sink.path.replace("/", "_")
-        frame = (
-            rows.select(of_object(F.col("value"), sink.schema).alias("row")).select("row.*") if sink.schema else rows
-        )
+        frame = rows.select(F.inline(of_objects(F.col("value"), sink.schema))) if sink.schema else rows
         frame.createOrReplaceTempView(view)
         return self._session.sql(f"SELECT {sink.value} FROM {view}")
 

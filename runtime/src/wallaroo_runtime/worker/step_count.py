@@ -1,10 +1,13 @@
-"""Adds up the counts of workers at sources, steps and sinks, over calls and tasks."""
+"""Adds up the counts of workers at sources, steps and sinks, and those of visits, over calls and tasks."""
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import TypeVar
 
 StepCount = Counter[str]  # counts by name: `messages_in`, `messages_out`, `dead_letters`, and the counters of the step
 StepCounts = dict[str, StepCount]  # counts by path of the source, step or sink
+VisitCounts = dict[int, StepCount]  # by id of the visit: `keys`, counted for each step, and how many of them `failed`
+Place = TypeVar("Place")
 
 
 def refusal(count: int) -> StepCount:
@@ -12,14 +15,19 @@ def refusal(count: int) -> StepCount:
     return Counter(messages_out=-count, dead_letters=count)
 
 
-def add_steps(into: StepCounts, others: Mapping[str, Mapping[str, int]]) -> None:
-    """Add other counts, by path.
+def count_run(visits: VisitCounts) -> StepCount:
+    """Return what a run counts of visits, see `RUN_COUNTERS`."""
+    return Counter(visits=len(visits), visited_keys=sum(each["keys"] for each in visits.values()))
+
+
+def add_up(into: dict[Place, StepCount], others: Mapping[Place, Mapping[str, int]]) -> None:
+    """Add other counts, by path or id.
 
     Example:
         >>> counts = {"0/steps/0": Counter(messages_in=2, messages_out=1)}
-        >>> add_steps(counts, {"0/steps/0": {"messages_in": 3, "dead_letters": 1}, "0/sinks/0": {"messages_in": 4}})
+        >>> add_up(counts, {"0/steps/0": {"messages_in": 3, "dead_letters": 1}, "0/sinks/0": {"messages_in": 4}})
         >>> dict(counts["0/steps/0"]), dict(counts["0/sinks/0"])
         ({'messages_in': 5, 'messages_out': 1, 'dead_letters': 1}, {'messages_in': 4})
     """
-    for path, count in others.items():
-        into.setdefault(path, Counter()).update(count)
+    for place, count in others.items():
+        into.setdefault(place, Counter()).update(count)

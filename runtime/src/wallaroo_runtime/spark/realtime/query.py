@@ -27,7 +27,7 @@ from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.planned import Planned, past_progress
 from wallaroo_runtime.spark.realtime.letters import Letters, open_output
 from wallaroo_runtime.spark.realtime.settings import BATCH_S, BATCH_SETTING, Services, operator_settings
-from wallaroo_runtime.spark.realtime.visits import TellDone, VisitCounts
+from wallaroo_runtime.spark.realtime.visits import VisitReports
 from wallaroo_runtime.spark.worker_start import Workers, start_workers
 from wallaroo_runtime.storage.place import DriverOutput
 from wallaroo_runtime.storage.progress import Progress, read_offset
@@ -59,7 +59,6 @@ class RealTimeQuery:
         letters: Letters,
         options: QueryOptions,
         policy: ErrorPolicy,
-        tell_done: TellDone,
     ) -> None:
         self.targets, self.letters = workers.targets, letters.watch
         self._operators = _operators(session)
@@ -67,11 +66,12 @@ class RealTimeQuery:
         self.is_busy = self.is_held = False
         self._query, self._session, self._workers, self._settings = query, session, workers, settings
         self._outbox, self._policy = outbox, policy
-        self._visits = VisitCounts(lambda after: str(self._operators.visits(settings, after)), tell_done)
+        self._visits = VisitReports(options.tell_visits)
         self._planned = Planned(session, options.checkpoint)
         count, self._before = before
         past = past_progress(session, options.checkpoint)
-        self._progress = replace(past, dead_letters=count, dead_letters_before=count, records=options.records)
+        past = replace(past, counts=dict(self._visits.counts), records=options.records)
+        self._progress = replace(past, dead_letters=count, dead_letters_before=count)
         self._letters, self._letters_at = letters, 0.0
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
         self._is_stopped, self._batch, self._end = False, -1, -1
@@ -96,8 +96,7 @@ class RealTimeQuery:
         with needing_java(self._log):
             look = self._looked()
             report = self._query.lastProgress if look.batch > self._batch else None
-            self._tell_numbers(look.changes)
-            self._tell_visits(look.visit)
+            self._tell_counts(look)
         if time.monotonic() - self._letters_at > LETTERS_S:
             self._find_letters()
         self._progress = replace(self._progress, messages_in=max(look.messages, self._progress.messages_in))
@@ -105,18 +104,22 @@ class RealTimeQuery:
         self._release()
         return self._progress
 
-    def _tell_numbers(self, changes: int) -> None:
-        """Report the counts of the operators, if a monitor wants them and if they have changed."""
-        now = time.monotonic()
-        if self._tell_live is not None and changes > self._told and now >= self._told_at + NUMBERS_S:
-            self._told, self._told_at = changes, now
-            self._tell_live(self._reports.read(self._operators.numbers(self._settings)))
+    def _tell_counts(self, look: "_Look") -> bool:
+        """Report the counts of the operators: to the monitor, if it wants them and they have changed, and of visits.
 
-    def _tell_visits(self, last: int) -> bool:
-        """Report the counts of visits whose output is all in the outbox. Return whether the gateway has all of them."""
-        is_known = self._visits.tell(last)
-        self._progress = replace(self._progress, counts=dict(self._visits.counts))
-        return is_known
+        Returns:
+            Whether the gateway has the counts of all visits whose output is all in the outbox.
+        """
+        now = time.monotonic()
+        is_wanted = self._tell_live is not None and look.changes > self._told and now >= self._told_at + NUMBERS_S
+        if is_wanted or look.visit > self._visits.last:
+            self._told, self._told_at = look.changes, now
+            report = json.loads(self._operators.numbers(self._settings))
+            self._visits.take(report)
+            self._progress = replace(self._progress, counts=dict(self._visits.counts))
+            if self._tell_live is not None:
+                self._tell_live(self._reports.read(report))
+        return self._visits.tell()
 
     def _find_letters(self) -> None:
         self._letters.look()
@@ -161,7 +164,7 @@ class RealTimeQuery:
         if self._end < 0 or self._progress.offsets == (self._end,):
             return
         with needing_java(self._log):
-            is_known = self._tell_visits(_look(self._ask, self._query, self._settings).visit)
+            is_known = self._tell_counts(_look(self._ask, self._query, self._settings))
         if is_known:
             self._progress = replace(self._progress, offsets=(self._end,))
 
@@ -266,7 +269,6 @@ def start_realtime(
     topology: Topology,
     options: QueryOptions,
     services: Callable[[Mapping[str, str]], Services],
-    tell_done: TellDone,
 ) -> RealTimeQuery:
     """Start the workers, then the query.
 
@@ -276,8 +278,6 @@ def start_realtime(
         topology: Has the commands of the workers.
         options: Options of the query.
         services: Returns the addresses of gateway and egress. Gets the gRPC target of each worker by name.
-        tell_done: Gets the counts of visits when all their output is in the outbox. It raises `Away` after a short
-            time without an answer.
 
     Raises:
         RunError: A worker does not start, or does not fit the application.
@@ -285,7 +285,7 @@ def start_realtime(
     workers = start_workers(session, plan, topology, options, is_realtime=True)
     try:
         called = services(workers.targets)
-        return _start_query(session, plan, options, topology, workers, called, tell_done)
+        return _start_query(session, plan, options, topology, workers, called)
     except BaseException:
         workers.stop()
         raise
@@ -298,7 +298,6 @@ def _start_query(
     topology: Topology,
     workers: Workers,
     services: Services,
-    tell_done: TellDone,
 ) -> RealTimeQuery:
     policy = ErrorPolicy.of(topology, options.on_error)
     topics = [source for source in topology.sources() if isinstance(source, KafkaSource)]
@@ -323,7 +322,6 @@ def _start_query(
         letters=letters,
         options=options,
         policy=policy,
-        tell_done=tell_done,
     )
     started.wait_until_reading()
     return started

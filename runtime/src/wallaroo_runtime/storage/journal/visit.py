@@ -3,7 +3,7 @@
 The files only serve questions about visits, so they may be lost. The visits themselves are frames of the journal.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from wallaroo_runtime.durable.record import read_record, write_record
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.service._proto import service_pb2 as pb
 
 VISITS, VISITED = "visits", "visited"
 MOST = 1000
@@ -60,16 +61,16 @@ def read_visited(directory: Path) -> Visited:
     return Visited()
 
 
-def add_counts(directory: Path, counts: Mapping[int, tuple[int, int]], done: int = 0) -> None:
+def add_counts(directory: Path, counts: Iterable[pb.VisitCount], done: int = 0) -> None:
     """Add counts of visits to `visited`. Only one process at a time may do so.
 
     Args:
         directory: Directory of the journal.
-        counts: Counts of some visits, as in `Visited`.
         done: Offset before which visits are done; 0 keeps the former offset.
     """
     known = read_visited(directory)
-    visited = Visited(_latest({**known.counts, **counts}), done or known.done)
+    new = {visit.id: (visit.keys, visit.failed) for visit in counts}
+    visited = Visited(_latest({**known.counts, **new}), done or known.done)
     write_record(directory / VISITED, visited, durable=False)
 
 

@@ -17,15 +17,14 @@ from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.bucket.state_cells import cells_of, states_of
 from wallaroo.worker.bucket.state_order import Messages, Place, in_turn, is_in_order
 from wallaroo.worker.bucket.timed_turn import TimedTurn
-from wallaroo.worker.bucket.visit import Visit, Visitor, VisitTurn, with_visits
+from wallaroo.worker.bucket.visit import Tick, Visit, Visitor, VisitTurn, with_visits
 from wallaroo.worker.bucket.window_run import WindowTurn
 from wallaroo.worker.stage.crossing import read_messages
 from wallaroo.worker.stage.flight import MESSAGE, OUTSIDE
-from wallaroo.worker.stage.keyed import StateEntry
+from wallaroo.worker.stage.keyed import StateEntry, WindowEntry
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.result import persisted
 from wallaroo.worker.value.value import PICKLED, NotSerializableError, StateTooLargeError
-from wallaroo.worker.window.window_order import Tick
 
 Changed = dict[int, dict[bytes, Cell]]  # states to be saved, by the port of their table
 MAX_CHANGE_BYTES = 8 * 1024 * 1024
@@ -61,8 +60,8 @@ class BucketRun:
         """Prepare the try. If it is careful, it processes message by message, and serializes the state after each."""
         self.stage.clear()
         self._changed: Changed = {}
-        self._turn = WindowTurn(self.stage, self._state)
         self._visits = VisitTurn(self.stage, self._state, self._changed)
+        self._turn = WindowTurn(self._visits)
         self._timed = TimedTurn(self._visits, self._messages, self._in_place, is_careful=is_careful)
         # The states to restore after a failure; None at full speed. With `checks_persist` each message notes its own.
         self._before = ({} if self._checks_persist else self._written()) if is_careful else None
@@ -113,8 +112,11 @@ class BucketRun:
         return failed is None
 
     def _visit(self, visit: Visit) -> bool:
-        """Run a visit. At full speed, return False if a visitor failed."""
-        for part in self._visits.parts(visit):
+        """Run a visit, which is also a tick for the states. At full speed, return False if user code failed."""
+        for entry in self._visits.entries(visit):
+            if not self._timed.wake_due(visit, entry.node.state_port):
+                return False
+            part = self._visits.part(visit, entry)
             run, keys = self._visits.visitor(visit, part.entry), range(len(part.keys))
             ones = [part] if self._before is None else (part.pick([at]) for at in keys)
             failed = sum(not self._in_place(one, run) for one in ones)
@@ -134,17 +136,19 @@ class BucketRun:
     def _written(self) -> dict[Cell, bytes]:
         """Return the present states as bytes, to restore them after a failure. Leave out states that pickle refuses."""
         saved: dict[Cell, bytes] = {}
-        for table in self._state.tables.values():
+        for port in {entry.node.state_port for entry in self.stage.states.values()}:
+            table = self._state.table(port)
             for cell in table.values():
                 with suppress(NotSerializableError):
-                    saved[cell] = cell.data if cell.live is UNREAD else self._state.write(cell)
+                    saved[cell] = cell.data if cell.live is UNREAD else self._state.write(table, cell)
         return saved
 
     def _watch(self, done: str, port: int, key: bytes) -> None:
         self.stage.note(f'{done} the state of step "{self._step_of(port)}", key {shown(readable(key))}')
 
     def _step_of(self, port: int) -> str:
-        return next((each.step.name for each in self.stage.states.values() if each.node.state_port == port), "")
+        entries: list[StateEntry | WindowEntry] = [*self.stage.states.values(), *self.stage.windows.values()]
+        return next((each.step.name for each in entries if each.node.state_port == port), "")
 
     def _of_states(self) -> Iterator[Messages | Visit | Tick]:
         """Yield the parts for state computations in order. Messages and ticks of windows are added to the turn."""
@@ -155,13 +159,12 @@ class BucketRun:
         if not is_ordered or any(header.port in controls for header, _, _ in places):
             parts = in_turn(list(parts))  # reading all parts first also reads all visits
         for part in with_visits(parts, self._visits.waiting) if self._visits.waiting else parts:
-            self.stage.box.timestamp_ms = part.timestamp_ms
+            self.stage.box.time = None if isinstance(part, Messages) else part.timestamp_ms
             yield part
 
     def _parts(self, places: Sequence[Place]) -> Iterator[Messages]:
         for header, data, start in places:
             self._timestamp_ms = self._timestamp_ms or header.timestamp_ms
-            self.stage.box.timestamp_ms = header.timestamp_ms
             if header.port == TICK_PORT:
                 tick = self._turn.tick(header)
                 if self._timed.tables:
@@ -171,22 +174,24 @@ class BucketRun:
             if header.port == VISIT_PORT:
                 self._visits.take(frame)
                 continue
+            self.stage.box.enter(frame)
             if not header.count and (header.port in self.stage.states or header.port in self.stage.windows):
                 continue
+            part = self._read(frame)
             if header.port in self.stage.windows:
-                self._turn.take(frame)
+                self._turn.take(part)
             else:
-                yield self._read(frame)
+                yield part
 
     def _read(self, frame: Frame) -> Messages:
         header = frame.header
-        if header.port not in self.stage.states or not frame.keys:
+        entry = self.stage.states.get(header.port) or self.stage.windows.get(header.port)
+        if entry is None or not frame.keys:
             msg = f"a frame of port {header.port} with {len(frame.keys)} keys is not for stage {self.stage.id}"
             raise FrameError(msg)
         if frame.absent:
             msg = "messages without a value are not for a computation"
             raise FrameError(msg)
-        entry = self.stage.states[header.port]
         self.stage.entered[entry.number] += header.count
         base = header.sequence
         sequences = [base + each for each in frame.sequences] if frame.sequences else range(base, base + header.count)
@@ -196,13 +201,12 @@ class BucketRun:
         self.stage.flight[MESSAGE] = OUTSIDE
         table = self._state.table(entry.node.state_port)
         times = frame.times() if self.stage.has_times or entry.is_timed else ()
-        indexes, time = frame.key_indexes, header.timestamp_ms
-        part = Messages(entry, table, frame.keys, messages, indexes, sequences, ordinals, times, time)
+        part = Messages(entry, table, frame.keys, messages, frame.key_indexes, sequences, ordinals, times)
         if self.stage.skips or unread or (entry.is_timed and has_wrong_times(times)):
-            part.keep(sort_out(self.stage, entry, part, unread, is_timed=entry.is_timed))
+            sort_out(self.stage, part, unread)
         return part
 
-    def _enters(self, entry: StateEntry, encoding: int, ordinals: range) -> Callable[[int], bool] | None:
+    def _enters(self, entry: StateEntry | WindowEntry, encoding: int, ordinals: range) -> Callable[[int], bool] | None:
         """Return a function that marks a message as in flight unless it is skipped; None if the call is not watched."""
         if not self._is_watched or encoding not in (entry.values.encoding, PICKLED):
             return None
@@ -232,7 +236,7 @@ class BucketRun:
                 return
             persists = always or persisted(result)
             try:
-                after.append(state.write(cell))
+                after.append(state.write(part.table, cell))
             except NotSerializableError as err:
                 # A state that is never persisted need not be serializable. A later failure of the key then restores an
                 # older state.
@@ -254,13 +258,13 @@ class BucketRun:
                     continue
                 is_new = cell.size < 0 and key not in self._changed.get(part.entry.node.state_port, ())
                 if self._checks_persist and not (is_new and part.entry.is_timed):
-                    self._note(cell, state, before)
+                    self._note(part.table, cell, state, before)
                 columns, flight = self._columns(one.keys, one.times), self.stage.flight
                 failed = loop(one.messages, [0], one.sequences, [cell.live], dirty, one.ordinals, flight, *columns)
                 if failed is not None:
                     failures += 1
                     bury(self.stage, part, key, failed)
-                    self._put_back(part.table, key, before.get(cell), state)
+                    self._put_back(part.table, key, before.get(cell))
                     continue
                 if after:  # empty if the state cannot be serialized
                     before[cell] = after[-1]
@@ -278,23 +282,23 @@ class BucketRun:
             DiagnosticError: C530 if they have changed it. Without this check the change would be saved.
         """
         with suppress(NotSerializableError):
-            if state.write(part.table[key]) == written:
+            if state.write(part.table, part.table[key]) == written:
                 return
         raise DiagnosticError([Diagnostic.of("C530", step=part.entry.step.name, key=shown(readable(key)))])
 
     @staticmethod
-    def _note(cell: Cell, state: BucketState, before: dict[Cell, bytes]) -> None:
+    def _note(table: CellTable, cell: Cell, state: BucketState, before: dict[Cell, bytes]) -> None:
         """Keep the bytes that a state has before a message, to restore them if the message fails."""
         with suppress(NotSerializableError):
-            before[cell] = state.write(cell)
+            before[cell] = state.write(table, cell)
 
     @staticmethod
-    def _put_back(table: CellTable, key: bytes, saved: bytes | None, state: BucketState) -> None:
+    def _put_back(table: CellTable, key: bytes, saved: bytes | None) -> None:
         """Restore the state that a key had before a failed message. Without a saved state the key had no state."""
         if saved is None:
-            state.remove(table, key)
+            table.remove(key)
         else:
-            table[key].live = state.load(key, saved)
+            table[key].live = table.load(key, saved)
 
     def _result(self, *, is_whole: bool) -> BucketResult:
         """Write the changed states, or all states if `is_whole`, and the outputs of the last part."""
@@ -331,7 +335,3 @@ class BucketRun:
             for port, keys in self._visits.gone():
                 yield self._state.absent_entry(port, keys)
         yield from self._state.entries(saved)
-        for entry in self.stage.windows.values():
-            if self._is_watched:
-                self.stage.note(f'wrote the windows of step "{entry.step.name}"')
-            yield from self._state.window_entries(entry.node.state_port, entry.window, is_whole=is_whole)

@@ -4,6 +4,7 @@ import struct
 from typing import Any
 
 from wallaroo.message.frame import FrameError
+from wallaroo.worker.value.value import StateReadError, ValueCodec
 
 # Encoding of the log entries of timed states: encoding of the state, time, silent, number of timers. Then come the
 # timers: length of "PORT, line break, NAME", this text, and the due time. Then comes the state. The port is that of the
@@ -89,13 +90,57 @@ class CellTable(dict[bytes, Cell]):
 
     Attributes:
         timing: The `Timing` of the keys; None if the states are not timed.
+        written: Bytes of all states as they were last written or read.
+        unread: Bytes of the unread states.
     """
 
-    __slots__ = ("timing",)
+    __slots__ = ("codec", "timing", "unread", "written")
 
-    def __init__(self) -> None:
+    def __init__(self, codec: ValueCodec) -> None:
         super().__init__()
+        self.codec = codec
         self.timing: object | None = None
+        self.written = self.unread = 0
+
+    @property
+    def encoding(self) -> int:
+        """Encoding of the states in the log."""
+        return self.codec.encoding
+
+    def encode(self, live: Any) -> bytes:
+        """Return a state as bytes."""
+        return self.codec.dump_state(live)
+
+    def encode_all(self, lives: list[Any]) -> list[bytes]:
+        """Return states as bytes."""
+        return self.codec.dump_states(lives)
+
+    def _decode(self, key: bytes, data: bytes) -> Any:
+        return self.codec.load(data)
+
+    def load(self, key: bytes, data: bytes) -> Any:
+        """Return a state from its bytes.
+
+        Raises:
+            StateReadError: The bytes cannot be read.
+        """
+        try:
+            return self._decode(key, data)
+        except BaseException as err:
+            raise StateReadError(key, err) from err
+
+    def wake(self, key: bytes, cell: Cell) -> None:
+        """Deserialize an unread state."""
+        cell.live = self.load(key, cell.data)
+        self.unread -= len(cell.data)
+        cell.data = b""
+
+    def remove(self, key: bytes) -> None:
+        """Remove the state of a key, if it has one."""
+        cell = self.pop(key, None)
+        if cell is not None:
+            self.written -= max(0, cell.size)
+            self.unread -= len(cell.data)
 
     def add(self, key: bytes, live: Any) -> Cell:
         """Add a new state for a key."""

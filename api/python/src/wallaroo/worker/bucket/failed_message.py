@@ -7,28 +7,19 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.message.key import readable
 from wallaroo.message.timer import FIRST_MS, LAST_MS
 from wallaroo.worker.bucket.state_order import Messages
-from wallaroo.worker.stage.keyed import StateEntry, WindowEntry
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.letter_box import Unread
 from wallaroo.worker.value.value import NotSerializableError
-from wallaroo.worker.window.window_order import MessageRun
 
 
 class UnsavedChangeError(Exception):
     """A computation changed the state, but returned `persist` False. Code: C510."""
 
 
-def sort_out(
-    stage: Stage,
-    entry: StateEntry | WindowEntry,
-    part: Messages | MessageRun,
-    unread: Mapping[int, Unread],
-    *,
-    is_timed: bool,
-) -> list[int]:
-    """Make dead letters of messages that are skipped, unreadable, or have a wrong time. Return the other places."""
+def sort_out(stage: Stage, part: Messages, unread: Mapping[int, Unread]) -> None:
+    """Make dead letters of messages that are skipped, unreadable, or have a wrong time, and keep the others."""
     kept = []
-    path, step = entry.node.path, entry.step.name
+    path, step = part.entry.node.path, part.entry.step.name
     for position, ordinal in enumerate(part.ordinals):
         error, skip = unread.get(position), stage.skips.get(ordinal - 1)
         message, sequence = part.messages[position], part.sequences[position]
@@ -39,11 +30,11 @@ def sort_out(
             stage.box.skip(skip, path, step, message, sequence, key=key)
         elif error is not None:
             stage.box.unread(error, path, step, sequence, key)
-        elif is_timed and not FIRST_MS <= part.times[position] <= LAST_MS:
+        elif part.entry.is_timed and not FIRST_MS <= part.times[position] <= LAST_MS:
             stage.box.put(wrong_time(step, key, part.times[position]), path, step, message, sequence, key=key)
         else:
             kept.append(position)
-    return kept
+    part.keep(kept)
 
 
 def refuse(stage: Stage, part: Messages, refused: dict[int, Any]) -> None:

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 from wallaroo.message import state_piece
 from wallaroo.message.frame import FrameError, encode_frame
+from wallaroo.worker.bucket.calendar import WINDOWED, Calendar
 from wallaroo.worker.bucket.cell import TIMED, UNREAD, Cell, CellTable, NotAsked, TimedCell, read_timed
 from wallaroo.worker.value.value import NotSerializableError, StateReadError, StateTooLargeError, ValueCodec
-from wallaroo.worker.window.calendar import WINDOWED, Calendar
-from wallaroo.worker.window.window import Window
 
 ENTRY_BYTES = 1024 * 1024
 MAX_STATE_BYTES = 256 * 1024 * 1024  # limit of one state; a call needs a few times as much memory for its copies
@@ -45,8 +44,7 @@ class BucketState:
 
     Attributes:
         max_bytes: Largest size of a state in bytes. A state that is larger already may not grow.
-        tables: The states of each state name, by the port of its log frames.
-        calendars: The states of window steps, by the port of their log frames.
+        tables: The states of each state name, by the port of its log frames; a `Calendar` for a window step.
         watch: Called with "read" or "wrote", the port of a table, and a key, before the key's state is read or written;
             None if the call is not watched.
     """
@@ -54,24 +52,20 @@ class BucketState:
     codec: ValueCodec
     max_bytes: int = MAX_STATE_BYTES
     tables: dict[int, CellTable] = field(default_factory=dict)
-    calendars: dict[int, Calendar] = field(default_factory=dict)
     watch: Callable[[str, int, bytes], None] | None = None
     _log: state_piece.Joiner = field(default_factory=state_piece.Joiner)
-    _written: int = 0  # bytes of all states as they were last written or read
-    _unread: int = 0  # bytes of the unread states
 
     def table(self, port: int) -> CellTable:
         """Return the states whose log frames have this port, by key."""
         table = self.tables.get(port)
         if table is None:
-            table = self.tables[port] = CellTable()
+            table = self.tables[port] = CellTable(self.codec)
         return table
 
     def calendar(self, port: int) -> Calendar:
         """Return the states of a window step."""
-        calendar = self.calendars.get(port)
-        if calendar is None:
-            calendar = self.calendars[port] = Calendar(self.codec, self.max_bytes)
+        calendar = self.tables.setdefault(port, Calendar(self.codec))
+        assert isinstance(calendar, Calendar)
         return calendar
 
     def read(self, entries: Iterable[bytes]) -> None:
@@ -87,15 +81,13 @@ class BucketState:
             if frame.header.count and not frame.keys:
                 msg = "an entry of a state log has no keys"
                 raise FrameError(msg)
-            if frame.header.encoding == WINDOWED:
-                self.calendar(frame.header.port).read(frame)
-                continue
-            table, encoding = self.table(frame.header.port), frame.header.encoding
+            encoding, port = frame.header.encoding, frame.header.port
+            table = self.calendar(port) if encoding == WINDOWED else self.table(port)
             cell: Cell
             keys = [frame.keys[index] for index in frame.key_indexes]
             absent = set(frame.absent)
             for position, (key, data) in enumerate(zip(keys, frame.values(), strict=True)):
-                self.remove(table, key)
+                table.remove(key)
                 if position in absent:
                     continue
                 if encoding == TIMED:
@@ -103,11 +95,11 @@ class BucketState:
                 else:
                     cell, own = Cell(UNREAD), encoding
                 # States with an encoding that this program no longer writes are converted.
-                cell.data = data if own == self.codec.encoding else self._rewritten(key, data, self.codec.loader(own))
+                cell.data = data if own == table.encoding else self._rewritten(key, data, self.codec.loader(own))
                 cell.size = len(cell.data)
                 table[key] = cell
-                self._written += cell.size
-                self._unread += cell.size
+                table.written += cell.size
+                table.unread += cell.size
 
     def end_log(self) -> None:
         """Check that the log, which has been read to its end, is complete.
@@ -135,17 +127,8 @@ class BucketState:
         elif cell.live is UNREAD:
             if self.watch is not None:
                 self.watch("read", next(port for port, each in self.tables.items() if each is table), key)
-            cell.live = self.load(key, cell.data)
-            self._unread -= len(cell.data)
-            cell.data = b""
+            table.wake(key, cell)
         return cell
-
-    def remove(self, table: CellTable, key: bytes) -> None:
-        """Remove the state of a key, if it has one."""
-        cell = table.pop(key, None)
-        if cell is not None:
-            self._written -= max(0, cell.size)
-            self._unread -= len(cell.data)
 
     def entries(self, states: Mapping[int, Mapping[bytes, Cell]]) -> Iterator[bytes]:
         """Serialize some states, and yield their frames.
@@ -153,16 +136,17 @@ class BucketState:
         Raises:
             NotSerializableError: A state cannot be written.
         """
-        for port, table in sorted(states.items()):
-            keys, cells, values = list(table), list(table.values()), self._dumped(port, table)
+        for port, changed in sorted(states.items()):
+            table = self.table(port)
+            keys, cells, values = list(changed), list(changed.values()), self._dumped(port, changed)
             sizes = list(map(len, values))
             if max(sizes, default=0) > self.max_bytes:
                 self._check_sizes(port, keys, cells, sizes)
-            self._written += sum(sizes) - sum([cell.size for cell in cells if cell.size > 0])
+            table.written += sum(sizes) - sum([cell.size for cell in cells if cell.size > 0])
             for cell, size in zip(cells, sizes, strict=True):
                 cell.size = size
-            encoding = self.codec.encoding
-            if self.table(port).timing is not None:
+            encoding = table.encoding
+            if table.timing is not None:
                 pairs = zip(cells, values, strict=True)
                 values = [cell.head(encoding) + data for cell, data in pairs if isinstance(cell, TimedCell)]
                 sizes, encoding = list(map(len, values)), TIMED
@@ -183,76 +167,51 @@ class BucketState:
         """Return the frame of an entry that removes the states of these keys."""
         empty, places = [b""] * len(keys), range(len(keys))
         return encode_frame(
-            empty, port=port, encoding=self.codec.encoding, keys=keys, key_indexes=places, absent=places
+            empty, port=port, encoding=self.table(port).encoding, keys=keys, key_indexes=places, absent=places
         )
-
-    def window_entries(self, port: int, window: Window, *, is_whole: bool) -> Iterator[bytes]:
-        """Yield frames with the states of a window step: of all keys if `is_whole`, else of the changed keys.
-
-        Raises:
-            NotSerializableError: An accumulator cannot be written.
-        """
-        calendar = self.calendar(port)
-        try:
-            yield from calendar.entries(window, port, calendar.names() if is_whole else calendar.changed, ENTRY_BYTES)
-        except StateTooLargeError:
-            raise
-        except BaseException as err:
-            raise NotSerializableError(window, err) from err
 
     def _check_sizes(self, port: int, keys: list[bytes], cells: list[Cell], sizes: list[int]) -> None:
         for key, cell, size in zip(keys, cells, sizes, strict=True):
             if size > max(self.max_bytes, cell.size):
                 raise StateTooLargeError(cell.live, size, self.max_bytes, port, key)
 
-    def _dumped(self, port: int, table: Mapping[bytes, Cell]) -> list[bytes]:
+    def _dumped(self, port: int, changed: Mapping[bytes, Cell]) -> list[bytes]:
         if self.watch is not None:
-            return self._dumped_one_by_one(port, table)
-        cells = table.values()
+            return self._dumped_one_by_one(port, changed)
+        cells, table = changed.values(), self.table(port)
         lives = [cell.live for cell in cells]
         try:
             if NotAsked not in set(map(type, lives)):
-                return self.codec.dump_states(lives)
-            return [cell.data if cell.live is UNREAD else self.codec.dump_state(cell.live) for cell in cells]
+                return table.encode_all(lives)
+            return [cell.data if cell.live is UNREAD else table.encode(cell.live) for cell in cells]
         except BaseException:
-            return self._dumped_one_by_one(port, table)
+            return self._dumped_one_by_one(port, changed)
 
-    def _dumped_one_by_one(self, port: int, table: Mapping[bytes, Cell]) -> list[bytes]:
+    def _dumped_one_by_one(self, port: int, changed: Mapping[bytes, Cell]) -> list[bytes]:
         """Serialize the states one by one, to find a state that cannot be written or that ends the process."""
         values: list[bytes] = []
-        for key, cell in table.items():
+        for key, cell in changed.items():
             if self.watch is not None:
                 self.watch("wrote", port, key)
             try:
-                values.append(cell.data if cell.live is UNREAD else self.codec.dump_state(cell.live))
+                values.append(cell.data if cell.live is UNREAD else self.table(port).encode(cell.live))
             except BaseException as err:
                 raise NotSerializableError(cell.live, err, port, key) from err
         return values
 
-    def write(self, cell: Cell) -> bytes:
+    def write(self, table: CellTable, cell: Cell) -> bytes:
         """Serialize a state.
 
         Raises:
             NotSerializableError: The state cannot be written, or is too large.
         """
         try:
-            data = self.codec.dump_state(cell.live)
+            data = table.encode(cell.live)
         except BaseException as err:
             raise NotSerializableError(cell.live, err) from err
         if len(data) > max(self.max_bytes, cell.size):
             raise StateTooLargeError(cell.live, len(data), self.max_bytes)
         return data
-
-    def load(self, key: bytes, data: bytes) -> Any:
-        """Deserialize a state.
-
-        Raises:
-            StateReadError: The bytes cannot be read.
-        """
-        try:
-            return self.codec.load(data)
-        except BaseException as err:
-            raise StateReadError(key, err) from err
 
     def values(self, read: Callable[[int, bytes], Any]) -> Iterator[tuple[int, bytes, Any]]:
         """Yield port, key and state of each key of the log.
@@ -263,29 +222,22 @@ class BucketState:
         Raises:
             StateReadError: A state cannot be read.
         """
-        stored = [
-            (port, key, self.codec.encoding, cell.data)
-            for port, table in self.tables.items()
-            for key, cell in table.items()
-        ]
-        stored += [
-            (port, key, WINDOWED, data) for port, each in self.calendars.items() for key, data in each.stored.items()
-        ]
-        for port, key, encoding, data in stored:
-            try:
-                value = read(encoding, data)
-            except BaseException as err:
-                raise StateReadError(key, err) from err
-            yield port, key, value
+        for port, table in self.tables.items():
+            for key, cell in table.items():
+                try:
+                    value = read(table.encoding, cell.data)
+                except BaseException as err:
+                    raise StateReadError(key, err) from err
+                yield port, key, value
 
     def count(self) -> int:
         """Return the number of keys that have a state."""
-        return sum(map(len, self.tables.values())) + sum(calendar.count() for calendar in self.calendars.values())
+        return sum(map(len, self.tables.values()))
 
     def cost(self) -> int:
         """Return the approximate number of bytes that the copy takes in memory."""
-        unread = self._unread + sum(calendar.unread for calendar in self.calendars.values())
-        written = self._written + sum(calendar.written for calendar in self.calendars.values())
+        unread = sum(table.unread for table in self.tables.values())
+        written = sum(table.written for table in self.tables.values())
         return unread + (written - unread) * LIVE_FACTOR + KEY_BYTES * self.count()
 
 

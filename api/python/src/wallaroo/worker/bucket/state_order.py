@@ -1,22 +1,21 @@
-"""Orders the messages of a bucket call's state steps by sequence, independently of the order of the frames."""
+"""Orders the messages of a bucket call by sequence, independently of the order of the frames."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, groupby
+from itertools import accumulate, chain, groupby, pairwise
 from typing import Any
 
 from wallaroo.message.frame import HEADER_BYTES, FrameHeader, read_sequences
 from wallaroo.worker.bucket.cell import CellTable
-from wallaroo.worker.stage.keyed import StateEntry
 
 Place = tuple[FrameHeader, bytes, int]  # place of a frame: its header, the bytes that contain it, and its begin
 
 
 @dataclass(slots=True)
 class Messages:
-    """Messages of one frame for a state step."""
+    """Messages of one frame for a state step or window; `entry` is a `StateEntry` or a `WindowEntry`."""
 
-    entry: StateEntry
+    entry: Any
     table: CellTable
     keys: list[bytes]
     messages: Sequence[Any]
@@ -24,8 +23,11 @@ class Messages:
     sequences: Sequence[int]
     ordinals: Sequence[int]
     times: Sequence[int] = ()  # times of the messages; empty if the stage does not need them
-    timestamp_ms: int = 0  # time of the frame
     is_visit: bool = False  # whether the messages are the metadata of a visit to the keys
+
+    def rows(self) -> Iterable[tuple[int, Any, int, int, int]]:
+        """Return number in the call, message, index of the key, sequence and time of each message."""
+        return zip(self.ordinals, self.messages, self.indexes, self.sequences, self.times, strict=True)
 
     def keep(self, positions: Sequence[int]) -> None:
         """Keep only the messages at some positions."""
@@ -47,9 +49,34 @@ class Messages:
             sequences=[self.sequences[position] for position in positions],
             ordinals=[self.ordinals[position] for position in positions],
             times=[self.times[position] for position in positions] if self.times else (),
-            timestamp_ms=self.timestamp_ms,
             is_visit=self.is_visit,
         )
+
+
+def joined(parts: Sequence[Messages]) -> Messages:
+    """Return the messages of several frames of one step as one part, in the order of their sequences."""
+    keys: dict[bytes, int] = {}
+    places = [[keys.setdefault(key, len(keys)) for key in part.keys] for part in parts]
+    whole = Messages(
+        parts[0].entry,
+        parts[0].table,
+        messages=[message for part in parts for message in part.messages],
+        indexes=[own[index] for part, own in zip(parts, places, strict=True) for index in part.indexes],
+        keys=list(keys),
+        sequences=[sequence for part in parts for sequence in part.sequences],
+        ordinals=[ordinal for part in parts for ordinal in part.ordinals],
+        times=[time for part in parts for time in part.times],
+    )
+    return whole.pick(sorted(range(len(whole.messages)), key=whole.sequences.__getitem__))
+
+
+def of_windows(parts: Iterable[Messages]) -> Sequence[Messages]:
+    """Return the messages of a window step in the order of their sequences."""
+    parts = [part for part in parts if part.messages]
+    is_sorted = all(isinstance(part.sequences, range) or sorted(part.sequences) == part.sequences for part in parts)
+    if not is_sorted or any(before.sequences[-1] > after.sequences[0] for before, after in pairwise(parts)):
+        return [joined(parts)]
+    return parts
 
 
 def is_in_order(frames: Iterable[Place]) -> bool:

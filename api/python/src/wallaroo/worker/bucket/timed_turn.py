@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from wallaroo.message.key import readable
@@ -10,26 +10,15 @@ from wallaroo.message.timer import Timers
 from wallaroo.worker.bucket.cell import ASLEEP, NEVER, CellTable, TimedCell
 from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.bucket.timing import Timing, timer_id
-from wallaroo.worker.bucket.visit import Visitor, VisitTurn
+from wallaroo.worker.bucket.visit import Tick, Visit, Visitor, VisitTurn
 from wallaroo.worker.stage.keyed import StateEntry
-from wallaroo.worker.window.window_order import Tick
 
+Cause = Tick | Visit  # what wakes a key; in place of a message a tick at its place, of its time
 MOST = 256  # limit for the messages of one loop: if a timer is due before one, the rest is copied
 
 
 class DueError(Exception):
     """Ends a loop before a message, because a timer or the end of the state of its key is due."""
-
-
-@dataclass(slots=True)
-class Moment:
-    """The time until which a key's timers run, and the message or tick that makes them run."""
-
-    until: int
-    sequence: int
-    ordinal: int
-    time: int
-    timestamp_ms: int
 
 
 class TimedTurn:
@@ -42,7 +31,7 @@ class TimedTurn:
         is_careful: Whether messages are processed one by one.
 
     Attributes:
-        tables: The first step of each timed state, by the port of its table.
+        tables: The first step with ticks of each timed state, by the port of its table.
     """
 
     def __init__(
@@ -56,7 +45,10 @@ class TimedTurn:
         self._visits, self._run, self._run_in_place = visits, run, run_in_place
         self._stage, self.is_careful = visits.stage, is_careful
         timed = [entry for entry in self._stage.states.values() if entry.is_timed]
-        self.tables = {entry.node.state_port: entry for entry in reversed(timed)}
+        self._ticking = [entry for entry in timed if entry.node.ttl_ms or entry.node.timers]
+        self.tables = dict[int, StateEntry]()
+        for entry in self._ticking:
+            self.tables.setdefault(entry.node.state_port, entry)
         self._entries = {entry.node.port: entry for entry in timed}
         for port in self.tables:
             table, nodes = visits.state.table(port), [each.node for each in timed if each.node.state_port == port]
@@ -86,8 +78,8 @@ class TimedTurn:
             return True
         if expiring is not None and not expiring.prolongs(part.messages[0]):
             return True
-        moment = Moment(now, part.sequences[0], part.ordinals[0], now, part.timestamp_ms)
-        return self._wake(part.entry.node.state_port, key, cell, moment)
+        cause = Tick(part.sequences[0], now, part.ordinals[0])
+        return self._wake(part.entry.node.state_port, key, cell, now, cause)
 
     def _run_until_due(self, part: Messages) -> int:
         """Process messages until a timer is due before a message. Return their number, below 0 if a message failed.
@@ -146,30 +138,32 @@ class TimedTurn:
         """Run the callbacks of all timers that are due at a tick. At full speed, return False if a callback failed."""
         skip = self._stage.skips.get(tick.ordinal - 1)
         if skip is not None:
-            for entry in self._entries.values():
-                if not (entry.node.ttl_ms or entry.node.timers):
-                    continue
+            for entry in self._ticking:
                 self._stage.visited[entry.number] += 1
                 self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
             return True
-        for port, entry in sorted(self.tables.items(), key=lambda each: each[1].number):
-            table = self._visits.state.table(port)
-            timing = _timing(table)
-            for key in timing.tick(table, tick.time, self._changed(entry)):
-                cell = table[key]
-                assert isinstance(cell, TimedCell)
-                moment = Moment(timing.until(cell, tick.time), tick.sequence, tick.ordinal, tick.time, tick.time)
-                if not self._wake(port, key, cell, moment):
-                    return False
+        return all(self.wake_due(tick, port) for port in self.tables)
+
+    def wake_due(self, tick: Cause, port: int) -> bool:
+        """Run what is due in one state at a tick or visit. At full speed, return False if a callback failed."""
+        if port not in self.tables:
+            return True
+        table, time = self._visits.state.table(port), tick.timestamp_ms
+        timing = _timing(table)
+        for key in timing.tick(table, time, self._changed(self.tables[port])):
+            cell = table[key]
+            assert isinstance(cell, TimedCell)
+            if not self._wake(port, key, cell, timing.until(cell, time), tick):
+                return False
         return True
 
-    def _wake(self, port: int, key: bytes, cell: TimedCell, moment: Moment) -> bool:
-        """Run the callbacks of a key's due timers. At full speed, return False if a callback failed."""
+    def _wake(self, port: int, key: bytes, cell: TimedCell, until: int, cause: Cause) -> bool:
+        """Run the callbacks of a key's timers that are due until a time. At full speed, return False if one failed."""
         table = self._visits.state.table(port)
         timing = _timing(table)
-        for due, name in timing.woken(cell, moment.until):
+        for due, name in timing.woken(cell, until):
             if not name:
-                return self._end(table, port, key, cell, due, moment)
+                return self._end(table, port, key, cell, due, cause)
             assert cell.timers is not None
             del cell.timers[name]
             self._changed(self.tables[port])[key] = cell
@@ -178,7 +172,7 @@ class TimedTurn:
             if entry is None or entry.node.state_port != port or called not in entry.node.timers:
                 continue  # the present program has no timer of this name
             timers = Timers(due, entry.node.timers)
-            is_done = self._fire(table, key, entry, called, timers, moment)
+            is_done = self._fire(table, key, entry, called, timers, cause)
             if not is_done and not self.is_careful:
                 return False
             if table.get(key) is not cell:
@@ -188,7 +182,7 @@ class TimedTurn:
         timing.enroll(key, cell)
         return True
 
-    def _end(self, table: CellTable, port: int, key: bytes, cell: TimedCell, due: int, moment: Moment) -> bool:
+    def _end(self, table: CellTable, port: int, key: bytes, cell: TimedCell, due: int, cause: Cause) -> bool:
         """End the state of a key, or its expiring part; at full speed return False if user code failed."""
         entry, is_done = self.tables[port], True
         expiring, visit = entry.state.expiring, entry.step.visit
@@ -197,13 +191,13 @@ class TimedTurn:
             self._visits.delete(table, port, [key])
             return True
         if expiring.is_in(self._visits.state.cell(table, key, entry.state.build).live):
-            is_done = self._call(table, key, entry, "", due, moment, lambda key, _, state: visit("", b"", key, state))
+            is_done = self._call(table, key, entry, "", due, cause, lambda key, _, state: visit("", b"", key, state))
             self._stage.more.setdefault(entry.number, Counter())["expired"] += is_done
         if table.get(key) is cell:
             cell.time, cell.silent, self._changed(entry)[key] = ASLEEP, NEVER, cell
         return is_done or self.is_careful
 
-    def _fire(self, table: CellTable, key: bytes, entry: StateEntry, name: str, timers: Timers, moment: Moment) -> bool:
+    def _fire(self, table: CellTable, key: bytes, entry: StateEntry, name: str, timers: Timers, cause: Cause) -> bool:
         """Run the callback of a timer, and return whether it succeeded."""
         fire, due = entry.step.fire, timers.now_ms
         assert fire is not None
@@ -212,22 +206,22 @@ class TimedTurn:
         def run(key: bytes, _: bytes, state: Any) -> Any:
             return fire(name, readable(key), state, due, timers)
 
-        return self._call(table, key, entry, name, due, moment, run)
+        return self._call(table, key, entry, name, due, cause, run)
 
     def _call(
-        self, table: CellTable, key: bytes, entry: StateEntry, name: str, due: int, moment: Moment, run: Visitor
+        self, table: CellTable, key: bytes, entry: StateEntry, name: str, due: int, cause: Cause, run: Visitor
     ) -> bool:
         """Run user code that is due for a key, and return whether it succeeded."""
-        time = due if _timing(table).is_event else moment.time
-        box, before = self._stage.box, self._stage.box.timestamp_ms
+        time = due if _timing(table).is_event else cause.timestamp_ms
+        box, before = self._stage.box, self._stage.box.time
         self._stage.visited[entry.number] += 1
         part = Messages(
-            replace(entry, closed_keys=None), table, [key], [name.encode()], [0], [moment.sequence], [moment.ordinal],
-            [time], moment.timestamp_ms, is_visit=True,
+            replace(entry, closed_keys=None), table, [key], [name.encode()], [0], [cause.sequence], [cause.ordinal],
+            [time], is_visit=True,
         )  # fmt: skip
-        box.timestamp_ms = time  # a dead letter has the time that a result would have
+        box.time = time  # a dead letter has the time that a result would have
         is_done = self._run_in_place(part, run)
-        box.timestamp_ms = before
+        box.time = before
         return is_done
 
     def _count(self, entry: StateEntry, name: str) -> None:

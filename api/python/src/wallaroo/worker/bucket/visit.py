@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from wallaroo.message.frame import Frame, FrameError
 from wallaroo.message.key import readable
@@ -16,7 +16,20 @@ from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.stage.flight import PROGRESS
 from wallaroo.worker.stage.keyed import StateEntry
 from wallaroo.worker.stage.stage import Stage
-from wallaroo.worker.window.window_order import Tick
+
+
+class Tick(NamedTuple):
+    """A tick. `ordinal` is its number in the call, counted from 1."""
+
+    sequence: int
+    timestamp_ms: int
+    ordinal: int
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """Sorting key of ticks and visits. A tick comes before visits of the same sequence."""
+        return self.sequence, 0, self.timestamp_ms, self.ordinal
+
 
 Visitor = Callable[[bytes, bytes, Any], Any]  # gets key, message and state; returns the result
 
@@ -97,8 +110,8 @@ class VisitTurn:
         """Add the visit of a frame of port 65533."""
         self.waiting.append(Visit.of(frame, self.stage.take(1)[0]))
 
-    def parts(self, visit: Visit) -> Iterator[Messages]:
-        """Yield the keys to visit in each step, as messages with the visit's metadata. A skipped visit has no keys."""
+    def entries(self, visit: Visit) -> Iterator[StateEntry]:
+        """Yield the steps that take a visit; none if the visit is skipped, which is a dead letter of each."""
         skip = self.stage.skips.get(visit.ordinal - 1)
         for entry in self.stage.states.values():
             if visit.name not in entry.node.visits:
@@ -107,18 +120,20 @@ class VisitTurn:
                 self.stage.visited[entry.number] += 1
                 path, name = entry.node.path, entry.step.name
                 self.stage.box.skip(skip, path, name, visit.metadata, visit.sequence, is_payload=True)
-                continue
-            keys = self._keys(entry)
-            count = len(keys)
-            self.stage.visited[entry.number] += count
-            self.counts.append(pb.Visited(id=visit.id, path=entry.node.path, keys=count))
-            if count:
-                times = [visit.timestamp_ms] * count if self.stage.has_times else ()
-                yield Messages(
-                    replace(entry, closed_keys=None), self.state.table(entry.node.state_port), keys,
-                    [visit.metadata] * count, range(count), [visit.sequence] * count, [visit.ordinal] * count,
-                    times, visit.timestamp_ms, is_visit=True,
-                )  # fmt: skip
+            else:
+                yield entry
+
+    def part(self, visit: Visit, entry: StateEntry) -> Messages:
+        """Return the keys to visit in a step, as messages with the visit's metadata."""
+        keys = self._keys(entry)
+        count = len(keys)
+        self.stage.visited[entry.number] += count
+        self.counts.append(pb.Visited(id=visit.id, path=entry.node.path, keys=count))
+        return Messages(
+            replace(entry, closed_keys=None), self.state.table(entry.node.state_port), keys,
+            [visit.metadata] * count, range(count), [visit.sequence] * count, [visit.ordinal] * count,
+            [visit.timestamp_ms] * count if self.stage.has_times else (), is_visit=True,
+        )  # fmt: skip
 
     def _keys(self, entry: StateEntry) -> list[bytes]:
         """Return the keys whose state is in the log, or will be written to it, in the order of their bytes."""
@@ -164,7 +179,7 @@ class VisitTurn:
     def delete(self, table: CellTable, port: int, keys: Iterable[bytes]) -> None:
         """Delete the states of keys, also from the log."""
         for key in keys:
-            self.state.remove(table, key)
+            table.remove(key)
             self.changed.get(port, {}).pop(key, None)
             self.deleted.setdefault(port, set()).add(key)
 

@@ -8,17 +8,16 @@ from typing import Any
 from wallaroo.check.in_place import check_returned
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.location import one_line, user_traceback
-from wallaroo.message.frame import Frame, FrameError, FrameHeader
+from wallaroo.message.frame import FrameHeader
 from wallaroo.message.key import readable
-from wallaroo.worker.bucket.failed_message import has_wrong_times, sort_out
-from wallaroo.worker.bucket.state import BucketState
-from wallaroo.worker.stage.crossing import read_messages
+from wallaroo.worker.bucket.calendar import Calendar
+from wallaroo.worker.bucket.cell import Cell
+from wallaroo.worker.bucket.state_order import Messages, of_windows
+from wallaroo.worker.bucket.visit import Tick, VisitTurn, with_visits
 from wallaroo.worker.stage.flight import MESSAGE, OUTSIDE, PROGRESS
 from wallaroo.worker.stage.keyed import WindowEntry
-from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.unpicklable import REMEDY
 from wallaroo.worker.value.value import NotSerializableError, StateReadError, StateTooLargeError
-from wallaroo.worker.window.calendar import Calendar
 from wallaroo.worker.window.window import (
     DROPPED,
     CountWindow,
@@ -26,58 +25,36 @@ from wallaroo.worker.window.window import (
     Given,
     Stuck,
     WindowState,
-    split,
 )
-from wallaroo.worker.window.window_order import MessageRun, Tick, in_order
 
 
 class WindowTurn:
     """The windows of a bucket call.
 
     Args:
-        stage: The stage; no other call may use it at the same time.
-        state: State of the bucket.
+        visits: The visits of the same call.
     """
 
-    def __init__(self, stage: Stage, state: BucketState) -> None:
-        self._stage = stage
-        self._runs: dict[int, list[MessageRun]] = {port: [] for port in stage.windows}
+    def __init__(self, visits: VisitTurn) -> None:
+        self._stage, self._state = stage, state = visits.stage, visits.state
+        self._runs: dict[int, list[Messages]] = {port: [] for port in stage.windows}
         self._ticks: list[Tick] = []
         self.failing = ""  # name of the step that ran last
         self._calendars: dict[int, Calendar] = {}
         for port, entry in stage.windows.items():
-            calendar = self._calendars[port] = state.calendar(entry.node.state_port)
-            calendar.begin(entry.window)
+            table = entry.node.state_port
+            calendar = self._calendars[port] = state.calendar(table)
+            changed, deleted = visits.changed.setdefault(table, {}), visits.deleted.setdefault(table, set())
+            calendar.begin(entry.window, changed, deleted)
 
     def tick(self, header: FrameHeader) -> Tick:
         """Add a tick."""
         self._ticks.append(Tick(header.sequence, header.timestamp_ms, self._stage.take(1)[0]))
         return self._ticks[-1]
 
-    def take(self, frame: Frame) -> None:
-        """Add the messages of a frame.
-
-        Raises:
-            FrameError: The frame has no keys, or messages without a value.
-        """
-        header, base = frame.header, frame.header.sequence
-        if frame.absent or (header.count and not frame.keys):
-            msg = f"a frame of port {header.port} with {len(frame.keys)} keys and {len(frame.absent)} absent values"
-            raise FrameError(msg)
-        entry = self._stage.windows[header.port]
-        self._stage.entered[entry.number] += header.count
-        messages, unread = read_messages(entry.values, frame)
-        run = MessageRun(
-            frame.keys,
-            frame.key_indexes,
-            messages,
-            [base + each for each in frame.sequences] if frame.sequences else range(base, base + header.count),
-            [header.timestamp_ms + each for each in frame.timestamps] or [header.timestamp_ms] * header.count,
-            self._stage.take(header.count),
-        )
-        if self._stage.skips or unread or has_wrong_times(run.times):
-            run = run.pick(sort_out(self._stage, entry, run, unread, is_timed=True))
-        self._runs[header.port].append(run)
+    def take(self, part: Messages) -> None:
+        """Add the messages of a frame."""
+        self._runs[part.entry.node.port].append(part)
 
     def attempt(self) -> bool:
         """Process everything at full speed. Return False if user code failed on a message. The state is then spoilt."""
@@ -102,18 +79,19 @@ class WindowTurn:
                 self._tick(entry, calendar, item)
                 continue
             for at, index in enumerate(item.indexes):
-                self._one(entry, calendar, item.keys[index], item.at(at, at + 1))
+                self._one(entry, calendar, item.keys[index], item.pick([at]))
 
     def _items(self) -> Iterator[tuple[WindowEntry, Calendar, Any]]:
         runs, ticks = self._runs, self._ticks
         self._runs, self._ticks = {port: [] for port in runs}, []  # empty, for the next part of the call
         for port, entry in self._stage.windows.items():
             self.failing = entry.step.name
-            for item in in_order(runs[port], ticks):
+            for item in with_visits(of_windows(runs[port]), ticks):
+                self._stage.box.time = item.timestamp_ms if isinstance(item, Tick) else None
                 yield entry, self._calendars[port], item
                 self._stage.flight[MESSAGE] = 0
 
-    def _fast(self, entry: WindowEntry, calendar: Calendar, run: MessageRun) -> None:
+    def _fast(self, entry: WindowEntry, calendar: Calendar, run: Messages) -> None:
         update, flight, keys = entry.window.update, self._stage.flight, run.keys
         states = self._states(calendar, run)
         for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for the supervisor
@@ -128,7 +106,7 @@ class WindowTurn:
             if emitted:
                 self._give(entry, keys[index], emitted, sequence)
 
-    def _fast_count(self, entry: WindowEntry, calendar: Calendar, run: MessageRun, last: int) -> None:
+    def _fast_count(self, entry: WindowEntry, calendar: Calendar, run: Messages, last: int) -> None:
         update, flight, keys = entry.window.update, self._stage.flight, run.keys
         states = self._states(calendar, run)
         for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for the supervisor
@@ -144,9 +122,10 @@ class WindowTurn:
                 self._give(entry, keys[index], emitted, sequence)
 
     @staticmethod
-    def _states(calendar: Calendar, run: MessageRun) -> list[WindowState | None]:
+    def _states(calendar: Calendar, run: Messages) -> list[WindowState | None]:
         """Return the state of each key of a run, and mark all of them as changed."""
-        calendar.changed.update((run.keys[index], None) for index in set(run.indexes))
+        used = {run.keys[index] for index in set(run.indexes)}
+        calendar.changed.update((key, calendar[key]) for key in run.keys if key in used and key in calendar)
         return [calendar.find(key) for key in run.keys]
 
     @staticmethod
@@ -159,47 +138,49 @@ class WindowTurn:
         state = WindowState(readable(key)) if state is None else state
         emitted = window.enter(state, is_new, message, time)
         if state.is_over:
-            calendar.drop(key)
+            if not is_new:
+                calendar.drop(key)
             return None, emitted
         if is_new:
-            calendar.live[key] = state
+            calendar.changed[key] = calendar.add(key, state)
         if is_new or not window.waits or state.silent is None:
-            calendar.enroll(window, key, state)
+            calendar.enroll(key, state)
         return state, emitted
 
-    def _one(self, entry: WindowEntry, calendar: Calendar, key: bytes, run: MessageRun) -> None:
+    def _one(self, entry: WindowEntry, calendar: Calendar, key: bytes, run: Messages) -> None:
         """Process one message. After a failure restore the state of its key."""
         self._stage.flight[MESSAGE] = OUTSIDE
         state = calendar.find(key)
-        saved = None if state is None else calendar.dump(entry.window, key, state)
+        saved = None if state is None else self._state.write(calendar, calendar[key])
         self._stage.flight[MESSAGE] = run.ordinals[0]
         try:
             after, emitted = self._enter(entry, calendar, key, state, run.messages[0], run.times[0])
             if after is not None:
-                self._check(entry, calendar, key, after)
+                calendar.changed[key] = calendar[key]
+                self._check(calendar, calendar[key])
         except BaseException as err:
-            self._put_back(entry, calendar, key, saved)
+            self._put_back(calendar, key, saved)
             self._letter(entry, key, run, err)
             return
-        calendar.changed[key] = None
         self._give(entry, key, emitted, run.sequences[0])
 
-    @staticmethod
-    def _check(entry: WindowEntry, calendar: Calendar, key: bytes, state: WindowState) -> None:
+    def _check(self, calendar: Calendar, cell: Cell) -> None:
         try:
-            calendar.dump(entry.window, key, state)
+            self._state.write(calendar, cell)
         except StateTooLargeError:
             raise
-        except BaseException as err:
-            raise NotSerializableError(next(iter(state.panes.values()), state), err) from err
+        except NotSerializableError as err:
+            raise NotSerializableError(next(iter(cell.live.panes.values()), cell.live), err.__cause__ or err) from err
 
     @staticmethod
-    def _put_back(entry: WindowEntry, calendar: Calendar, key: bytes, saved: bytes | None) -> None:
-        calendar.drop(key)
-        if saved is not None:
-            state = calendar.live[key] = calendar.load(key, saved)
+    def _put_back(calendar: Calendar, key: bytes, saved: bytes | None) -> None:
+        if saved is None:
+            calendar.remove(key)
+            calendar.changed.pop(key, None)
+        else:
+            state = calendar[key].live = calendar.load(key, saved)
             state.queued = None
-            calendar.enroll(entry.window, key, state)
+            calendar.enroll(key, state)
 
     def _tick(self, entry: WindowEntry, calendar: Calendar, tick: Tick) -> None:
         skip = self._stage.skips.get(tick.ordinal - 1)
@@ -207,26 +188,28 @@ class WindowTurn:
             self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
             return
         self._stage.flight[MESSAGE] = tick.ordinal
-        for key, emitted in calendar.tick(entry.window, tick.time):
+        for key, emitted in calendar.tick(tick.timestamp_ms):
             self._stage.flight[PROGRESS] += 1
             self._give(entry, key, emitted, tick.sequence)
 
     def _give(self, entry: WindowEntry, key: bytes, emitted: Given, sequence: int) -> None:
         """Pass on the results of windows. Failed windows become dead letters."""
-        entry.give(list(split(emitted)), sequence, key)
-        path, name = entry.node.path, entry.step.name
-        for item, _ in emitted:
+        box, path, name = self._stage.box, entry.node.path, entry.step.name
+        before = box.time
+        for item, box.time in emitted:
             if item is DROPPED:
                 self._stage.more.setdefault(entry.number, Counter())["dropped_late"] += 1
             elif isinstance(item, Failed):
                 finding = Diagnostic.of("C517", step=name, key=shown(readable(key)), error=one_line(item.error))
-                trace = user_traceback(item.error)
-                self._stage.box.put(finding, path, name, item.accumulator, sequence, key=key, trace=trace)
+                box.put(finding, path, name, item.accumulator, sequence, key=key, trace=user_traceback(item.error))
             elif isinstance(item, Stuck):
                 finding = Diagnostic.of("C524", step=name, key=shown(readable(key)), time=moment(item.latest))
-                self._stage.box.put(finding, path, name, None, sequence, key=key)
+                box.put(finding, path, name, None, sequence, key=key)
+            else:
+                entry.give([(item, box.time)], sequence, key)
+        box.time = before
 
-    def _letter(self, entry: WindowEntry, key: bytes, run: MessageRun, error: BaseException) -> None:
+    def _letter(self, entry: WindowEntry, key: bytes, run: Messages, error: BaseException) -> None:
         box, path, name = self._stage.box, entry.node.path, entry.step.name
         message, sequence = run.messages[0], run.sequences[0]
         if isinstance(error, StateTooLargeError):

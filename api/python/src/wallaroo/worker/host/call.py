@@ -16,6 +16,7 @@ from wallaroo.message.frame import FRAMED, FrameError
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketResult
 from wallaroo.worker.bucket.bucket_requests import BucketProtocolError, BucketRequests
+from wallaroo.worker.bucket.calendar import HEAD, WINDOWED
 from wallaroo.worker.bucket.call_run import CallRun
 from wallaroo.worker.bucket.cell import TIMED, read_timed
 from wallaroo.worker.bucket.state import MAX_STATE_BYTES, BucketKey, BucketState, StateCache, Version
@@ -27,7 +28,6 @@ from wallaroo.worker.value.show import shown_json
 from wallaroo.worker.value.unpicklable import REMEDY
 from wallaroo.worker.value.value import NotSerializableError, StateReadError, ValueCodec
 from wallaroo.worker.value.wire import HeaderError, WireReader
-from wallaroo.worker.window.calendar import HEAD, WINDOWED
 
 MAX_STAGES = 64
 SHOW_WAIT_S = 3.0  # longest wait for the end of running user code

@@ -6,8 +6,8 @@ several nodes read a message, all but the last get a copy `c` of it, so that non
 
 Names in the code end with the node's number: `f` is the user's function, `fail` handles its exception, `v` is its
 result. If a stage needs them, `k` is the key of a message and `t` its time. After a key_by, `v` of the key_by is the
-key. Each iteration stores the message's ordinal plus 1 in `flight`, where the runtime finds it if user code ends the
-process.
+key. For dead letters `times_of` has the times that user code has read, by sequence. Each iteration stores the message's
+ordinal plus 1 in `flight`, where the runtime finds it if user code ends the process.
 """
 
 from collections.abc import Sequence
@@ -181,7 +181,7 @@ class ChainWriter:
         self._put(indent + 1, f"v{number} = f{number}({value})")
         if link.gives_time and self.has_times:
             self._put(indent + 1, f"if v{number} is not None and time{number} is not None:")
-            self._put(indent + 2, f"t = time{number}({value})")
+            self._put(indent + 2, f"times_of[seq] = t = time{number}({value})")
         self._put(indent, "except BaseException as error:")
         self._put(indent + 1, f"fail{number}({value}, seq, error)")
         self._put(indent, "else:")

@@ -288,12 +288,12 @@ def put_in_order(sequences: list[int], *columns: list[Any]) -> None:
             each[:] = [each[position] for position in order]
 
 
-def letter_outputs(box: LetterBox, index: int, frame_bytes: int) -> Iterator[pb.Output]:
+def letter_outputs(box: LetterBox, index: int, timestamp_ms: int, frame_bytes: int) -> Iterator[pb.Output]:
     """Yield the frames of a call's dead letters."""
     lengths = list(map(len, box.letters))
     for start, end, piece in cut_ranges(lengths, b"".join(box.letters), frame_bytes):
         sequences = box.sequences[start:end]
-        frame = frame_of(lengths[start:end], piece, sequences, port=DEAD_LETTER_PORT, timestamp_ms=box.timestamp_ms)
+        frame = frame_of(lengths[start:end], piece, sequences, port=DEAD_LETTER_PORT, timestamp_ms=timestamp_ms)
         yield pb.Output(index=index, port=DEAD_LETTER_PORT, bucket=-1, frame=frame)
 
 

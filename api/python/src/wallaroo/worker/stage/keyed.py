@@ -34,6 +34,7 @@ class WindowEntry:
 
     Attributes:
         give: Passes results of windows downstream; takes the results with their times, a sequence and a key.
+        is_timed: Always true, as windows depend on the times of messages.
     """
 
     number: int
@@ -42,3 +43,4 @@ class WindowEntry:
     window: Window
     values: Values
     give: Callable[[list[tuple[Any, int]], int, bytes], None]
+    is_timed: bool = True

@@ -138,7 +138,8 @@ class Stage:
             if not header.count:
                 continue
             timestamp_ms = timestamp_ms or header.timestamp_ms
-            self.box.source_port, self.box.timestamp_ms = header.port, header.timestamp_ms
+            self.box.source_port = header.port
+            self.box.enter(frame)
             self.entered[number] += header.count
             ordinals: Sequence[int] = self.take(header.count)
             first = self.ordinal - header.count
@@ -179,7 +180,7 @@ class Stage:
         for exit_ in self._exits:
             yield from exit_.outputs(index, timestamp_ms)
         if self.box.letters:
-            yield from letter_outputs(self.box, index, self._frame_bytes)
+            yield from letter_outputs(self.box, index, timestamp_ms, self._frame_bytes)
 
     def replaced(self, number: int, run: Callable[..., Any]) -> AbstractContextManager[object]:
         """Replace the function of a state computation while the context is open."""
@@ -263,8 +264,8 @@ class Stage:
     def _names(self, stage: pb.Stage) -> dict[str, Any]:
         """Return the functions and objects that the loops use, by name."""
         names: dict[str, Any] = {"dropped": self._dropped, "made": self._made, "paired": paired, "Output": Output}
-        names |= {"is_new_state": is_new_state, "is_state": is_state, "state_returned": state_returned}
-        names |= {"FIT": FIT, "is_promise": is_promise, "promised": promised, "copied": self.codec.copy}
+        names |= {"is_new_state": is_new_state, "is_state": is_state, "state_returned": state_returned, "FIT": FIT}
+        names |= {"is_promise": is_promise, "promised": promised, "copied": self.codec.copy, "times_of": self.box.times}
         for number, node in enumerate(self.nodes):
             hosted = self._hosted.get(node.path)
             name = hosted.name if hosted is not None else node.path

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 from wallaroo.check.in_place import NotInPlaceError
 from wallaroo.diagnostic.diagnostic import ADDRESS, Diagnostic, shown
 from wallaroo.diagnostic.location import one_line, raised_at, user_traceback
-from wallaroo.message.frame import DEAD_LETTER_PORT, PLAIN
+from wallaroo.message.frame import DEAD_LETTER_PORT, PLAIN, Frame
 from wallaroo.message.output import UndeclaredOutputError
 from wallaroo.message.timer import WrongTimerError
 from wallaroo.message.visit import Deleted
@@ -57,12 +57,18 @@ class LetterBox:
 
     Args:
         codec: Serializes the inputs of the failed steps.
+
+    Attributes:
+        time: Time of a visit, tick, timer or window's result for which user code runs; None if a message has come.
+        times: Times of the call's messages, by sequence.
     """
 
     def __init__(self, codec: ValueCodec) -> None:
         self._codec = codec
         self.source_port = DEAD_LETTER_PORT
-        self.timestamp_ms = 0
+        self.time: int | None = None
+        self.times: dict[int, int] = {}
+        self._frames: list[Frame] = []  # their times are not yet in `times`
         self.letters: list[bytes] = []
         self.sequences: list[int] = []
         self.counts: dict[str, int] = {}
@@ -70,6 +76,19 @@ class LetterBox:
     def clear(self) -> None:
         """Forget all letters."""
         self.letters, self.sequences, self.counts = [], [], {}
+        self.time, self._frames = None, []
+        self.times.clear()
+
+    def enter(self, frame: Frame) -> None:
+        """Note the times of the messages in a frame, without its values."""
+        self._frames.append(Frame(frame.header, sequences=frame.sequences, timestamps=frame.timestamps))
+
+    def _time_of(self, sequence: int) -> int:
+        for frame in self._frames:
+            for index, time in enumerate(frame.times()):
+                self.times.setdefault(frame.sequence_of(index), time)
+        self._frames = []
+        return self.times.get(sequence, 0) if self.time is None else self.time
 
     def add(
         self,
@@ -131,7 +150,7 @@ class LetterBox:
             preview=preview(message),
             error=_clean(_told(finding).removeprefix(f"{step}: ")),
             traceback=_clean(trace),
-            timestamp_ms=self.timestamp_ms,
+            timestamp_ms=self._time_of(sequence),
         )
         self.letters.append(letter.SerializeToString())
         self.sequences.append(sequence)

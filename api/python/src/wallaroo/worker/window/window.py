@@ -5,7 +5,7 @@ the same pane as the previous message.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -364,8 +364,3 @@ class CountWindow(Window):
         emitted: Given = []
         self.result(state, state.panes[0], state.latest, emitted, (state.first, state.latest))
         return emitted, True
-
-
-def split(emitted: Given) -> Iterator[tuple[Any, int]]:
-    """Yield only the emitted values, with their times."""
-    return (item for item in emitted if not isinstance(item[0], (Failed, Stuck, Dropped)))

@@ -16,20 +16,8 @@ public final class Counters {
     private static final int MOST_VISITS = 1000; // as many as the journal's directory keeps
 
     private final Map<String, Map<String, Long>> steps = new TreeMap<>(); // by path and name; inner maps do not change
-    private final Map<String, Map<Integer, Size>> stores = new TreeMap<>(); // by stage and bucket
-    private final NavigableMap<Long, VisitedKeys> visits = new TreeMap<>(); // the latest ones, by id
-
-    /** The size of a bucket's state: its keys, and the bytes of its log. */
-    record Size(long keys, long bytes) {}
-
-    /** Keys that a visit has run for, and keys for which it failed. A key that two steps visit counts twice. */
-    record VisitedKeys(long keys, long failed) {
-        private static final VisitedKeys NONE = new VisitedKeys(0, 0);
-
-        private VisitedKeys plus(Visited visited) {
-            return new VisitedKeys(keys + visited.getKeys(), failed + visited.getFailed());
-        }
-    }
+    private final Map<String, Map<Integer, List<Long>>> stores = new TreeMap<>(); // keys and bytes, by stage and bucket
+    private final NavigableMap<Long, Map<String, Long>> visits = new TreeMap<>(); // by id and name, like steps
 
     /** Replaces all numbers by those of another object. */
     public void restore(Counters other) {
@@ -64,9 +52,10 @@ public final class Counters {
         return sum;
     }
 
-    /** Adds the visits of a call. */
+    /** Adds the visits of a call. A key that two steps visit counts twice. */
     public void visit(List<Visited> visited) {
-        visited.forEach(each -> visits.put(each.getId(), visits.getOrDefault(each.getId(), VisitedKeys.NONE).plus(each)));
+        visited.forEach(each -> visits.merge(
+                each.getId(), Map.of("keys", each.getKeys(), "failed", each.getFailed()), Counters::sum));
         while (visits.size() > MOST_VISITS) {
             visits.pollFirstEntry();
         }
@@ -75,7 +64,7 @@ public final class Counters {
     /** Notes the size of a bucket's state after a call. */
     public void store(String stage, int bucket, long keys, BucketVersion version) {
         stores.computeIfAbsent(stage, id -> new TreeMap<>())
-                .put(bucket, new Size(keys, version.snapshotBytes() + version.changeBytes()));
+                .put(bucket, List.of(keys, version.snapshotBytes() + version.changeBytes()));
     }
 
     /** Returns the numbers of messages that passed through sources, steps and sinks, by path and name. */
@@ -83,26 +72,13 @@ public final class Counters {
         return steps;
     }
 
-    Map<String, Map<Integer, Size>> stores() {
+    /** Returns for each stage and bucket a list of two numbers: keys, and bytes of the log. */
+    public Map<String, Map<Integer, List<Long>>> stores() {
         return stores;
     }
 
-    NavigableMap<Long, VisitedKeys> visits() {
+    /** Returns the numbers of visited keys and of failed ones of the latest visits, by id and name. */
+    public NavigableMap<Long, Map<String, Long>> visits() {
         return visits;
-    }
-
-    /** Returns for each stage and bucket a list of two numbers: keys, and bytes of the log. */
-    public Map<String, Map<Integer, List<Long>>> storeNumbers() {
-        Map<String, Map<Integer, List<Long>>> found = new TreeMap<>();
-        stores.forEach((stage, sizes) -> sizes.forEach((bucket, size) -> found
-                .computeIfAbsent(stage, id -> new TreeMap<>()).put(bucket, List.of(size.keys(), size.bytes()))));
-        return found;
-    }
-
-    /** Returns for each visit with an id above {@code after} two numbers: visited keys, and keys that failed. */
-    public Map<Long, List<Long>> visitNumbers(long after) {
-        Map<Long, List<Long>> found = new TreeMap<>();
-        visits.tailMap(after, false).forEach((id, keys) -> found.put(id, List.of(keys.keys(), keys.failed())));
-        return found;
     }
 }

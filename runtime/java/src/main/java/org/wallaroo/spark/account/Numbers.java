@@ -116,15 +116,10 @@ public final class Numbers {
         return shown.visits().isEmpty() ? 0 : shown.visits().lastKey();
     }
 
-    /** Returns as JSON the counts of the visits whose id is above {@code after}. */
-    public synchronized String visits(long after) {
-        return Json.object("offset", shownAt, "visits", shown.visitNumbers(after));
-    }
-
     /** Returns the numbers as JSON. Times are those since the last call of this method. */
     public synchronized String take() {
-        String text = Json.object("offset", reached, "steps", shown.steps(),
-                "stores", shown.storeNumbers(), "times", times);
+        String text = Json.object("offset", reached, "steps", shown.steps(), "stores", shown.stores(),
+                "visits", shown.visits(), "barrier", shownAt, "times", times);
         times = new TreeMap<>();
         return text;
     }

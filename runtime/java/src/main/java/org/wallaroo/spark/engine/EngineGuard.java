@@ -4,7 +4,6 @@ import java.util.List;
 import java.util.function.BiFunction;
 import org.wallaroo.spark.bucket.Changes;
 import org.wallaroo.spark.deliver.BarrierQueue;
-import org.wallaroo.spark.deliver.Work;
 import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.query.Attempt;
 
@@ -79,7 +78,8 @@ public final class EngineGuard {
         engine = engines.apply(start, attempt);
     }
 
-    private Served served() {
+    /** Returns the engine, whose queue refuses all attempts but the present one. */
+    Served engine() {
         Served found = engine;
         if (found == null) {
             throw new IllegalStateException("the engine has ended");
@@ -87,26 +87,10 @@ public final class EngineGuard {
         return found;
     }
 
-    /**
-     * Waits until there is work for the task.
-     *
-     * @param attempt of the task
-     * @param nanoseconds how long to wait
-     * @return the work; null if no work came in time; {@link Work#OVER} if no work will come
-     */
-    Work next(long attempt, long nanoseconds) throws InterruptedException {
-        return served().queue().next(attempt, nanoseconds);
-    }
-
-    /** Records that the changes of the last barrier from {@link #next} are in Spark's store. */
+    /** Records that the changes of the last barrier that the attempt has taken are in Spark's store. */
     void stored(long attempt) {
-        Served found = served();
+        Served found = engine();
         found.stored(found.queue().stored(attempt));
-    }
-
-    /** Gives the engine the answer to the last request from {@link #next}. */
-    void answer(long attempt, List<byte[]> found) {
-        served().queue().answer(attempt, found);
     }
 
     /** Ends the engine because an attempt has failed, unless another attempt has begun. */

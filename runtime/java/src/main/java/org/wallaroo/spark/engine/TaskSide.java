@@ -61,7 +61,7 @@ public final class TaskSide {
      * @return whether there is work; false if no work came in time, or no work will come
      */
     public boolean await(long nanoseconds) throws InterruptedException {
-        Work found = guard.next(attempt, nanoseconds);
+        Work found = guard.engine().queue().next(attempt, nanoseconds);
         work = found == Work.OVER ? null : found;
         return work != null;
     }
@@ -85,7 +85,7 @@ public final class TaskSide {
             guard.stored(attempt);
         }
         if (found.request() != null) {
-            guard.answer(attempt, found.request().answer(store));
+            guard.engine().queue().answer(attempt, found.request().answer(store));
         }
     }
 }

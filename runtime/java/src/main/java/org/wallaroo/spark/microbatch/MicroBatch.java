@@ -2,6 +2,7 @@ package org.wallaroo.spark.microbatch;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.List;
+import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.api.java.function.MapFunction;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
@@ -62,7 +63,8 @@ public final class MicroBatch {
                     .option("interval_ms", ticks.intervalMs())
                     .load()
                     .as(Encoders.BINARY())
-                    .mapPartitions(new TickTask(settings), Encoders.BINARY());
+                    .flatMap((FlatMapFunction<byte[], byte[]>) tick -> ShuffleRow.toAll(
+                            settings.targets(), ShuffleRow.Kind.DATA, tick).iterator(), Encoders.BINARY());
         } else if (ticks.are(Ticks.END)) {
             others = toAll(session, settings, ShuffleRow.Kind.DATA, WindowTime.end());
         } else if (settings.applied().givesStates() && settings.levels().size() > 1) {

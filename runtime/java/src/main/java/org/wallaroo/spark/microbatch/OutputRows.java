@@ -1,6 +1,7 @@
 package org.wallaroo.spark.microbatch;
 
 import com.google.protobuf.InvalidProtocolBufferException;
+import java.io.ByteArrayOutputStream;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -30,6 +31,7 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
             + "preview: STRING, key: BINARY, at_ms: LONG>, state STRUCT<name: STRING, key: BINARY, encoding: INT, value: BINARY>, "
             + "counts ARRAY<BIGINT>");
     private static final long serialVersionUID = 1L;
+    private static final int ARRAY_BYTES = 64 << 10;
 
     private final Settings settings;
 
@@ -55,6 +57,9 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
             return found.iterator();
         }
         String output = applied.outputs().get(columns.port());
+        if (applied.joinsRows()) {
+            return joined(output, columns).iterator();
+        }
         String state = applied.states().get(columns.port());
         for (int i = 0; i < columns.count(); i++) {
             byte[] key = columns.key(i);
@@ -65,6 +70,22 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
                             null));
         }
         return found.iterator();
+    }
+
+    /** Returns rows with arrays of messages: Spark's JSON parser has a buffer of 8 KiB for each text, however short. */
+    private static List<Row> joined(String output, Columns columns) {
+        List<Row> found = new ArrayList<>();
+        ByteArrayOutputStream array = new ByteArrayOutputStream();
+        for (int i = 0; i < columns.count(); i++) {
+            array.write(array.size() == 0 ? '[' : ',');
+            array.writeBytes(columns.values().get(i));
+            if (array.size() >= ARRAY_BYTES || i + 1 == columns.count()) {
+                array.write(']');
+                found.add(RowFactory.create(output, null, array.toByteArray(), null, null, null));
+                array.reset();
+            }
+        }
+        return found;
     }
 
     private static Row counts(Applied applied, Map<String, Map<String, Long>> steps) {

@@ -11,6 +11,7 @@ import java.util.TreeMap;
 import java.util.function.Consumer;
 import org.apache.spark.sql.Row;
 import org.wallaroo.spark.message.FrameWriter;
+import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.LetterFrame;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.RecordSource;
@@ -22,10 +23,10 @@ import wallaroo.record.v1.RecordOuterClass.Record;
  *
  * <p>The columns are sequence, key, value, timestamp_ms and headers, and for a topic also partition and offset. If rows
  * are ordered, the sequence is the position of the value, and null precedes all values. Otherwise rows with a null
- * sequence are numbered here. A frame has messages of one {@link #place}, since sequences that precede the ticks cannot
+ * sequence are numbered here. A frame has messages of one place, since sequences that precede the ticks cannot
  * express null and all 64-bit values.
  */
-final class RecordFrames implements Iterator<byte[]> {
+final class RecordFrames implements Iterator<JournalRow> {
     static final int FRAME_BYTES = 512 << 10;
     static final int FRAME_MESSAGES = 8192;
     private static final int MOST_NAME_BYTES = 65_535; // longest name of a header
@@ -40,7 +41,6 @@ final class RecordFrames implements Iterator<byte[]> {
     private final TreeMap<Long, FrameWriter> begun = new TreeMap<>(); // by place
     private long bytes; // size of the messages in begun frames
     private boolean isEnding; // whether begun frames are being returned before the next row is read
-    private long place;
     private long following;
     private int partition = -1;
     private long latest = Long.MIN_VALUE;
@@ -75,11 +75,6 @@ final class RecordFrames implements Iterator<byte[]> {
         }
     }
 
-    /** Returns the place of the last frame: it orders frames whose first messages have the same sequence. */
-    long place() {
-        return place;
-    }
-
     /** Returns the partition of the topic that was read last; -1 if no row was read. */
     int partition() {
         return partition;
@@ -102,8 +97,9 @@ final class RecordFrames implements Iterator<byte[]> {
         return held != null;
     }
 
+    /** Returns a frame as a row. Its place orders frames whose first messages have the same sequence. */
     @Override
-    public byte[] next() {
+    public JournalRow next() {
         while (!isEnding && isHolding()) {
             FrameWriter mine = begun.get(held.place());
             isEnding = bytes > 0 && bytes + held.bytes() > FRAME_BYTES || mine != null && mine.count() == FRAME_MESSAGES;
@@ -114,12 +110,13 @@ final class RecordFrames implements Iterator<byte[]> {
                 held = null;
             }
         }
-        place = begun.firstKey();
+        long place = begun.firstKey();
         FrameWriter frame = begun.remove(place);
         isEnding &= !begun.isEmpty();
         bytes = isEnding ? bytes : 0;
         count(frame);
-        return frame.toBytes();
+        List<JournalRow.Item> items = List.of(new JournalRow.Item(0, -1, -1, frame.toBytes()));
+        return new JournalRow(JournalRow.Kind.FRAMES, new JournalRow.Place(place, 0, -1), items);
     }
 
     private void count(FrameWriter frame) {

@@ -52,10 +52,11 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
             return SourceTask.ending(output, ticks(Long.MIN_VALUE));
         }
         boolean isApplied = settings.applied() != null;
-        List<LetterFrame.Letter> letters = new ArrayList<>();
+        List<JournalRow.Item> last = new ArrayList<>(); // letters of messages that are too large, then ticks
         Consumer<LetterFrame.Letter> refused = letter -> {
             account.refused(letter.path());
-            letters.add(letter);
+            byte[] frame = new LetterFrame(0, List.of(letter)).toBytes();
+            last.add(new JournalRow.Item(Frames.DEAD_LETTER_PORT, -1, -1, frame));
         };
         RecordFrames frames = new RecordFrames(
                 source, rows, attempt.batch(), account, isApplied && settings.applied().isOrdered(),
@@ -65,44 +66,14 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
                         frames::partition)
                 : Origins.NONE;
         Fault.reach("task.before_stage");
-        SourceLevel level = SourceLevel.of(settings, source.stage(), attempt, new FrameRows(frames), origins, account);
-        Iterator<byte[]> made = SourceTask.run(level, output, () -> ticks(frames.latest()));
-        return isApplied ? new WithLetters(made, letters, output) : made;
-    }
-
-    /** Yields the rows of a level, and between them the dead letters of messages that were too large. */
-    private record WithLetters(Iterator<byte[]> made, List<LetterFrame.Letter> letters, LevelOutput output)
-            implements Iterator<byte[]> {
-        @Override
-        public boolean hasNext() {
-            return made.hasNext() || !letters.isEmpty();
-        }
-
-        @Override
-        public byte[] next() {
-            if (letters.isEmpty()) {
-                return made.next();
-            }
-            byte[] frame = new LetterFrame(0, List.of(letters.remove(0))).toBytes();
-            return output.take(List.of(new JournalRow.Item(Frames.DEAD_LETTER_PORT, -1, -1, frame))).get(0);
-        }
+        SourceLevel level = SourceLevel.of(settings, source.stage(), attempt, frames, origins, account);
+        return SourceTask.run(level, output, () -> {
+            last.addAll(ticks(frames.latest()));
+            return last;
+        });
     }
 
     private List<JournalRow.Item> ticks(long latest) {
         return settings.applied() != null ? new WindowTime(settings).sent(number, latest) : List.of();
-    }
-
-    /** Yields each frame as a row. The place of such a row only orders rows, and is not in a journal. */
-    private record FrameRows(RecordFrames frames) implements Iterator<JournalRow> {
-        @Override
-        public boolean hasNext() {
-            return frames.hasNext();
-        }
-
-        @Override
-        public JournalRow next() {
-            List<JournalRow.Item> items = List.of(new JournalRow.Item(0, -1, -1, frames.next()));
-            return new JournalRow(JournalRow.Kind.FRAMES, new JournalRow.Place(frames.place(), 0, -1), items);
-        }
     }
 }

@@ -96,8 +96,8 @@ final class TaskAccount implements CallCounts {
         return Json.object("batch", attempt.batch(), "level", level, "partition", attempt.partition(),
                 "task", attempt.attempt(), "read", read, "records", records, "bytes_by_file", bytesByFile,
                 "bytes_by_grpc", bytesByService, "made", rows(made), "taken", rows(taken), "makers", makers, "staged", staged,
-                "arrived", arrived, "steps", counters.steps(), "stores", counters.storeNumbers(),
-                "visited", counters.visitNumbers(0), "begun", begun, "ended",
+                "arrived", arrived, "steps", counters.steps(), "stores", counters.stores(),
+                "visits", counters.visits(), "begun", begun, "ended",
                 System.currentTimeMillis(), "endings", endings);
     }
 

@@ -1,12 +1,12 @@
 package org.wallaroo.spark.microbatch;
 
-import java.nio.ByteBuffer;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+import org.wallaroo.spark.message.Frames;
 
 /**
  * Offers the time in steps, so that micro-batches also run without rows.
@@ -75,7 +75,7 @@ final class TickStream implements MicroBatchStream, SupportsTriggerAvailableNow 
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-        return partition -> new OneRow(ByteBuffer.allocate(Long.BYTES).putLong(((OneTick) partition).timeMs()).array());
+        return partition -> new OneRow(Frames.tick(0, ((OneTick) partition).timeMs()));
     }
 
     @Override

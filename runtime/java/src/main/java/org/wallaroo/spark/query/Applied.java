@@ -15,12 +15,13 @@ import java.util.Map;
  * @param givesStates whether the states at the end become rows, too
  * @param isStream whether the query has a checkpoint; within {@code foreachBatch} it has none
  * @param isOrdered whether rows have the order of a column
+ * @param joinsRows whether each row has several messages of the sink, as an array of JSON
  * @param acceptsChanged whether a changed program may lose fields of states
  * @param wayOut advice to the user: how to go on although a dead letter has ended the query
  */
 public record Applied(
         Map<Integer, String> outputs, Map<Integer, String> states, Ticks ticks, List<JsonNode> facts, List<Count> counts,
-        boolean givesStates, boolean isStream, boolean isOrdered, boolean acceptsChanged, String wayOut) {
+        boolean givesStates, boolean isStream, boolean isOrdered, boolean joinsRows, boolean acceptsChanged, String wayOut) {
     /**
      * A count of a source, step or sink.
      *

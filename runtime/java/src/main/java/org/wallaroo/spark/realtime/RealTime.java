@@ -55,7 +55,7 @@ public final class RealTime {
      * Returns six numbers, which a driver needs ten times a second: 1 if the query is active, 1 if the query has begun
      * to read the journal, the number of messages whose output is all in the outbox (-1 before the first), the last
      * batch that Spark has reported (-1 before the first), a count of the changes of {@link #numbers}, and the id of
-     * the last of the {@link #visits} (0 before the first).
+     * the last visit of these numbers (0 before the first).
      *
      * @param query that was started
      * @param text settings of the query
@@ -70,20 +70,10 @@ public final class RealTime {
     }
 
     /**
-     * Returns the counts of visits whose output is all in the outbox, as JSON. {@code visits} has for each id the
-     * number of keys and the number of failed keys. {@code offset} is a place in the journal after these visits.
-     *
-     * @param text settings of the query
-     * @param after id; only later visits are returned
-     */
-    public static String visits(String text, long after) {
-        return Numbers.of(text).visits(after);
-    }
-
-    /**
      * Returns the counts of a query's parts, as JSON. All output of input before {@code offset} is in the outbox.
      * {@code steps} has messages in and out, dead letters, and messages that windows dropped, by path. {@code stores}
-     * has keys and bytes by stage and bucket. {@code times} has messages since the last call by kind and milliseconds.
+     * has keys and bytes by stage and bucket. {@code visits} has keys and failed keys by id of the visit, for the latest
+     * visits before the offset {@code barrier}. {@code times} has messages since the last call by kind and milliseconds.
      *
      * @param text settings of the query
      */

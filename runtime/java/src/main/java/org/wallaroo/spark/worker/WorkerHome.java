@@ -7,11 +7,15 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.SparkContext$;
+import org.apache.spark.SparkContext;
+import org.apache.spark.SparkEnv;
 import org.apache.spark.SparkFiles;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.rpc.ReplyQueue;
+import scala.Option;
 
 /**
  * The place where the supervisor of a worker listens. On an executor, the first task that needs a worker starts it.
@@ -60,7 +64,13 @@ public final class WorkerHome {
         if (found.has("diagnostics")) {
             throw OperatorFailure.found(found.path("diagnostics"));
         }
-        return new WorkerHome(Path.of(found.path("directory").asText()), found.path("target").asText());
+        WorkerHome home = new WorkerHome(Path.of(found.path("directory").asText()), found.path("target").asText());
+        Option<SparkContext> context = SparkContext$.MODULE$.getActive();
+        if (SparkEnv.get() == null || context.isDefined() && context.get().isStopped()) {
+            new SupervisorClient(home.directory, () -> { }).stop(); // tasks outlive Spark; `stopAll` may miss this worker
+            throw new IllegalStateException("Spark is being stopped");
+        }
+        return home;
     }
 
     /**

@@ -134,9 +134,9 @@ class EngineGuardTest {
             }
             long zombie = zombies.get(random.nextInt(zombies.size()));
             switch (random.nextInt(5)) {
-                case 0 -> assertThrows(IllegalStateException.class, () -> guard.next(zombie, 0));
+                case 0 -> assertThrows(IllegalStateException.class, () -> guard.engine().queue().next(zombie, 0));
                 case 1 -> assertThrows(IllegalStateException.class, () -> guard.stored(zombie));
-                case 2 -> assertThrows(IllegalStateException.class, () -> guard.answer(zombie, List.of(new byte[40])));
+                case 2 -> assertThrows(IllegalStateException.class, () -> guard.engine().queue().answer(zombie, List.of(new byte[40])));
                 case 3 -> {
                     guard.failed(zombie);
                     assertFalse(engine.isClosed(), "it is not its engine");
@@ -168,7 +168,7 @@ class EngineGuardTest {
         EngineGuard guard = new EngineGuard((start, attempt) -> engine);
         guard.begin(new JournalOffset(1, 5, 5), new Attempt("query", 1, 0, 1));
         AtomicReference<Throwable> end = new AtomicReference<>();
-        Thread late = new Thread(() -> end.set(assertThrows(RuntimeException.class, () -> guard.next(1, LONG_NS))));
+        Thread late = new Thread(() -> end.set(assertThrows(RuntimeException.class, () -> guard.engine().queue().next(1, LONG_NS))));
         late.start();
         while (late.getState() != Thread.State.TIMED_WAITING) {
             Thread.onSpinWait();
@@ -177,7 +177,7 @@ class EngineGuardTest {
         engine.queue().put(new Barrier(new JournalRow.Place(9, 9, 9), 0, List.of()));
         late.join();
         assertEquals("task attempt 1 is refused: attempt 2 has begun", end.get().getMessage());
-        assertEquals(9, guard.next(2, 0).barrier().place().offset());
+        assertEquals(9, guard.engine().queue().next(2, 0).barrier().place().offset());
     }
 
     /** An engine that does nothing. */

@@ -32,7 +32,7 @@ final class RecordFramesMain {
             RecordSource source = Json.read(drawn.get("source"), RecordSource.class);
             List<String> frames = new ArrayList<>();
             new RecordFrames(source, rows.iterator(), batch, account, false, -1, null)
-                    .forEachRemaining(frame -> frames.add(HEX.formatHex(frame)));
+                    .forEachRemaining(row -> frames.add(HEX.formatHex(row.items().get(0).frame())));
             System.out.println(Json.write(frames));
         }
     }

@@ -46,7 +46,8 @@ class RecordFramesTest {
 
     private static List<Columns> frames(RecordSource source, List<Row> rows, TaskAccount account) {
         List<Columns> found = new ArrayList<>();
-        new RecordFrames(source, rows.iterator(), 5, account, false, -1, null).forEachRemaining(frame -> found.add(Columns.read(frame)));
+        new RecordFrames(source, rows.iterator(), 5, account, false, -1, null)
+                .forEachRemaining(row -> found.add(Columns.read(row.items().get(0).frame())));
         return found;
     }
 

@@ -124,7 +124,7 @@ final class CallsMain {
             Map<String, Object> result = new LinkedHashMap<>(stored);
             result.put("outputs", outputs);
             result.put("reads", reads);
-            result.put("keys", account.counters().storeNumbers().get(stage).get(bucket).get(0));
+            result.put("keys", account.counters().stores().get(stage).get(bucket).get(0));
             return result;
         }
 
