@@ -211,7 +211,7 @@ def test_a_running_group_moves(
     more = {"WALLAROO_FAULT": point, "WALLAROO_FAULT_DIR": str(faults)}
     ours = kind(binaries[language], tmp_path / "ours", broker, topics, own.group, **more)
     ends.callback(ours.end)
-    assert f"R788 {own.group} cannot continue what Goka's own processors left; its consumer group" in ours.refusal()
+    assert f"R788 {own.group} cannot continue from the data of Goka's own processors; its consumer" in ours.refusal()
     send(draw, broker, topics, MESSAGES)
     time.sleep(pause)  # some of them are counted
     own.end(number)
@@ -329,7 +329,7 @@ def test_two_groups_of_which_one_joins(is_new: bool, broker: Broker, ends: ExitS
     again = OursInPython(CASE.app("python"), tmp_path / "again", broker, [clicks], "")
     ends.callback(again.end)
     said = again.refusal()
-    assert "R788 click-counts cannot continue what Goka's own processors left; another checkpoint (" in said, said
+    assert "R788 click-counts cannot continue from the data of Goka's own processors; another check" in said, said
     ours.start()  # the one that has begun with it goes on
     ours.end()
     broker.delete(clicks, purchases, reports, table)  # and the offsets of their partitions
@@ -389,8 +389,8 @@ def test_what_is_not_there_is_refused_before_topics_are_created(broker: Broker, 
     assert done.stderr, done.stdout
     assert (done.returncode, done.stderr.splitlines()[0]) == (
         1,
-        f"R788 {group} cannot continue what Goka's own processors left; no table of its groups has records, and no "
-        "group has committed offsets",
+        f"R788 {group} cannot continue from the data of Goka's own processors; no table of its groups has records, "
+        "and no group has committed offsets",
     ), done.stderr
     assert table not in broker.cluster.metadata().topics
     commit(broker, group, {(topic, 1): 0})

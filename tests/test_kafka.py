@@ -61,7 +61,7 @@ def test_counts_are_exact_when_broker_driver_and_egress_end_in_the_middle(broker
         running.start()
         assert running.wait() == 1, "records of a topic that was created again were passed over"
         assert running.output().count("R738") == 2, running.output()
-        assert "run with `--topic-reset start`, which reads it from there and keeps states" in running.output()
+        assert "run with `--topic-reset start` to read the new topic from its start" in running.output()
         running.start("--topic-reset", "start", "--stop-when-idle", "20")  # more than a micro-batch of all takes
         assert running.wait() == 0, running.output()
         running.process = None

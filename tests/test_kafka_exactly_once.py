@@ -201,7 +201,7 @@ def test_a_topic_that_was_deleted_while_the_egress_was_stopped(delivery: Deliver
         "output is kept and sent later"
     )
     (finding,) = delivery.status()["diagnostics"]
-    assert finding["fix"] == "provide what receives it: the topic, e.g. with `wallaroo topics create`"
+    assert finding["fix"] == "provide the receiver of the output: the topic, e.g. with `wallaroo topics create`"
     delivery.broker.create(delivery.topic, PARTITIONS)
     delivery.sent = delivery.sent[50:]
     delivery.wait(lambda: read_position(delivery.root / "outbox", PORT).messages == 100, "all to be delivered")

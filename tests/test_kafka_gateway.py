@@ -277,7 +277,7 @@ def test_records_that_are_gone_end_it(
     assert gateway.process.wait(60) == 1
     (finding,) = gateway.status()["diagnostics"]
     assert finding["code"] == "R792"
-    begin = f'source "{topic}": topic {topic} has lost records of partition 0 that were not read, from offset {lost}'
+    begin = f'source "{topic}": unread records of topic {topic} are gone, in partition 0 from offset {lost}'
     assert finding["message"].startswith(begin)
 
 

@@ -157,7 +157,7 @@ def replay_at_egress(site: Site, run: Run) -> None:
         done = wallaroo("dead-letters", "ls", checkpoint)
         assert done.returncode == 2
         assert f"R652 the dead letters of checkpoint {checkpoint} are at its remote egress\n" in done.stderr
-        assert "give the directory that `wallaroo egress --outbox DIR` has" in done.stderr
+        assert "give the DIR of `wallaroo egress --outbox DIR`" in done.stderr
     replay = ("dead-letters", "replay", site.egress.directory, "--all")
     done = wallaroo(*replay)
     assert f'no connection to source "{ORDERS}"; its egress does not know where; give --to' in done.stderr

@@ -157,7 +157,7 @@ def test_connection_that_is_cut_in_a_message_loses_that_message_alone(bench: Ben
         connection.sendall(framed([b"whole before the cut", b"cut away"])[:-3])
     run.wait_while_alive(lambda: "R607" in "".join(run.errors), lambda: "R607")
     finding = "".join(run.errors)
-    assert "9 bytes came of a message of 12 bytes; the sender closed the connection; that message" in finding
+    assert "only 9 bytes of a message of 12 bytes arrived; the sender closed the connection; the message" in finding
     bench.check()
 
 
@@ -206,7 +206,7 @@ def test_second_run_on_the_checkpoint_is_refused(bench: Bench) -> None:
     done = wallaroo("run", CASE.app(bench.language), *addresses(), "--checkpoint", bench.checkpoint)
     assert done.returncode == 1, done.stderr
     assert "is in use by another run (process" in done.stderr
-    assert "needs --checkpoint of its own" in done.stderr
+    assert "give each its own --checkpoint" in done.stderr
 
 
 def test_checkpoint_of_another_language_is_refused(bench: Bench) -> None:
@@ -224,7 +224,7 @@ def test_checkpoint_of_another_state_class_is_refused(bench: Bench, tmp_path: Pa
     assert done.returncode != 0
     assert 'R605 state "word totals" of checkpoint' in done.stderr, done.stderr
     assert "OtherTotals" in done.stderr
-    assert "fix: change it back, or run the program that wrote it; for fields" in done.stderr
+    assert "fix: change it back, or run the program that wrote it; if only fields differ" in done.stderr
 
 
 def addresses() -> tuple[str, ...]:

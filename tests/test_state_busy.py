@@ -59,7 +59,7 @@ def test_a_worker_that_is_busy_says_so(tmp_path: Path, monkeypatch: pytest.Monke
         sender.start()
         try:
             assert program.begun.wait(60)
-            with pytest.raises(RunError, match='W431 worker "main" runs user code for longer than 0.1 s'):
+            with pytest.raises(RunError, match='W431 worker "main" has run user code for more than 0.1 s'):
                 list(query_of(run).page("count")[1])
         finally:
             program.goes_on.set()

@@ -281,7 +281,7 @@ def rescale(checkpoint: Path, seed: int, once_more: Callable[..., Run]) -> None:
         numbers["partitions"] = source.randrange(1, 5)
     options = [text for name, number in numbers.items() for text in (f"--{name}", str(number))]
     done = wallaroo("state", "rescale", checkpoint, *options)
-    if done.returncode and "--stop-when-idle 5, then again" in done.stderr:
+    if done.returncode and "--stop-when-idle 5, then repeat this command" in done.stderr:
         with once_more("--stop-when-idle", 5) as run:
             assert run.end() == 0, run.said()
         done = wallaroo("state", "rescale", checkpoint, *options)

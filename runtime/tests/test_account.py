@@ -164,7 +164,7 @@ def test_what_is_damaged_between_levels_is_found(damage: Any, data: st.DataObjec
     if not damaged:
         _check(batch)
         return
-    with pytest.raises(RunError, match="I902 micro-batch 7 does not add up"):
+    with pytest.raises(RunError, match="I902 the message counts of micro-batch 7 do not agree"):
         _check(batch)
 
 
@@ -213,9 +213,10 @@ def test_the_text_has_the_numbers(change: Any, reason: str) -> None:
     with pytest.raises(RunError) as caught:
         Balance(_plan(2)).check(7, accounts, [StagedFile(SINK, "f", 1, 1, 4, 2)], 4)
     assert str(caught.value) == (
-        f"I902 micro-batch 7 does not add up, so nothing of it was published; {reason}; 2 tasks have reported\n"
-        "  fix: run again: the same messages are processed once more, and what was delivered is not delivered twice; "
-        "if it comes again, this is a bug of ours: please report it with the text above"
+        f"I902 the message counts of micro-batch 7 do not agree, so nothing of it was published; {reason}; 2 tasks "
+        f"have reported\n"
+        "  fix: run again: the same messages are processed once more, and delivered results are not delivered twice; "
+        "if this finding comes again, this is a bug of ours: please report it with the text above"
     )
 
 

@@ -50,8 +50,8 @@ def test_a_directory_that_a_broker_has(tmp_path: Path) -> None:
     os.close(lock)
     assert said == (
         f"R610 {tmp_path} is in use by the broker at 127.0.0.1:9092\n"
-        "  fix: wait until that has ended, or stop it; what shall run at the same time needs --data and --listen of "
-        "its own"
+        "  fix: wait until it has ended, or stop it; if both must run at the same time, give each its own --data and "
+        "--listen"
     )
 
 
@@ -208,7 +208,7 @@ def test_a_broker_that_other_machines_reach_warns(tmp_path: Path, capsys: pytest
     tell(broker, is_open=True, as_json=False)
     assert capsys.readouterr().err == (
         "R713 the broker listens at host:9092, where other machines may reach it; any of them can read and write its "
-        "topics\n  fix: let only those that may do so reach it, or listen at 127.0.0.1\n"
+        "topics\n  fix: restrict access to the address, e.g. by a firewall, or listen at 127.0.0.1\n"
     )
 
 

@@ -24,7 +24,10 @@ from wallaroo_runtime.storage.record_count import RecordCount
 from wallaroo_runtime.topology.load import load_document
 
 Change = Callable[[Any], object]
-KILLED = "the program is not that of the last run, which ended after results of micro-batch 1 had left and before Spark"
+KILLED = (
+    "the last run, with another program, ended after results of micro-batch 1 were delivered and before Spark "
+    "committed this micro-batch"
+)
 
 
 def worker(field: str, value: Any) -> Change:
@@ -117,10 +120,10 @@ def test_another_program_says_which_batch_it_runs_again(
 ) -> None:
     assert diff(killed, change) == 0
     said = capsys.readouterr().err
-    assert said.startswith(f"R754 {KILLED} committed it: these results stay; this program processes the messages of")
+    assert said.startswith(f"R754 {KILLED}: these results stay; this program processes the messages of")
     assert (
         "which changes its states but sends no results" in said
-        and "do not replay dead letters whose ids begin with 1-: their" in said
+        and "do not replay dead letters whose ids begin with 1-, because their" in said
     )
     assert diff(killed, change, "--json") == 0
     assert [finding["code"] for finding in json.loads(capsys.readouterr().err)] == ["R754"]
@@ -171,7 +174,10 @@ def test_what_only_sinks_of_spark_have_got_is_told(tmp_path: Path, capsys: pytes
     run_until(path, "plan")
     RecordCount.open(LocalDirectory(path)).write("query-1", 1)
     assert diff(path, CODE) == 0
-    assert "committed it: sinks that Spark writes keep these results; this program processes" in capsys.readouterr().err
+    assert (
+        "committed this micro-batch: sinks that Spark writes keep these results; this program processes"
+        in capsys.readouterr().err
+    )
     checkpoint = opened(path, CODE)
     assert (len(told(checkpoint).warnings), checkpoint.manifest.rerun_batches) == (1, ()), (
         "its letters are those of the new one"

@@ -164,7 +164,7 @@ def test_a_stage_that_needs_what_the_worker_lacks_is_refused(plain_spec: WorkerS
         text = f'W416 worker "main" lacks the capability {names}, which stage "s1" needs\n'
         assert (
             str(caught.value)
-            == f"{text}  fix: build the worker with an SDK of this release, or do without what needs it"
+            == f"{text}  fix: build the worker with an SDK of this release, or leave out the feature that needs it"
         )
     with pytest.raises(RunError, match='W416 .* lacks the capability "check_persist", which --debug needs'):
         check_capabilities(replace(plain_spec, check_persist=True), SPLIT, [])

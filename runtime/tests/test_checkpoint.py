@@ -32,7 +32,8 @@ from wallaroo_runtime.topology.load import load_document
 
 CLASS = next(part for part in WORD_COUNT["workers"][0]["components"] if part["path"] == "0/steps/1/state")["symbol"]
 RENAME = (
-    "change it back, or run the program that wrote it; for fields, --accept-changed goes on without what they held; "
+    "change it back, or run the program that wrote it; if only fields differ, --accept-changed continues and drops "
+    "the values of these fields; "
     "--fresh starts over without the state"
 )
 
@@ -123,7 +124,7 @@ def test_another_application(tmp_path: Path) -> None:
     open_checkpoint(tmp_path)
     assert refused(tmp_path, lambda document: document.update(name="Alphabet")) == (
         f'R603 checkpoint {tmp_path} belongs to application "Word Count Application", not to "Alphabet"\n'
-        f"  fix: give another --checkpoint, or remove that one by hand: rm -r {tmp_path}; "
+        f"  fix: give another --checkpoint, or remove the existing checkpoint by hand: rm -r {tmp_path}; "
         "--fresh removes no checkpoint of another application"
     )
 
@@ -132,9 +133,8 @@ def test_another_language(tmp_path: Path) -> None:
     open_checkpoint(tmp_path)
     assert refused(tmp_path, lambda document: document["workers"][0].update(language="go")) == (
         f"R605 the state of checkpoint {tmp_path} was written with a python worker; the program now has a go one\n"
-        "  fix: change it back, or run the program that wrote it; for fields, --accept-changed goes on without what "
-        "they "
-        "held; --fresh starts over without the state"
+        "  fix: change it back, or run the program that wrote it; if only fields differ, --accept-changed continues "
+        "and drops the values of these fields; --fresh starts over without the state"
     )
 
 
@@ -188,7 +188,8 @@ def test_another_topology(tmp_path: Path) -> None:
     assert refused(tmp_path, change) == (
         f"R615 checkpoint {tmp_path} does not fit this run: state of step "
         '"Count Word" (0/steps/1) was "word totals" and is "totals"; what it has kept would be lost\n'
-        "  fix: run the program and the services that it was begun with, or --fresh to start over without its state"
+        "  fix: run with the program, the release and the services of the checkpoint's last run, or start over "
+        "without the states: --fresh"
     )
 
 
@@ -217,11 +218,12 @@ def test_a_change_that_needs_a_drain(tmp_path: Path) -> None:
         document["pipelines"][0]["sources"][0]["framing"]["kind"] = "u16be"
 
     assert refused(tmp_path, change) == (
-        "R790 the program differs from that of the last run, which did not complete its work: checkpoint "
+        "R790 the program was changed, and the last run, with the former program, did not complete its work: "
+        "checkpoint "
         f"{tmp_path}: 2 messages in the journal are not processed; "
         'framing of source "Split and Count" (0/sources/0) was u32be and is u16be; the journal holds messages as they '
         "came\n"
-        "  fix: run the former program once more, e.g. with --stop-when-idle 10, and then this one; if a message "
+        "  fix: run the former program once more, e.g. with --stop-when-idle 10, then this one; if a message "
         "ends that run, add --on-error dead_letter"
     )
     end = JournalReader(tmp_path / "journal").end()
@@ -246,7 +248,8 @@ def test_output_for_a_sink_that_is_gone(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path / "outbox", tmp_path / "dead-letters")
     outbox.publish("q", 0, staging.finish())
     assert refused(tmp_path, lambda _: None).startswith(
-        "R790 the program differs from that of the last run, which did not complete its work: checkpoint "
+        "R790 the program was changed, and the last run, with the former program, did not complete its work: "
+        "checkpoint "
         f'{tmp_path}: 3 messages of its outbox are not delivered; sink "second" (0/sinks/1) is gone; output '
         "that waits for it would never be delivered\n"
     )
@@ -300,9 +303,8 @@ def test_a_second_driver_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         HeldDirectory.take(tmp_path)
     assert str(caught.value) == (
-        f"R610 checkpoint {tmp_path} is in use by another run (process {os.getpid()})\n  fix: wait until that has "
-        "ended, or "
-        "stop it; what shall run at the same time needs --checkpoint of its own"
+        f"R610 checkpoint {tmp_path} is in use by another run (process {os.getpid()})\n  fix: wait until it has "
+        f"ended, or stop it; if both must run at the same time, give each its own --checkpoint"
     )
     holder.release()
     HeldDirectory.take(tmp_path).release()

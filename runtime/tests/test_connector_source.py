@@ -247,7 +247,7 @@ def test_half_a_frame_waits_for_its_rest_and_is_told_when_none_comes(
     peer.send(data[100_000:] + data[:50])
     gateway.wait(lambda: gateway.payloads() == [b"x" * MOST], "the whole message")
     peer.socket.close()
-    gateway.wait_for_finding(f"50 bytes came of a message of {len(data)} bytes; the sender closed the connection")
+    gateway.wait_for_finding(f"only 50 bytes of a message of {len(data)} bytes arrived; the sender closed")
 
 
 def test_who_says_no_hello_is_closed(tmp_path: Path) -> None:

@@ -126,15 +126,15 @@ def test_null_in_a_column_that_takes_none_names_it(session: Any, steps: Steps) -
             'column "amount" is double; the program declares bigint',
         ),
         (lambda steps, rows: steps.apply(rows, rows), "2 DataFrames were given without a name"),
-        (lambda steps, rows: steps.apply(), "given were none"),
-        (lambda steps, rows: steps.apply(trades=rows), "given were trades"),
+        (lambda steps, rows: steps.apply(), "the call has none"),
+        (lambda steps, rows: steps.apply(trades=rows), "the call has trades"),
         (lambda steps, rows: steps.apply(orders=[1]), "orders is a list"),
         (lambda steps, rows: steps.apply_all(orders=[1], gives_states=True), "orders is a list"),
         (
             lambda steps, rows: steps.apply(rows, order_by="when"),
             'it has no column "when", which order_by names; it has user, amount, at',
         ),
-        (lambda steps, rows: steps.apply(rows, order_by="user"), "gives no order of messages"),
+        (lambda steps, rows: steps.apply(rows, order_by="user"), "cannot order messages"),
         (lambda steps, rows: steps.apply(rows, states=rows), "they have no column name"),
         (lambda steps, rows: steps.apply(rows, gives_states=True), "only apply_all has gives_states"),
         (lambda steps, rows: steps.each(Totals=print), "functions were given for Totals"),
@@ -227,7 +227,8 @@ def test_a_changed_state_is_refused_where_a_run_refuses_it(session: Any, tmp_pat
     with pytest.raises(Exception, match='R716.*state "sum" was written with') as caught:
         run(new)
     assert reason in str(caught.value)
-    assert "pass accept_changed=True to go on without what they held, or use a new checkpoint" in str(caught.value)
+    fix = "pass accept_changed=True to continue and drop the values of these fields, or use a new checkpoint"
+    assert fix in str(caught.value)
     assert not refused_by_run(accept_changed=True)
     assert run(new, accept_changed=True) == [1, 3]
     rows_of(session, [("a", 3, BEGIN)]).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
@@ -349,7 +350,7 @@ def test_inputs_that_do_not_fit_together_are_refused(session: Any, tmp_path: Pat
     with pytest.raises(RunError, match="R716 .*of the inputs one, the other, only one are streams") as caught:
         steps.apply(**{"one": live, "the other": rows})
     assert "read all with spark.readStream" in str(caught.value)
-    with pytest.raises(RunError, match="R716 .*given were one") as caught:
+    with pytest.raises(RunError, match="R716 .*the call has one") as caught:
         steps.apply(one=rows)
     assert 'steps.apply(**{"one": ..., "the other": ...})' in str(caught.value)
     both = {"one": rows.selectExpr("at", "at AS n"), "the other": rows.selectExpr("at", "time AS n")}
@@ -371,7 +372,7 @@ class Remote(DataFrame):
 
 
 def test_spark_connect_is_refused(steps: Steps) -> None:
-    with pytest.raises(RunError, match="R716 this Spark session is not usable; Spark Connect has no way to classes"):
+    with pytest.raises(RunError, match="R716 this Spark session is not usable; Spark Connect cannot use classes"):
         steps.apply(Remote())
 
 

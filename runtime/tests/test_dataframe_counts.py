@@ -157,7 +157,7 @@ def test_rows_without_a_state_and_rows_that_are_too_large(session: Any, tmp_path
 
 @pytest.mark.parametrize(
     ("observation", "live", "reason"),
-    [(7, False, "observation is a int"), (Observation(), True, "an Observation is of a batch")],
+    [(7, False, "observation is a int"), (Observation(), True, "an Observation works only with a batch")],
 )
 def test_an_observation_that_does_not_fit(
     session: Any, steps: Steps, observation: Any, live: bool, reason: str

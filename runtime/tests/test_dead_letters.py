@@ -314,7 +314,7 @@ def test_one_replay_at_a_time(checkpoint: Path, capsys: pytest.CaptureFixture[st
     lock = take_lock(checkpoint / "dead-letters", TRY)
     code, _, err = run(capsys, "replay", checkpoint, "10-0-0", "--to", "127.0.0.1:1")
     os.close(lock)
-    fix = "wait until that has ended, or stop it; what shall run at the same time needs a checkpoint of its own"
+    fix = "wait until it has ended, or stop it; if both must run at the same time, give each its own checkpoint"
     text = f"R610 checkpoint {checkpoint} is in use by another replay or prune\n  fix: {fix}\n"
     assert (code, err) == (1, text)
 

@@ -65,8 +65,8 @@ def test_a_code_that_ends_the_run_is_explained_so(code: str) -> None:
 def test_the_remedy_of_an_unreadable_state_suits_both_languages(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "C507"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    kept = "importable under its name (Go: the names and types of its exported fields)"
-    assert f"{kept}, or start over without its state: --fresh" in said
+    kept = "importable under its former name (Go: the names and types of its exported fields)"
+    assert f"{kept}, or start over without the states: --fresh" in said
 
 
 def outcome(what: str) -> doctor.MachineFinding:
@@ -334,6 +334,6 @@ def test_addresses_that_no_source_has_are_named(given_ports: list[int], source: 
         assert found == []
     else:
         assert str(found[0]) == (
-            f"R743 --in is not used by this program: it fixes 127.0.0.1:{source}\n"
+            f"R743 --in has no effect: the program itself sets 127.0.0.1:{source}\n"
             "  fix: let the program take its addresses from its arguments, or leave --in out"
         )

@@ -159,7 +159,8 @@ def test_a_change_that_needs_a_drain_of_services_elsewhere(tmp_path: Path, sinks
         at = listener_of(gateway.service)
         send(at, b"\0\0\0\1a\0\0\0\1b")
         assert deployed.refused(1).startswith(
-            "R790 the program differs from that of the last run, which did not complete its work: checkpoint "
+            "R790 the program was changed, and the last run, with the former program, did not complete its work: "
+            "checkpoint "
             f"{deployed.path}: 2 messages in the journal are not processed; "
         )
         # The one that runs has noticed nothing.

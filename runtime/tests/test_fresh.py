@@ -33,7 +33,8 @@ def test_the_checkpoint_of_another_application_stays(tmp_path: Path, capsys: pyt
     assert sorted(path.rglob("*")) == before
     assert (
         f'R603 checkpoint {path} belongs to application "Top pages", not to "Sessions"\n'
-        f"  fix: give another --checkpoint, or remove that one by hand: rm -r {shlex.quote(str(path))}; --fresh "
+        f"  fix: give another --checkpoint, or remove the existing checkpoint by hand: rm -r "
+        f"{shlex.quote(str(path))}; --fresh "
         "removes no checkpoint of another application\n" in capsys.readouterr().err
     )
 
@@ -96,7 +97,7 @@ def test_a_checkpoint_at_a_url(tmp_path: Path, capsys: pytest.CaptureFixture[str
     with pytest.raises(RunError) as caught:
         start_over(directory, "Top pages", TextReporter())  # type: ignore[arg-type]
     assert str(caught.value).endswith(
-        "remove that one by hand: hadoop fs -rm -r 'hdfs://name/check point'; "
+        "remove the existing checkpoint by hand: hadoop fs -rm -r 'hdfs://name/check point'; "
         "--fresh removes no checkpoint of another application"
     )
     start_over(directory, "Sessions", TextReporter())  # type: ignore[arg-type]

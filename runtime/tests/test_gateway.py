@@ -111,10 +111,10 @@ def test_a_connection_that_is_closed_in_the_middle_of_a_message(gateway: Process
     assert gateway.payloads() == [b"kept", b"later"]
     gateway.stop()
     assert gateway.log().startswith(
-        f'R607 source "source 0", connection {peer}: 9 bytes came of a message of 14 bytes; the sender closed the '
-        "connection; that message was not accepted\n  fix: send it again whole, without long pauses"
+        f'R607 source "source 0", connection {peer}: only 9 bytes of a message of 14 bytes arrived; the sender closed '
+        "the connection; the message was not accepted\n  fix: send it again whole, without long pauses"
     )
-    assert "2 bytes came of a message of unknown size" in gateway.log()
+    assert "only 2 bytes of a message of unknown size arrived" in gateway.log()
 
 
 def test_a_port_that_is_in_use(gateway: Process, tmp_path: Path) -> None:

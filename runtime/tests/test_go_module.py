@@ -275,9 +275,10 @@ def test_a_committed_workspace_is_left_alone(tmp_path: Path, capsys: pytest.Capt
     ran(program, "git", "add", "go.work")
     assert cli.main(["build", "--init", str(program)]) == 2
     assert capsys.readouterr().err == (
-        f"R780 {program}/go.work is committed, but the SDK's directory is one of this machine\n"
+        f"R780 {program}/go.work is committed to git, so it cannot name the SDK's directory, which exists only on "
+        f"this machine\n"
         "  fix: copy it to a file that git ignores, e.g. local.work, `export GOWORK` with the copy's path, "
-        "and repeat this; or `git rm --cached` it\n"
+        "and repeat this command; or `git rm --cached` it\n"
     )
     assert (program / "go.work").read_text() == text
 

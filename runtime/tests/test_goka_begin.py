@@ -77,8 +77,8 @@ def test_keys_in_several_partitions_are_told_once() -> None:
     counts = counts_of(notes)
     assert counts == {PORT: TableCount(7, 3, b"a"), PORT + 1: TableCount(1)}
     assert str(double_of("my-group-table", counts[PORT])) == (
-        "R789 3 keys have values in several partitions of topic my-group-table, e.g. a; Goka keeps a state for each of "
-        "them, here the newest value counts\n"
+        "R789 3 keys have values in several partitions of topic my-group-table, e.g. a; Goka keeps a state for each "
+        "of them, but here only the newest value counts\n"
         "  fix: if another value is the right one, correct it with a message to the group's callback"
     )
 
@@ -116,7 +116,7 @@ def test_a_table_that_no_group_writes() -> None:
     sink = next(sink for sink in topology.sinks() if isinstance(sink, KafkaSink))
     with pytest.raises(RunError) as caught:
         table_of(plan, topology, group, sink)
-    assert "R788" in str(caught.value) and "whose states alone are known" in str(caught.value)
+    assert "R788" in str(caught.value) and "a run can only continue groups of" in str(caught.value)
 
 
 COMMAND = "kafka-consumer-groups.sh --bootstrap-server b:1 --group my-group --topic clicks"
@@ -124,8 +124,9 @@ COMMAND = "kafka-consumer-groups.sh --bootstrap-server b:1 --group my-group --to
 
 def test_an_offset_that_the_topic_does_not_have() -> None:
     assert said(Input(SOURCE, {0: 0, 1: 5}, {0: 3, 1: 9}, {0: 3, 1: 4})) == (
-        "R788 my-group cannot continue what Goka's own processors left; it has committed offset 4 of partition 1 of "
-        "clicks, which has 5 to 9\n"
+        "R788 my-group cannot continue from the data of Goka's own processors; it has committed offset 4 of partition "
+        "1 of "
+        "clicks, with offsets 5 to 9\n"
         f"  fix: set it with `{COMMAND}:1 --reset-offsets --execute` and --to-earliest or --to-latest"
     )
 
@@ -133,9 +134,9 @@ def test_an_offset_that_the_topic_does_not_have() -> None:
 def test_partitions_without_an_offset() -> None:
     found = Input(SOURCE, {0: 0, 1: 5, 2: 7, 3: 0}, {0: 3, 1: 9, 2: 7, 3: 1}, {0: 3})
     assert said(found) == (
-        "R788 my-group cannot continue what Goka's own processors left; it has committed no offset of partitions of "
-        "clicks that have records: 1, 3\n"
-        f"  fix: `{COMMAND}:1,3 --reset-offsets --execute --to-latest` leaves them out, --to-earliest reads them"
+        "R788 my-group cannot continue from the data of Goka's own processors; it has committed no offset for these "
+        "partitions of clicks, which have records: 1, 3\n"
+        f"  fix: `{COMMAND}:1,3 --reset-offsets --execute --to-latest` skips these records, --to-earliest reads them"
     )
     assert line_of("my-group", replace(found, source=replace(SOURCE, start="start"))) == (
         '{"clicks":{"0":3,"1":5,"2":7,"3":0}}'
@@ -149,9 +150,10 @@ def test_offsets_that_kafka_has_dropped() -> None:
     with pytest.raises(RunError) as caught:
         check_some("my-group", [empty, read])
     assert str(caught.value) == (
-        "R788 my-group cannot continue what Goka's own processors left; its table has records, but it has committed no "
+        "R788 my-group cannot continue from the data of Goka's own processors; its table has records, but it has "
+        "committed no "
         "offsets of clicks\n"
-        "  fix: Kafka drops those of a group that is idle for 7 days; set them with "
+        "  fix: Kafka drops the offsets of a group that is idle for 7 days; set them with "
         f"`{COMMAND} --reset-offsets --execute --to-datetime TIME`"
     )
 
@@ -188,8 +190,8 @@ def test_a_checkpoint_that_is_not_new(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         opened(tmp_path, continues_goka=True)
     assert str(caught.value) == (
-        "R788 Records cannot continue what Goka's own processors left; checkpoint "
-        f"{tmp_path} was begun without it, and has states and positions of its own\n"
+        "R788 Records cannot continue from the data of Goka's own processors; checkpoint "
+        f"{tmp_path} was begun without --continue-goka, and has its own states and positions\n"
         "  fix: leave out --continue-goka, or give a new --checkpoint"
     )
     assert (tmp_path / "application.json").read_bytes() == before

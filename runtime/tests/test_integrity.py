@@ -140,8 +140,8 @@ def test_an_outbox_log_that_is_gone_or_cut(checkpoints: tuple[History, Path, Pat
     )
     assert told == (
         f"R698 checkpoint {path} is damaged; {expected}\n  fix: restore all of the checkpoint from one backup "
-        "(application.json, spark, journal and outbox belong together), or --fresh to start over; of a damaged backup "
-        "take another one"
+        "(application.json, spark, journal and outbox belong together), or --fresh to start over; if a backup is "
+        "damaged, take another one"
     )
     log.unlink()
     assert "found no micro-batch" in refused(path)
@@ -169,7 +169,7 @@ def test_what_is_repaired_is_said(checkpoints: tuple[History, Path, Path], tmp_p
     rest, (said,) = resumed(path)
     assert main.got + rest == main.sent
     name = f"spark/offsets/{last} of checkpoint {path}"
-    assert said.startswith(f"R632 {name} was not whole, as after a loss of power; it was written again from the copy")
+    assert said.startswith(f"R632 {name} was incomplete, as after a loss of power; it was written again from the copy")
 
 
 def test_an_outbox_elsewhere_is_compared_when_it_has_answered(

@@ -64,7 +64,7 @@ def test_a_document_that_was_changed_by_hand(app: Path) -> None:
         f"  | from what {app} declares to the document:\n"
         '  | max_message_bytes of source "reverse" (0/sources/0) was 16777216 and is 9\n'
         '  | kind of step "reverse" (0/steps/0) was computation and is computation_multi\n'
-        "  fix: emit the topology again with `wallaroo emit APP`, or start the program that it was emitted by"
+        "  fix: emit the topology again with `wallaroo emit APP`, or start the program that emitted it"
     )
 
 
@@ -84,7 +84,7 @@ def test_a_program_that_was_changed_after_its_document_was_emitted(app: Path) ->
         'W403 worker "main" hosts another application; its interface hash is a; the topology has b\n'
         f"  | from what {app} declares to the document:\n"
         '  | name of step "reverse" (0/steps/0) was "turn around" and is "reverse"\n'
-        "  fix: emit the topology again with `wallaroo emit APP`, or start the program that it was emitted by"
+        "  fix: emit the topology again with `wallaroo emit APP`, or start the program that emitted it"
     )
     other = RunError.of("R602", problem="was not found", reason="no `java` on PATH")
     assert explained(other, topology).diagnostics == other.diagnostics

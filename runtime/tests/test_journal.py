@@ -225,7 +225,7 @@ def test_without_its_head_a_journal_whose_begin_is_gone_is_refused(tmp_path: Pat
         f"R698 journal {tmp_path} at offset {3 * FRAME_BYTES} is damaged; the file head is lost or not whole; only it "
         f"knows how many messages there were before {3 * FRAME_BYTES}\n"
         "  fix: restore all of the checkpoint from one backup (application.json, spark, journal and outbox belong "
-        "together), or --fresh to start over; of a damaged backup take another one"
+        "together), or --fresh to start over; if a backup is damaged, take another one"
     )
 
 
@@ -238,7 +238,7 @@ def test_damage_below_the_head_is_refused(tmp_path: Path) -> None:
     assert refused(tmp_path) == (
         f"R698 journal {segment} at offset {FRAME_BYTES} is damaged; the checksum of the frame does not fit\n"
         "  fix: restore all of the checkpoint from one backup (application.json, spark, journal and outbox belong "
-        "together), or --fresh to start over; of a damaged backup take another one"
+        "together), or --fresh to start over; if a backup is damaged, take another one"
     )
     assert segment.read_bytes() == data  # nothing was cut
 

@@ -89,7 +89,7 @@ def test_a_reader_survives_pickling_and_keeps_the_identity(tmp_path: Path) -> No
         f"R698 journal {tmp_path / 'b'} is damaged; the checkpoint refers to journal {end.journal_id:016x}; found "
         f"{other.journal_id:016x}\n  fix: restore all of the checkpoint from one backup (application.json, spark, "
         "journal and "
-        "outbox belong together), or --fresh to start over; of a damaged backup take another one"
+        "outbox belong together), or --fresh to start over; if a backup is damaged, take another one"
     )
     with pytest.raises(RunError, match="R698"):
         list(copy.read(0, end.offset))

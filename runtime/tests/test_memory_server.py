@@ -50,7 +50,7 @@ def test_what_a_sender_does_wrong_is_told(app: Path, receiver: Receiver, capsys:
     assert ran(app, receiver, client=client) == 0
     said = capsys.readouterr().err
     assert 'R607 source "numbers", connection 127.0.0.1:' in said
-    assert "2 bytes came of a message of unknown size" in said
+    assert "only 2 bytes of a message of unknown size arrived" in said
     assert receiver.close() == b"2,"
 
 

@@ -316,7 +316,7 @@ def test_stop_of_what_does_not_run(stopped: Path, capsys: pytest.CaptureFixture[
     (stopped / "driver.json").write_text(json.dumps({"pid": os.getpid(), "start_time": 1}))
     assert main(["stop", str(stopped)]) == 1
     assert capsys.readouterr().err == (
-        f"R769 {stopped}: no application runs on it\n  fix: `wallaroo ps` lists those that run\n"
+        f"R769 {stopped}: no application runs on it\n  fix: `wallaroo ps` lists the runs that go on\n"
     )
 
 
@@ -379,6 +379,6 @@ def test_each_line_of_a_log_is_shown_once(tmp_path: Path, steps: list[tuple[str,
 def test_a_checkpoint_at_a_url_is_found_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "file:///shared/app"]) == 2
     assert capsys.readouterr().err == (
-        "R715 file:///shared/app cannot be used as a checkpoint; this takes the directory that belongs to it here\n"
-        "  fix: give the name of the application, or the directory on the driver's machine: `wallaroo ps` shows both\n"
+        "R715 file:///shared/app cannot be used as a checkpoint; this command takes a name or a directory, no URL\n"
+        "  fix: give the application's name, or the directory on the driver's machine: `wallaroo ps` shows both\n"
     )

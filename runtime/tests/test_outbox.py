@@ -155,7 +155,7 @@ def test_a_damaged_line_is_refused(place: Place) -> None:
     assert str(caught.value) == (
         f"R698 outbox {place.outbox} is damaged; record 0 of its log does not fit its checksum\n"
         "  fix: restore all of the checkpoint from one backup (application.json, spark, journal and outbox belong "
-        "together), or --fresh to start over; of a damaged backup take another one"
+        "together), or --fresh to start over; if a backup is damaged, take another one"
     )
 
 

@@ -69,7 +69,7 @@ def test_an_address_that_the_program_does_not_use_is_told(
     assert main(words) == 0
     said = capsys.readouterr().err
     for option, place in (("--in", "127.0.0.1:7010"), ("--out", "127.0.0.1:7002")):
-        reason = f"{option} is not used by this program: it fixes {place}"
+        reason = f"{option} has no effect: the program itself sets {place}"
         assert (reason in said) == (option in options)
     assert said.count("R743") == len(options)
 

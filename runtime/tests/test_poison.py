@@ -153,7 +153,7 @@ def test_a_state_that_ends_or_hangs_the_worker_when_it_is_read_is_named(
     quoted = "'k7'" if poisoned.topology.workers[0].language == "python" else '"k7"'
     assert str(query.exception()) == (
         f'W415 worker "main" ended while it read the state of step "count", key {quoted}; {reason}\n'
-        "  fix: correct what serializes and deserializes this type; the run continues from the checkpoint"
+        "  fix: correct the code that serializes and deserializes this type; the run continues from the checkpoint"
     )
 
 
@@ -166,6 +166,6 @@ def test_many_slow_messages_are_no_poison(poisoned: Poisoned) -> None:
 def test_on_error_fail_stops_at_such_a_message(poisoned: Poisoned) -> None:
     query = poisoned.run({70: "first-exit"}, 100, 300.0, on_error="fail")
     assert str(query.exception()) == (
-        "R611 the query stopped; C508 the worker ended while it ran this message; it exited with status 3\n"
-        "  fix: correct the user code and run again, or run with --on-error dead_letter"
+        "R611 the query stopped; C508 the worker ended while it ran this message; it exited with status 3 "
+        "(b'k30 first-exit')\n  fix: correct the user code and run again, or run with --on-error dead_letter"
     )

@@ -74,7 +74,7 @@ def test_topics_can_run_that_the_gateway_reads_and_the_egress_writes() -> None:
     assert found_in(document) == []
     source["options"] = {"kafka.fetch.min.bytes": "1", "minPartitions": "3"}
     assert found_in(document) == [
-        f'option minPartitions of source "{source["name"]}", which is for Spark: the gateway reads here/0/sources/0',
+        f'option minPartitions of source "{source["name"]}", an option of Spark, which does not read it/0/sources/0',
     ]
 
 
@@ -83,7 +83,7 @@ def test_sources_in_the_code_of_two_workers_are_refused() -> None:
     document["workers"].append({**document["workers"][0], "name": "other"})
     (second,) = document["pipelines"][1]["sources"]
     second |= {"worker": "other", "codec": "string"}
-    assert found_in(document) == ["sources of 2 workers, main, other; one worker has all"]
+    assert found_in(document) == ["sources of 2 workers, main, other; one worker must have them all"]
 
 
 @given(st.sampled_from(NAMES))
@@ -162,7 +162,7 @@ def test_two_gateways_are_refused() -> None:
     with pytest.raises(RunError) as caught:
         check_realtime(load_document(WORD_COUNT), master="local", remote=remote)
     (finding,) = caught.value.diagnostics
-    what = "2 gateways: messages of all sources have one order, that of one journal"
+    what = "2 gateways: one gateway must order the messages of all sources in its journal"
     assert finding.message == f"real-time mode cannot run this: {what}"
     assert finding.fix == "give one --gateway HOST:PORT for all sources; or leave out --mode"
 
@@ -256,7 +256,7 @@ def test_a_checkpoint_keeps_its_mode(tmp_path: Path) -> None:
         try:
             Checkpoint.open(place, topology, shuffle_partitions=1, buckets_per_partition=8, mode=mode)
             assert Checkpoint.open(place, topology, shuffle_partitions=1, buckets_per_partition=8, mode=mode).continues
-            with pytest.raises(RunError, match=f"R757 .* was begun in the mode {mode}"):
+            with pytest.raises(RunError, match=f"R757 .* has the mode {mode}"):
                 Checkpoint.open(place, topology, shuffle_partitions=1, buckets_per_partition=8, mode=other)
         finally:
             place.release()
@@ -269,7 +269,7 @@ def test_a_checkpoint_in_real_time_mode_with_remote_services_keeps_its_buckets(t
         Checkpoint.open(place, topology, shuffle_partitions=1, buckets_per_partition=8, mode="realtime", remote=remote)
     finally:
         place.release()
-    reason = "real-time mode is rescaled on one machine, and its journal or its outbox is at a remote service"
+    reason = "real-time mode can be rescaled only on one machine, but its journal or its outbox is at a remote service"
     with pytest.raises(RunError, match=f"R663 .* cannot be rescaled; {reason}"):
         rescale(tmp_path / "checkpoint", Wanted(buckets=4))
 
@@ -284,18 +284,18 @@ def report_of(value: dict[str, Any]) -> str:
     [
         (
             {"code": "R756", "values": {"start": "10", "end": "90", "covered": "50"}},
-            "R756 a batch from 10 of the journal would end at 90, and its changes and outputs are safe up to 50",
+            "R756 a batch from 10 of the journal would end at 90, but its changes and outputs are stored up to 50",
         ),
         (
             {
                 "code": "I902",
                 "values": {
-                    "what": "what came in real-time mode",
+                    "what": "real-time mode",
                     "effect": "the states were not stored",
                     "reason": "3 left by port 7",
                 },
             },
-            "I902 what came in real-time mode does not add up, so the states were not stored; 3 left by port 7",
+            "I902 the message counts of real-time mode do not agree, so the states were not stored; 3 left by port 7",
         ),
         ({"code": "W410", "values": {"worker": "main", "reason": "it said so"}}, "W410"),
         ({"worker": "main", "reported": {"code": "W403", "message": "no such step", "line": 0}}, "W403 no such step"),

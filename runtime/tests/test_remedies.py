@@ -109,9 +109,8 @@ def test_a_source_that_closes_the_connection(tmp_path: Path, capsys: pytest.Capt
         f"R618 no connection to {address}; it was closed after 2 messages were sent, not all of which are safe, with "
         "--framing newline: Connection reset by peer\n  fix: start the application and wait until it reports that it "
         "is "
-        "initialized; if it runs, its console says why it closed the connection (e.g. R606: another --framing than "
-        "that "
-        "of the source); then send again\n"
+        "initialized; if it runs, its console says why it closed the connection (e.g. R606: --framing differs from "
+        "the source's framing); then send again\n"
     )
 
 
@@ -145,10 +144,10 @@ def test_what_is_not_committed_at_the_end_is_said(end: int, monkeypatch: pytest.
     assert query.new_findings() == []
     assert said == (
         [
-            "R799 real-time mode has ended with a batch that was not committed within 0.05 s: sinks did not take what "
-            "was ready for them, or a call of user code took longer\n  fix: nothing is lost: let the receivers read, "
-            "and run again with this checkpoint; until a run has ended without this, `wallaroo state rescale` may "
-            "refuse the checkpoint"
+            "R799 real-time mode has ended, and its last batch was not committed within 0.05 s: sinks did not take "
+            "their output, or a call of user code took longer\n  fix: nothing is lost: let the receivers read, "
+            "and run again with this checkpoint; `wallaroo state rescale` may refuse the checkpoint until a run ends "
+            "without this finding"
         ]
         if end < 0
         else []

@@ -348,7 +348,7 @@ def test_beyond_loopback_a_token_of_the_operator_is_needed(tmp_path: Path) -> No
     with pytest.raises(RunError) as caught:
         listen_of("gateway", ServiceOptions(tmp_path, "0.0.0.0:0"))
     text = str(caught.value)
-    assert "R645 the gateway would listen at 0.0.0.0:0, where other machines reach it, without a token" in text
+    assert "R645 the gateway would listen without a token at 0.0.0.0:0, which other machines can reach" in text
     assert not (tmp_path / "token").exists()
     make_token(tmp_path / "mine")
     _, findings = listen_of("egress", ServiceOptions(tmp_path, "0.0.0.0:0", tmp_path / "mine"))

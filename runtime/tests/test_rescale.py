@@ -96,7 +96,7 @@ def test_the_first_micro_batch_must_be_finished_first(
     assert main(["state", "rescale", str(tmp_path), *change]) == 2
     said = capsys.readouterr().err
     assert f"R663 checkpoint {tmp_path} cannot be rescaled; micro-batch 0 is planned and not committed\n" in said
-    assert "fix: run it once more with --mode microbatch --stop-when-idle 5, then again" in said
+    assert "fix: run it once more with --mode microbatch --stop-when-idle 5, then repeat this command" in said
     assert (tmp_path / "application.json").read_bytes() == before
 
 
@@ -119,7 +119,7 @@ def test_a_changed_application_that_has_processed_nothing_is_refused(
     for operator in "01":
         (tmp_path / "spark" / "state" / operator).mkdir(parents=True)
     assert main(["state", "rescale", str(tmp_path), *change]) == 2
-    reason = "its last run has changed the application and has not processed anything since"
+    reason = "its last run had a changed application and has processed nothing"
     assert f"R663 checkpoint {tmp_path} cannot be rescaled; {reason}" in capsys.readouterr().err
 
 

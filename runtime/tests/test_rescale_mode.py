@@ -181,7 +181,7 @@ def test_results_that_are_ahead_of_the_commit_are_refused(port: int, tmp_path: P
     end = end_of(tmp_path, manifest)
     assert check_realtime(tmp_path, end) == end.batch
     delivered(tmp_path, 3, port)
-    with pytest.raises(RunError, match="R663 .* results were delivered whose input Spark has not committed") as caught:
+    with pytest.raises(RunError, match="R663 .* Spark has not committed the input of delivered results") as caught:
         check_realtime(tmp_path, end)
     assert "--mode realtime --stop-when-idle 5" in caught.value.diagnostics[0].fix
 
@@ -218,10 +218,10 @@ def test_buckets_of_real_time_mode_stay_while_results_are_ahead_of_the_commit(
     delivered(tmp_path, 3, 1)
     before = record.read_bytes()
     assert main(["state", "rescale", str(tmp_path), "--buckets", "5"]) == 2
-    reason = "results were delivered whose input Spark has not committed"
+    reason = "Spark has not committed the input of delivered results"
     said = capsys.readouterr().err
     assert f"R663 checkpoint {tmp_path} cannot be rescaled; {reason}\n" in said
-    assert "fix: run it once more with --mode realtime --stop-when-idle 5, then again" in said
+    assert "fix: run it once more with --mode realtime --stop-when-idle 5, then repeat this command" in said
     assert record.read_bytes() == before
 
 
@@ -246,9 +246,9 @@ def test_a_checkpoint_with_remote_parts_is_refused(
     change_manifest(tmp_path, services={"egress": "0a"}, mode="realtime" if mode == "microbatch" else "microbatch")
     assert rescale(tmp_path, mode) == 2
     said = capsys.readouterr().err
-    reason = "real-time mode is rescaled on one machine, and its journal or its outbox is at a remote service"
+    reason = "real-time mode can be rescaled only on one machine, but its journal or its outbox is at a remote service"
     assert f"R663 checkpoint {tmp_path} cannot be rescaled; {reason}\n" in said
-    assert "a new --checkpoint, with a gateway and an egress of its own, can begin in another mode" in said
+    assert "a new --checkpoint, with its own gateway and egress, can begin in another mode" in said
 
 
 @pytest.mark.slow

@@ -146,7 +146,7 @@ def test_send_to_nobody_and_of_nothing() -> None:
         f"R618 no connection to 127.0.0.1:{port}; Connection refused\n"
         "  fix: start the application and wait until it reports that it is initialized; if it runs, its console says "
         "why "
-        "it closed the connection (e.g. R606: another --framing than that of the source); then send again\n",
+        "it closed the connection (e.g. R606: --framing differs from the source's framing); then send again\n",
     )
     assert run("send", "--host", f"127.0.0.1:{port}", "--file", "no/such") == (
         2,

@@ -173,7 +173,7 @@ def test_an_outage_is_said_once_and_ends_by_itself(egress: Egress, receiver: Rec
     assert egress.log() == (
         f'R613 sink "sink 0" cannot be reached at 127.0.0.1:{receiver.port}; Connection refused; '
         "output is kept and sent later\n"
-        f"  fix: provide what receives it: `wallaroo receive --listen 127.0.0.1:{receiver.port}`, "
+        f"  fix: provide the receiver of the output: `wallaroo receive --listen 127.0.0.1:{receiver.port}`, "
         "or a program of yours\n"
     )
 

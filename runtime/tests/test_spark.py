@@ -83,7 +83,7 @@ def test_a_checkpoint_at_a_url_is_not_rescaled_in_or_to_real_time_mode(
         f"{TOKEN_FILE}={token}",
     )
     before, url = (directory / "application.json").read_bytes(), directory.as_uri()
-    reason = "real-time mode is rescaled on one machine, and it is at a URL"
+    reason = "real-time mode can be rescaled only on one machine, but it is at a URL"
     changes = [["--buckets", "4"], ["--partitions", "2"]] if mode == "realtime" else [["--mode", "realtime"]]
     for change in changes:
         assert main(["state", "rescale", url, *change, *services]) == 2
@@ -105,7 +105,7 @@ def test_a_spark_without_kafkas_connector_says_what_to_do(spark: Any) -> None:
         with pytest.raises(RunError) as caught:
             check(spark, reading)
         assert str(caught.value) == (
-            'R795 application "counts" uses Kafka; the Spark that runs was started without the connector\n'
+            'R795 application "counts" uses Kafka; Spark was started without the connector for Kafka\n'
             "  fix: end this run and start it again: Spark loads the connector when it starts"
         )
 
@@ -293,7 +293,8 @@ def test_rows_that_are_lost_between_levels_stop_the_query(
     application.send(texts)
     query = application.start()
     application.wait_until(lambda: query.exception() is not None, "the query to stop", 300.0)
-    assert str(query.exception()).startswith("I902 micro-batch 0 does not add up, so nothing of it was published; ")
+    reason = "I902 the message counts of micro-batch 0 do not agree, so nothing of it was published; "
+    assert str(query.exception()).startswith(reason)
     assert application.lines() == []
     query.stop()
     monkeypatch.undo()

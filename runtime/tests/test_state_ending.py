@@ -121,7 +121,7 @@ def test_a_state_that_cannot_be_read_without_that_is_named(counts: Counts, actio
     quoted = "'b'" if counts.channel.spec.command[0] == "{python}" else '"b"'
     assert str(caught.value) == (
         f'W415 worker "main" ended while it read the state of step "count", key {quoted}; {reason}\n'
-        "  fix: correct what serializes and deserializes this type; the run continues from the checkpoint"
+        "  fix: correct the code that serializes and deserializes this type; the run continues from the checkpoint"
     )
     for _ in range(2):  # Spark repeats the task, which meets the same again and not the end of the worker's restarts
         with pytest.raises(RunError, match="W415"):

@@ -377,7 +377,8 @@ def test_a_master_that_takes_programs_over_http_is_told(monkeypatch: pytest.Monk
     assert str(finding) == (
         f"R713 Spark's REST server, which asks for no secret, listens at 127.0.0.1:{server.server_port}, where other "
         "machines may reach it; any of them can run code there as Spark's user\n"
-        "  fix: let only those that may do so reach it, or set spark.master.rest.enabled to false for the master, and "
+        "  fix: restrict access to the address, e.g. by a firewall, or set spark.master.rest.enabled to false for the "
+        "master, and "
         "start it again (docs/operators.md)"
     )
     assert [*open_cluster(settings)] == [], "nobody listens any more"

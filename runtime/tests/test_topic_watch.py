@@ -157,9 +157,7 @@ RANGE = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(lambda pair: (min(pa
 def test_what_a_topic_has_lost_is_counted(ranges: dict[int, tuple[int, int]], position: dict[int, int]) -> None:
     found = {finding.message for finding in lost_records(Drawn(ranges), "in", "t", position)}
     for number, offset in position.items():
-        head = (
-            f'source "in": topic t has lost records of partition {number} that were not read, from offset {offset} on; '
-        )
+        head = f'source "in": unread records of topic t are gone, in partition {number} from offset {offset} on; '
         first, end = ranges.get(number, (0, -1))
         said = next((text.removeprefix(head) for text in found if text.startswith(head)), "")
         if number not in ranges:

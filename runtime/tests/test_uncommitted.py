@@ -27,7 +27,7 @@ from wallaroo_runtime.topology.load import load_document
 
 Change = Callable[[Any], object]
 SAYS = (
-    "R790 the program differs from that of the last run, which did not complete its work: it sent "
+    "R790 the program was changed, and the last run, with the former program, did not complete its work: it sent "
     "the results of the messages at positions 0 to 2, but ended before Spark had committed these messages\n"
 )
 

@@ -213,7 +213,7 @@ def test_a_broken_connection_ends_a_program(feeding: Any, sender: socket.socket)
     errors = process.stderr.read()
     assert process.returncode == 1
     assert errors.startswith("R692 the connector ended; UnexpectedSocketError: [Errno ")
-    assert errors.endswith("fix: correct what is named, and start the connector again\n")
+    assert errors.endswith("fix: correct the error, and start the connector again\n")
 
 
 @pytest.mark.slow

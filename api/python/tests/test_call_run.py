@@ -136,7 +136,7 @@ def test_code_that_fails_when_it_runs_again_ends_the_call_with_w430(kit: Any) ->
         cut_call(make(kit), pb.Bucket(), [], parts)
     Failing.texts.clear()
     assert str(raised.value).splitlines()[0] == (
-        'W430 step "remember": user code failed on a message when it ran again, whose results had left'
+        'W430 step "remember": user code failed on a retry of a message whose results were already delivered'
     )
     result = cut_call(make(kit), pb.Bucket(careful=True), [], parts)
     assert [(each.code, each.sequence) for each in kit.letters(result.outputs)] == [("C501", 1)]

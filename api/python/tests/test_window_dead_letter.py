@@ -64,7 +64,7 @@ def test_what_update_returns_has_no_effect_unless_it_is_a_new_accumulator(
         return
     (letter,) = kit.letters(result.outputs)
     assert (letter.code, letter.sequence, letter.key) == ("C522", 1, b"a")
-    assert letter.error == f"update returned a new accumulator, {returned!r}; only what is changed in place counts"
+    assert letter.error == f"update returned a new accumulator, {returned!r}; only changes in place count"
     after = run(stage, [{"sequence": 3, "tick": at} for at in (90, 990)], entries(result))
     kept = ["nothing", "nothing"] if isinstance(initial, list) else initial
     assert (3, f"a {kept}".encode()) in kit.sunk(after.outputs)
@@ -116,8 +116,8 @@ def test_the_dead_letters_of_wrong_times(kit: Any) -> None:
     )
     assert "has the time 9223372036854775807 or later; expected" in latest.error, "the nearest of what the program gave"
     assert stuck.error == (
-        "messages of key 'a' were late after one of 5000-01-01T00:00:00.000Z; "
-        "its windows were emitted, and it begins again"
+        "a message of key 'a' had the time 5000-01-01T00:00:00.000Z, so the messages after it were late; the key's "
+        "windows were emitted, and the key's time begins again"
     )
     assert kit.sunk(result.outputs) == [(4, b"'a' [1]"), (4, b"'a' []")]
 

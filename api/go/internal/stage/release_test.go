@@ -189,7 +189,7 @@ func TestCodeThatFailsWhenItRunsAgainEndsTheCallWithW430(t *testing.T) {
 	parts := [][][]byte{{keyedTexts(t, 0, []string{"aonce"})}, {keyedTexts(t, 1, []string{"aboom"})}, nil}
 	_, _, _, err := inParts(x, nil, false, parts)
 	failed := (*stage.Failure)(nil)
-	if !errors.As(err, &failed) || failed.Error() != `W430 step "remember": user code failed on a message when it ran again, whose results had left` {
+	if !errors.As(err, &failed) || failed.Error() != `W430 step "remember": user code failed on a retry of a message whose results were already delivered` {
 		t.Errorf("the call ended with %v; want W430", err)
 	}
 }

@@ -304,7 +304,7 @@ def _check_begun(former: Manifest, begun: Manifest, directory: Directory) -> Non
     _check_name_and_mode(former, begun.name, begun.mode, directory)
     if begun.goka and not former.goka:
         fix = "leave out --continue-goka, or give a new --checkpoint"
-        reason = f"checkpoint {directory} was begun without it, and has states and positions of its own"
+        reason = f"checkpoint {directory} was begun without --continue-goka, and has its own states and positions"
         raise RunError.of("R788", name=begun.name, reason=reason, fix=fix)
 
 

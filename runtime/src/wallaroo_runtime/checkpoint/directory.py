@@ -38,8 +38,8 @@ def find_directory(text: str) -> Path:
             several; R711 if the checkpoint has links.
     """
     if "://" in text:
-        fix = "give the name of the application, or the directory on the driver's machine: `wallaroo ps` shows both"
-        raise RunError.of("R715", USAGE, path=text, reason="this takes the directory that belongs to it here", fix=fix)
+        fix = "give the application's name, or the directory on the driver's machine: `wallaroo ps` shows both"
+        raise RunError.of("R715", USAGE, path=text, reason="this command takes a name or a directory, no URL", fix=fix)
     path = Path(text)
     check_open(path)
     if (path / MANIFEST).is_file() or str(path.absolute()) in {each["checkpoint"] for each in running()}:

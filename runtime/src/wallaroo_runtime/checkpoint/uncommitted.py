@@ -87,7 +87,7 @@ def _found_batch(path: Path, manifest: Manifest) -> Found:
     written = read_counted(LocalDirectory(path)).written
     files = SparkFiles(LocalDirectory(path), manifest.spark, published, manifest.rescaled, written=written)
     if is_remote:
-        return None, f"{ELSEWHERE} may warn of results that have left (R754)" if files.pending() >= 0 else ""
+        return None, f"{ELSEWHERE} may warn of delivered results (R754)" if files.pending() >= 0 else ""
     batch = files.repeated()
     return None if batch < 0 else repeated_batch(batch, is_published=batch <= published.batch), ""
 

@@ -94,7 +94,7 @@ OPTIONS = (
     RunOption(("--on-error",), FAILURES, "policy for failing user code; a step's own policy wins",
               {"choices": ["dead_letter", "fail"], "default": ""}),
     RunOption(("--accept-changed",), FAILURES, "go on with a changed program that loses fields of states (R605) or "
-              "repeats what has left (R790)", FLAG, of_spark=True),
+              "repeats delivered results (R790)", FLAG, of_spark=True),
     RunOption(("--gateway",), SERVICES, "gateway of a source, or of all others",
               {"action": "append", "default": [], "metavar": "[NAME=]H:P"}, of_spark=True),
     RunOption(("--egress",), SERVICES, "egress; default: a local process, as for --gateway",

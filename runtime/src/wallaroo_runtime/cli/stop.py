@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     checkpoint = find_directory(arguments.checkpoint)
     driver = supervisor_of(checkpoint) or driver_of(checkpoint)  # one that restarts drivers passes the signal on
     if driver is None or not driver.interrupt():
-        reason, fix = "no application runs on it", "`wallaroo ps` lists those that run"
+        reason, fix = "no application runs on it", "`wallaroo ps` lists the runs that go on"
         raise RunError.of("R769", path=checkpoint, reason=reason, fix=fix)
     deadline = time.monotonic() + arguments.timeout
     while driver.is_alive:

@@ -159,7 +159,7 @@ def _check_order(call: Call) -> None:
     if len({isinstance(kind, IntegralType) for kind in kinds.values()}) > 1:
         listed = ", ".join(f"{kind.simpleString()} in {name}" for name, kind in kinds.items())
         reason = f'the column "{call.order_by}", which order_by names, is {listed}'
-        raise refused(CALL, reason, "give it a type of times in all inputs, or one of integers")
+        raise refused(CALL, reason, "give it a time type in all inputs, or an integer type in all inputs")
 
 
 def as_rows(source: Source, rows: DataFrame) -> SparkSource:

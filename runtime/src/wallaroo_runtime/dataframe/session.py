@@ -21,7 +21,7 @@ def check_session(session: SparkSession, *, has_state: bool) -> None:
         RunError: R716, which names the needed change of the session.
     """
     if not hasattr(session, "_jsparkSession"):
-        reason = "Spark Connect has no way to classes of Java"
+        reason = "Spark Connect cannot use classes of Java"
         fix = 'start the job with a classic session, e.g. SparkSession.builder.config("spark.api.mode", "classic")'
         raise RunError.of("R716", USAGE, what="this Spark session", reason=reason, fix=fix)
     _add_classes(session)
@@ -59,5 +59,5 @@ def _add_classes(session: SparkSession) -> None:
         java_class(session, "microbatch.MicroBatch")
     except (Py4JError, RunError) as error:
         fix = f'start it with .config("{JARS}", "{jar}"), or spark-submit --jars {jar}'
-        raise RunError.of("R716", USAGE, what="this Spark session", reason="it takes no more jars", fix=fix) from error
+        raise RunError.of("R716", USAGE, what="this Spark session", reason="it loads no jars now", fix=fix) from error
     context._jsc.addJar(str(jar))

@@ -27,7 +27,7 @@ from wallaroo_runtime.topology.model import Step, Topology
 
 OPERATOR, LOG = "transformWithStateExec", "log"
 LEFT = {"name": "string", "key": "binary", "encoding": "int", "value": "binary", "type": "string"}
-STATES, TAKEN = "the parameter `states`", "pass what `states` or `read_states` returns"
+STATES, TAKEN = "the parameter `states`", "pass the result of `states` or `read_states`"
 LATER = "leave `states` out if the query has a checkpoint already"
 FACTS = -(1 << 32)  # key of the facts in Spark's store, in place of a bucket and an entry: see `SparkBucketStore.java`
 
@@ -99,7 +99,7 @@ def first_states(plan: Plan, topology: Topology, states: DataFrame, *, accepts_c
             raise refused(STATES, reason, TAKEN)
     if states.isStreaming:
         reason = "they are a streaming DataFrame"
-        raise refused(STATES, reason, "write them, and pass what `spark.read` returns")
+        raise refused(STATES, reason, "write them, and pass the result of `spark.read`")
     is_null = reduce(or_, (F.col(name).isNull() for name in LEFT))
     for row in states.where(is_null).select(*LEFT).limit(1).collect():
         reason = f"a row has null in {', '.join(name for name in LEFT if row[name] is None)}"

@@ -282,7 +282,7 @@ class Steps:
             raise _refused(reason, f"name them: {_shown(self.inputs)}")
         if set(given) != set(self.inputs):
             known, names = ", ".join(self.inputs), ", ".join(given) or "none"
-            reason = f"the application has the sources {known}; given were {names}"
+            reason = f"the application has the sources {known}; the call has {names}"
             raise _refused(reason, f"give a DataFrame for each: {_shown(self.inputs)}")
         for name, frame in given.items():
             if not isinstance(frame, DataFrame):
@@ -306,7 +306,7 @@ class Steps:
             reason = "a streaming query has no end, and keeps its states in its checkpoint"
             raise _refused(reason, "leave gives_states out, and read them with read_states", "apply_all")
         if live and isinstance(observation, Observation):
-            reason = "an Observation is of a batch"
+            reason = "an Observation works only with a batch"
             raise _refused(reason, 'give the name of metrics in its place, e.g. observation="alerts"')
         application = self._application if is_local(session.sparkContext.master) else self._archived
         return Call(application, given, **more)
@@ -319,7 +319,7 @@ def _check_rows(rows: DataFrame, method: str) -> None:
         return
     else:
         reason = f"the rows have the columns {', '.join(rows.columns) or 'none'}"
-    raise _refused(reason, "pass what steps.apply_all(...) returns", method)
+    raise _refused(reason, "pass the result of steps.apply_all(...)", method)
 
 
 def _refused(reason: str, fix: str, method: str = "apply") -> RunError:

@@ -118,7 +118,7 @@ def _check_times(topology: Topology, sources: Sequence[SparkSource], inputs: Map
     """Refuse an input without a column `timestamp` for a source of Kafka or connectors, whose messages have times."""
     for declared, source in zip(topology.sources(), sources, strict=True):
         if isinstance(declared, KafkaSource | ConnectorSource) and not source.timestamp:
-            reason = "it has no column `timestamp`, by which time passes"
+            reason = "it has no column `timestamp`, which the steps need as event time"
             columns = inputs[source.name].schema.fields
             time = next((each.name for each in columns if isinstance(each.dataType, TimestampType)), "at")
             fix = f'add it, e.g. .withColumn("timestamp", F.col("{time}"))'
@@ -139,7 +139,7 @@ def _delays(sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> 
             delays[source.name] = int(delay)
         elif others and source.timestamp:
             reason = f'its watermark is on the column "{others[0]}"; event time is `{source.timestamp}`'
-            fix = "give the watermark to the column of event time, or declare the other one as it"
+            fix = "give the watermark to the column of event time, or declare the column of the watermark as event time"
             raise refused(place_of(source), reason, fix)
         elif source.timestamp:
             without.append(source)

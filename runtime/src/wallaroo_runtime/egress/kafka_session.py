@@ -360,10 +360,10 @@ def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
     for option, value in sorted(target.options.items()):
         name = option.removeprefix(PREFIX)
         if name == option:
-            what, fix = f'option {option} of sink "{sink}"', "leave it out: Spark does not write"
+            what, fix = f'option {option} of sink "{sink}"', "leave it out: Spark does not write this sink"
             raise RunError.of("R716", USAGE, what=what, reason=f"it does not begin with {PREFIX}", fix=fix)
         if OWN.fullmatch(name):
-            what, reason = f'option {option} of sink "{sink}"', "it is not for programs to say"
+            what, reason = f'option {option} of sink "{sink}"', "only the runtime sets it"
             raise RunError.of("R716", USAGE, what=what, reason=reason, fix="leave it out")
         settings[RENAMED.get(name, name)] = value
     return settings

@@ -4,12 +4,12 @@ from wallaroo_runtime.errors import RunError
 
 NO_ID = "A" * 22  # 16 zero bytes: the id at brokers before Kafka 2.8
 # Remedies of R738.
-RESET = "run with `--topic-reset start`, which reads it from there and keeps states; or with --fresh"
-RESET_REALTIME = "run with `--topic-reset start`, or `end`, which reads it from there and keeps states; or with --fresh"
-IS_RESET = "nothing: `--topic-reset start` reads it from its start, once, and keeps states"
+RESET = "run with `--topic-reset start` to read the new topic from its start and keep the states, or with --fresh"
+RESET_REALTIME = "run with `--topic-reset start` or `end` to read the new topic and keep the states, or with --fresh"
+IS_RESET = "nothing: `--topic-reset start` reads the new topic from its start, once, and keeps the states"
 REPEATED = (
-    "run with --fresh: results of the last micro-batch have left, it was not committed, and its records are gone with "
-    "the former topic"
+    "run with --fresh: results of the last micro-batch were delivered, Spark did not commit it, and its records "
+    "are gone with the deleted topic"
 )
 _URL_SAFE = str.maketrans("+/", "-_", "=")
 

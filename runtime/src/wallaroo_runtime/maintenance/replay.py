@@ -328,7 +328,7 @@ def letters_locked(checkpoint: Path) -> Iterator[None]:
         lock = take_lock(folder, TRY)
     except BlockingIOError as error:
         raise RunError.of(
-            "R610", what=f"checkpoint {checkpoint}", holder="another replay or prune", own="a checkpoint"
+            "R610", what=f"checkpoint {checkpoint}", holder="another replay or prune", own="checkpoint"
         ) from error
     try:
         yield

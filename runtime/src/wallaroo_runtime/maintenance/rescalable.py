@@ -133,9 +133,7 @@ def check_operators(folder: Path, manifest: Manifest, place: object) -> None:
     from wallaroo_runtime.spark.state_store.layout import operator_count, operators_of
 
     if operator_count(folder) not in (0, len(operators_of(manifest.plan(), is_realtime=manifest.is_realtime))):
-        raise once_more(
-            place, manifest.mode, "its last run has changed the application and has not processed anything since"
-        )
+        raise once_more(place, manifest.mode, "its last run had a changed application and has processed nothing")
 
 
 def _plan(folder: Path, batch: int) -> str:
@@ -210,7 +208,7 @@ def check_realtime(path: Path, end: End) -> int:
     live = LiveLog(outbox, letters)  # opening removes an incomplete end, and syncs the rest to disk
     live.close()
     if 0 <= end.sequence <= live.state.last:
-        raise once_more(path, REALTIME, "results were delivered whose input Spark has not committed")
+        raise once_more(path, REALTIME, "Spark has not committed the input of delivered results")
     # The driver does this after each commit, unless it is killed in between.
     Outbox(outbox, letters).publish(end.query, end.batch, (), end.plan)
     return end.batch
@@ -223,7 +221,7 @@ def refused(path: object, reason: str, fix: str) -> RunError:
 
 def once_more(path: object, before: str, reason: str) -> RunError:
     """Return the error (R663) whose remedy is to run the application once more in mode `before`."""
-    return refused(path, reason, f"run it once more with --mode {before} --stop-when-idle 5, then again")
+    return refused(path, reason, f"run it once more with --mode {before} --stop-when-idle 5, then repeat this command")
 
 
 class Topics:

@@ -136,8 +136,8 @@ def _changed(manifest: Manifest, wanted: Wanted, checkpoint: object, far: str) -
 
 
 def _far_away(checkpoint: object, far: str) -> RunError:
-    fix = "run it as before; a new --checkpoint, with a gateway and an egress of its own, can begin in another mode"
-    return refused(checkpoint, f"real-time mode is rescaled on one machine, and {far}", fix)
+    fix = "run it as before; a new --checkpoint, with its own gateway and egress, can begin in another mode"
+    return refused(checkpoint, f"real-time mode can be rescaled only on one machine, but {far}", fix)
 
 
 def _rescale(path: Path, manifest: Manifest, now: Manifest, checkpoint: object, session: Any = None) -> Rescaled:
@@ -158,7 +158,7 @@ def _rescale(path: Path, manifest: Manifest, now: Manifest, checkpoint: object, 
             now = replace(now, spark=next_name(manifest.spark), rescaled=(goal.published, goal.batch))
             keys, size = _move(path, manifest, now, goal, session)
             if goal_of(path, manifest, now, checkpoint) != goal:  # Java may outlive its driver by a moment
-                raise once_more(checkpoint, manifest.mode, "an earlier run of it was still ending")
+                raise once_more(checkpoint, manifest.mode, "an earlier run was still ending")
         reach("rescale.before_switch")
         write_manifest(LocalDirectory(path), now)
         reach("rescale.after_switch")

@@ -14,7 +14,7 @@ from wallaroo_runtime.plan.shape import compare_components
 from wallaroo_runtime.topology.worker import Component
 
 BACK = "change it back"
-GOES_ON = "pass accept_changed=True to go on without what they held"
+GOES_ON = "pass accept_changed=True to continue and drop the values of these fields"
 
 
 class KeptState(NamedTuple):

@@ -37,7 +37,7 @@ def _of_plan(plan: Plan) -> Iterator[Diagnostic]:
     readers = [stage for stage in plan.levels[0] if any(node.kind is NodeKind.SOURCE for node in stage.entries)]
     if len(readers) > 1:
         workers = ", ".join(sorted(stage.worker for stage in readers))
-        yield _obstacle(f"sources of {len(readers)} workers, {workers}; one worker has all")
+        yield _obstacle(f"sources of {len(readers)} workers, {workers}; one worker must have them all")
 
 
 def _of_parts(topology: Topology) -> Iterator[Diagnostic]:
@@ -47,7 +47,7 @@ def _of_parts(topology: Topology) -> Iterator[Diagnostic]:
             yield _obstacle(f'the {part.kind} source "{part.name}"', part)
         elif isinstance(part, KafkaSource) and (own := [name for name in part.options if not name.startswith(OPTIONS)]):
             yield _obstacle(
-                f'option {own[0]} of source "{part.name}", which is for Spark: the gateway reads here', part
+                f'option {own[0]} of source "{part.name}", an option of Spark, which does not read it', part
             )
     for part in topology.sinks():
         if part.kind not in ("tcp", "kafka"):

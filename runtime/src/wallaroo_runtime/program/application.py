@@ -85,7 +85,7 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diag
         ends = [end for pipeline in topology.document["pipelines"] for end in pipeline[what] if "host" in end]
         ports = {int(port) for port in PORT.findall(text)}
         if ports and ports.isdisjoint(end["port"] for end in ends):
-            places = ", ".join(f"{end['host']}:{end['port']}" for end in ends) or f"no address, its {what} have none"
+            places = ", ".join(f"{end['host']}:{end['port']}" for end in ends) or f"its {what}, which have no address"
             fix = f"let the program take its addresses from its arguments, or leave {option} out"
             findings.append(Diagnostic.of("R743", option=option, places=places, fix=fix))
     return findings

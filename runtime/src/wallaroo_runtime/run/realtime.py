@@ -52,7 +52,7 @@ def check_realtime(topology: Topology, *, master: str, remote: RemoteOptions) ->
 def _of_services(remote: RemoteOptions) -> list[Diagnostic]:
     if len(remote.gateways) <= 1:
         return []
-    what = f"{len(remote.gateways)} gateways: messages of all sources have one order, that of one journal"
+    what = f"{len(remote.gateways)} gateways: one gateway must order the messages of all sources in its journal"
     return [Diagnostic.of("R755", what=what, fix=f"give one --gateway HOST:PORT for all sources; or {MICROBATCH}")]
 
 

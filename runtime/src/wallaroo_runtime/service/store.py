@@ -93,7 +93,7 @@ class AttachmentStore:
     def busy(self) -> RunError:
         """Return the error for a driver that attaches while the work for an earlier driver has not ended (R610)."""
         holder = "an earlier driver, whose work has not ended yet"
-        return RunError.of("R610", what=f"the {self.kind} at {self.address}", holder=holder, own=f"a {self.kind}")
+        return RunError.of("R610", what=f"the {self.kind} at {self.address}", holder=holder, own=self.kind)
 
     def _error(self, code: str, **values: Any) -> RunError:
         return RunError.of(code, service=self.kind, address=self.address, **values)

@@ -99,7 +99,7 @@ def check_times(session: SparkSession, columns: StructType, what: str) -> None:
         RunError: R716 if the session has these rules and a column has times or dates.
     """
     if session.conf.get(_POLICY) == "LEGACY" and re.search(r'(?i)type":"(?:date|timestamp)"', columns.json()):
-        reason = f"it has times or dates, which {_POLICY} LEGACY would change on their way to the program and back"
+        reason = f"it has times or dates, which {_POLICY} LEGACY changes between Spark and the program"
         raise refused(what, reason, f'spark.conf.set("{_POLICY}", "CORRECTED"), also while the query runs')
 
 
@@ -171,7 +171,7 @@ def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
     column = F.col(_quoted(field.name))
     number = column.cast(LongType()) if isinstance(field.dataType, _INTEGERS) else micros_of(column, field.dataType)
     if number is None:
-        reason = f'its column "{field.name}" is {field.dataType.simpleString()}, which gives no order of messages'
+        reason = f'its column "{field.name}" is {field.dataType.simpleString()}, which cannot order messages'
         raise refused(what, reason, "order by a time, a date or an integer")
     return number.bitwiseXOR(F.lit(_LEAST))
 

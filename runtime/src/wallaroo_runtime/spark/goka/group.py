@@ -133,7 +133,7 @@ def refused(name: str, reason: str, fix: str) -> RunError:
 def nothing_left(application: str) -> RunError:
     """Return the error that Goka has left neither values nor offsets for an application (R788)."""
     reason = "no table of its groups has records, and no group has committed offsets"
-    fix = "name groups and topics as Goka's program does; or run it with --fresh in place of --continue-goka"
+    fix = "give groups and topics the names of Goka's program, or run with --fresh instead of --continue-goka"
     return refused(application, reason, fix)
 
 
@@ -152,7 +152,7 @@ def _asked(session: SparkSession, source: KafkaSource, group: str) -> Input:
     with KafkaAdmin(session, source) as admin:
         if members := admin.members(group):
             reason = f"its consumer group has members ({members}): a processor of Goka's runs, or was killed just now"
-            fix = "stop it; the broker forgets one that was killed after its session timeout, 10 s by default"
+            fix = "stop it; if it was killed, wait for its session timeout, 10 s by default"
             raise refused(group, reason, fix)
         numbers = [number for number, _ in source.partitions] if source.partitions else admin.partitions(source.topic)
         begins, ends = (admin.offsets(source.topic, numbers, kind) for kind in (EARLIEST, LATEST))
@@ -165,8 +165,8 @@ def check_marks(group: str, inputs: Sequence[Input], mark: str) -> None:
     """Raise R788 if another checkpoint has continued the group: messages would count in both checkpoints."""
     for each in inputs:
         if others := sorted(each.marks - {mark}):
-            reason = f"another checkpoint ({others[0]}) has begun with its offsets of {each.source.topic}"
-            fix = "run with that checkpoint; if it is lost, set the offsets to where that has come with"
+            reason = f"another checkpoint ({others[0]}) has continued from its offsets of {each.source.topic}"
+            fix = "run with that checkpoint; if it is lost, set the offsets to that checkpoint's last position with"
             raise refused(group, reason, f"{fix} `{_reset(group, each.source)} --to-offset N`")
 
 
@@ -183,7 +183,7 @@ def check_some(group: str, inputs: Sequence[Input]) -> None:
     if first is None or any(each.committed for each in inputs):
         return
     reason = f"its table has records, but it has committed no offsets of {first.topic}"
-    why = "Kafka drops those of a group that is idle for 7 days"
+    why = "Kafka drops the offsets of a group that is idle for 7 days"
     raise refused(group, reason, f"{why}; set them with `{_reset(group, first)} --to-datetime TIME`")
 
 
@@ -197,14 +197,14 @@ def line_of(group: str, entry: Input) -> str:
     for number, at in entry.committed.items():
         begin, end = entry.begins[number], entry.ends[number]
         if not begin <= at <= end:
-            reason = f"it has committed offset {at} of partition {number} of {topic}, which has {begin} to {end}"
+            reason = f"it has committed offset {at} of partition {number} of {topic}, with offsets {begin} to {end}"
             fix = f"set it with `{_reset(group, source, number)}` and --to-earliest or --to-latest"
             raise refused(group, reason, fix)
     if entry.unread and source.start != "start":
         listed = ", ".join(map(str, entry.unread))
-        reason = f"it has committed no offset of partitions of {topic} that have records: {listed}"
+        reason = f"it has committed no offset for these partitions of {topic}, which have records: {listed}"
         command = _reset(group, source, *entry.unread)
-        raise refused(group, reason, f"`{command} --to-latest` leaves them out, --to-earliest reads them")
+        raise refused(group, reason, f"`{command} --to-latest` skips these records, --to-earliest reads them")
     offsets = {str(number): entry.committed.get(number, entry.begins[number]) for number in sorted(entry.begins)}
     return json.dumps({topic: offsets}, separators=(",", ":"))
 
@@ -224,8 +224,8 @@ def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -
     component = topology.component(step.worker, f"{step.path}/state") if step else None
     language = topology.worker(step.worker).language if step else ""
     if step is None or component is None or not component.symbol.endswith(STATE) or language not in LANGUAGES:
-        fix = f"leave out --continue-goka; a step of the program's may read topic {sink.topic} and fill its states"
-        raise refused(group.name, "it is no group of Goka's API in Python or Go, whose states alone are known", fix)
+        fix = f"leave out --continue-goka; a step of the program can read topic {sink.topic} and fill its states"
+        raise refused(group.name, "a run can only continue groups of Goka's API in Python or Go", fix)
     like = replace(inputs_of(group)[0], start="start", partitions=None, table=True)
     source = replace(like, name=sink.name, topic=sink.topic, brokers=sink.brokers)
     nodes = (node for stage in plan.stages for node in stage.nodes if node.state)

@@ -48,8 +48,8 @@ def check_names(session: SparkSession, topology: Topology) -> Iterator[Diagnosti
         path = jvm.org.apache.hadoop.fs.Path(pattern)
         files = path.getFileSystem(configuration)
         if files.exists(path):
-            reason = "Spark takes such a name as a pattern: { } [ ] * ? and \\ are its signs"
-            fix = "rename it, or give a symbolic link to it whose path has none of these"
+            reason = "Spark reads it as a pattern, because it has one of the signs { } [ ] * ? \\"
+            fix = "rename it, or give a symbolic link whose path has none of these signs"
             raise RunError.of("R716", USAGE, what=f'path {name} of source "{source.name}"', reason=reason, fix=fix)
         if not len(files.globStatus(path) or ()):
             yield Diagnostic.of("R801", source=source.name, path=name)

@@ -139,7 +139,7 @@ public final class Account implements CallCounts {
     }
 
     private static OperatorFailure unbalanced(String reason) {
-        return OperatorFailure.of("I902", "what", "what came in real-time mode since the last stored states",
+        return OperatorFailure.of("I902", "what", "real-time mode since the last stored states",
                 "effect", "the states were not stored", "reason", reason);
     }
 }

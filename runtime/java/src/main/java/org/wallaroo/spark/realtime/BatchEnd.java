@@ -40,7 +40,7 @@ final class BatchEnd {
         long expected = covered == null ? Long.MIN_VALUE : covered == NOTHING ? start.offset() : covered;
         if (expected != end.offset()) {
             throw OperatorFailure.of("R756", "start", start.offset(), "end", end.offset(),
-                    "covered", covered == null ? "nothing" : expected);
+                    "covered", covered == null ? "no offset" : expected);
         }
     }
 }
