@@ -341,6 +341,7 @@ FAULTS: dict[str, type[Fault]] = {
     "letters-without-key": on_letter(no_key),
     "letters-of-two-lines": on_letter(two_lines),
     "letters-without-input": on_letter(without_input),
+    "letters-without-time": on_letter(lambda letter: setattr(letter, "timestamp_ms", 0)),
     "says-twice": output(lambda out: iter([None, None])),
     "loses-messages": LosesMessages,
     "done-first": DoneFirst,

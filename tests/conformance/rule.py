@@ -85,9 +85,9 @@ RULES = (
         4, "done counts messages per node", ("process: counts*", "branch: counts*"), "wrong-counts"),
     of_calls(4, "None goes no further", ("process: None*", "state: an output of None*"), "none-goes-on"),
     of_calls(
-        4, "a message that user code fails on is a dead letter with code, path, sequence, input and one line",
+        4, "a message that user code fails on is a dead letter with code, path, sequence, input, time and one line",
         ("dead letters: *", "encoder:*"), "no-dead-letters", "one-code", "letters-without-input",
-        "letters-of-two-lines"),
+        "letters-without-time", "letters-of-two-lines"),
     of_calls(
         4, "a dead letter of a state step has its key", ("state: a failing message leaves*",), "letters-without-key"),
     of_calls(

@@ -41,7 +41,7 @@ def buckets(context: Context) -> None:
     assert {m.bucket for m in answer.messages} == {bucket_of(key.encode()) for key in keys}
 
 
-@check("process: a dead letter has the time of its message")
+@check("dead letters: each has the time of its message")
 def letter_times(context: Context) -> None:
     data = encode_frame([b"raise", b"a", b"\xff", b"raise multi"], port=WORDS, timestamp_ms=9, timestamps=[5, 0, 1, 7])
     (answer,) = process(context.worker, FIRST, [data])
