@@ -188,8 +188,8 @@ def test_another_topology(tmp_path: Path) -> None:
     assert refused(tmp_path, change) == (
         f"R615 checkpoint {tmp_path} does not fit this run: state of step "
         '"Count Word" (0/steps/1) was "word totals" and is "totals"; what it has kept would be lost\n'
-        "  fix: run with the program, the release and the services of the checkpoint's last run, or start over "
-        "without the states: --fresh"
+        "  fix: give a renamed state or step its former name, or run with the program, the release and the services "
+        "of the checkpoint's last run, or start over without the states: --fresh"
     )
 
 

@@ -47,6 +47,22 @@ def test_a_lag_that_is_not_known_is_not_0(tmp_path: Path) -> None:
     assert "now: lag not known yet  waiting for sinks 0" in list(lines(document))
 
 
+@pytest.mark.parametrize("lag", [None, 7])
+def test_messages_of_earlier_runs_are_in_no_rate(
+    lag: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_manifest(tmp_path)
+    topology, clock = load(WORD_COUNT.read_bytes()), [0.0]
+    monkeypatch.setattr("wallaroo_runtime.monitor.board.time.monotonic", lambda: clock[0])
+    board = Board(topology, compile_topology(topology, shuffle_partitions=2), tmp_path)
+    for numbers in [{}, {}, *({"messages_processed": 5000 + more, "lag": lag} for more in (0, 0, 20))]:
+        clock[0] += 1
+        board.update("running", Sample(numbers))
+        document = board.read()
+    assert document["rate"] == {"now": 10.0, "five_minutes": 10.0}
+    assert document["lag"]["messages"] == lag
+
+
 def test_sinks_of_one_name_have_series_of_their_own(tmp_path: Path) -> None:
     put_manifest(tmp_path)
     topology = load((WORD_COUNT.parent / "outputs.json").read_bytes())

@@ -142,7 +142,7 @@ def test_one_run_at_a_time_makes_it_and_says_so(classes: Path, machines: list[Vi
     reporter = Mock()
     for each in machines:
         end_java(each, reporter)
-    text = f"goes on for a minute or two: it keeps classes in {classes} for faster starts"
+    text = f"the run has ended; Java writes {classes} for faster starts, for a minute or two"
     assert [call.args for call in reporter.output.call_args_list] == [("java", text)]
     assert not reporter.note.called  # programs have the numbers last
     assert (first.process.poll(), second.process.poll()) == (None, -signal.SIGKILL)

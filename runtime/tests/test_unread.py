@@ -27,7 +27,7 @@ class Spark:
         for name in ("offsets", "sources/1"):
             (folder / name).mkdir(parents=True)
         (folder / "sources" / "1" / "0").write_text(f"\0v1\n{self.text(begin)}")
-        self.room, self.planned = SimpleNamespace(batch=-1), Planned(None, str(folder))  # type: ignore[arg-type]
+        self.room, self.planned = SimpleNamespace(batch=-1, first=0), Planned(None, str(folder))  # type: ignore[arg-type]
 
     @staticmethod
     def text(offsets: list[int]) -> str:
@@ -39,9 +39,12 @@ class Spark:
 
     def commit(self, end: list[int], latest: list[int]) -> None:
         self.end = end
-        self.report = {"sources": [{}, {"endOffset": self.text(end), "latestOffset": self.text(latest)}]}
+        self.report = {
+            "batchId": self.room.batch,
+            "sources": [{}, {"endOffset": self.text(end), "latestOffset": self.text(latest)}],
+        }
 
-    def unread(self, past: Mapping[str, Mapping[int, int]]) -> int:
+    def unread(self, past: Mapping[str, Mapping[int, int]]) -> int | None:
         query = SimpleNamespace(
             _record_sources=1,
             _is_stopped=False,
@@ -59,20 +62,21 @@ def test_what_a_micro_batch_has_read_is_unread_until_it_is_done(
 ) -> None:
     with TemporaryDirectory() as name:
         spark, past = Spark(Path(name), begin), {"clicks": dict(enumerate(begin))} if continues else {}
-        assert spark.unread(past) == 0
+        assert spark.unread(past) is None
         for more, later in batches:
             end = [one + other for one, other in zip(spark.end, more, strict=True)]
             spark.begin(end)
-            assert spark.unread(past) >= sum(more)
+            assert (spark.unread(past) or 0) >= sum(more)
             spark.commit(end, [one + other for one, other in zip(end, later, strict=True)])
-            assert spark.unread(past) == sum(later)
+            is_unknown = spark.room.batch == 0 and not any(later)  # a repeated micro-batch looks like this
+            assert spark.unread(past) == (None if is_unknown else sum(later))
 
 
 def test_where_a_topic_begins_that_nothing_says_is_not_guessed(tmp_path: Path) -> None:
     spark = Spark(tmp_path, [5, 5, 5])
     (tmp_path / "sources" / "1" / "0").unlink()
     spark.begin([9, 9, 9])
-    assert spark.unread({}) == 0
+    assert spark.unread({}) is None
 
 
 def test_offsets_of_a_micro_batch_that_are_gone_are_no_empty_text(tmp_path: Path) -> None:

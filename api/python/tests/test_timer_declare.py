@@ -221,7 +221,8 @@ def test_what_a_timer_is_set_to() -> None:
         timers.set("close", **how)  # type: ignore[arg-type]
         assert timers.changes == {"close": due}
     for how in ({}, {"after": timedelta(-1)}, {"after": 5}, {"at": "5"}, {"at": float("nan")}, {"after": HOUR, "at": 0},
-                {"at": LAST_MS + 1}, {"after": timedelta(days=999_999_999)}):  # fmt: skip
+                {"at": LAST_MS + 1}, {"after": timedelta(days=999_999_999)},
+                {"after": timedelta.max}, {"at": True}):  # fmt: skip
         with pytest.raises(WrongTimerError):
             timers.set("close", **how)  # type: ignore[arg-type]
 

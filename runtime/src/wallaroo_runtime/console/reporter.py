@@ -86,9 +86,10 @@ class TextReporter:
     def progress(self, snapshot: Snapshot) -> None:
         """Show the numbers in the status line. At the end print a summary, even without a terminal."""
         waiting = f"waiting for sinks {snapshot.waiting:,}  " if snapshot.waiting else ""
+        lag = "unknown" if snapshot.lag is None else f"{snapshot.lag:,}"
         text = (
             f"in {snapshot.messages_in:,}  out {snapshot.messages_out:,}  {snapshot.rate:,.0f}/s  "
-            f"lag {snapshot.lag:,}  {waiting}dead letters {snapshot.dead_letters:,}"
+            f"lag {lag}  {waiting}dead letters {snapshot.dead_letters:,}"
         )
         if snapshot.state == "stopped":
             self._clear()

@@ -157,8 +157,9 @@ class Board:
     def _make(self) -> dict[str, Any]:
         now, sample = time.monotonic(), self._sample
         numbers = sample.numbers
-        done = numbers.get("messages_processed", 0)
-        self._rates.add(now, self._counters(numbers))
+        done, lag = numbers.get("messages_processed", 0), numbers.get("lag")
+        if "messages_processed" in numbers:  # it counts since the checkpoint began: without it a rate would be too high
+            self._rates.add(now, self._counters(numbers))
         return {
             "version": VERSION,
             "application": self._topology.name,
@@ -175,8 +176,8 @@ class Board:
             },
             "rate": self._rates.of("processed"),
             "lag": {
-                "messages": numbers.get("lag"),
-                "seconds": self._lag.add(now, done + numbers["lag"], done) if "lag" in numbers else None,
+                "messages": lag,
+                "seconds": None if lag is None else self._lag.add(now, done + lag, done),
                 "waiting_for_sinks": numbers.get("waiting", 0),
             },
             "parts": [self._part(part) for part in parts_of(self._topology)],

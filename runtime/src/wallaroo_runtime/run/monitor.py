@@ -206,7 +206,7 @@ class Flow:
             dead_letters=letters,
             batches=progress.batches,
             rate=rate,
-            lag=max(0, received - processed) + progress.unread,
+            lag=None if progress.unread is None else max(0, received - processed) + progress.unread,
             waiting=sum(sink["pending_messages"] for sink in self._peers.egress.status().get("sinks", ())),
             bytes_by_file=progress.bytes_by_file,
             bytes_by_grpc=progress.bytes_by_grpc,

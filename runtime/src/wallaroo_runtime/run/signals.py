@@ -136,4 +136,4 @@ def ending_java(java: VirtualMachine | None, stopped: RunStop) -> Iterator[None]
 def end_java(java: VirtualMachine, reporter: Reporter) -> None:
     """End Java after Spark. If Java goes on, report this as output of a worker, since numbers must come last."""
     if (directory := java.end()) is not None:
-        reporter.output("java", f"goes on for a minute or two: it keeps classes in {directory} for faster starts")
+        reporter.output("java", f"the run has ended; Java writes {directory} for faster starts, for a minute or two")

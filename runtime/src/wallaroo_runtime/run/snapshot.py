@@ -21,7 +21,7 @@ class Snapshot:
         dead_letters: Messages that user code failed on or a sink never takes, since the checkpoint began.
         batches: Micro-batches of this run.
         rate: Messages processed per second, over the last seconds.
-        lag: Messages that arrived and are not processed yet.
+        lag: Messages that arrived and are not processed yet; None if it is not known.
         waiting: Messages that were emitted and that sinks have not taken yet.
         bytes_by_file: Bytes of journals that tasks have read from files in this run.
         bytes_by_grpc: Bytes of journals that tasks have read from gateways in this run.
@@ -35,7 +35,7 @@ class Snapshot:
     dead_letters: int
     batches: int
     rate: float
-    lag: int
+    lag: int | None
     waiting: int = 0
     bytes_by_file: int = 0
     bytes_by_grpc: int = 0

@@ -28,6 +28,7 @@ class OutboxRoom:
         error: Any other exception that the gate raised, because Spark keeps only the text of an exception.
         is_waiting: Whether a micro-batch waits until the outbox has room.
         batch: Number of the micro-batch that began last, -1 before the first one.
+        first: Number of the first micro-batch.
     """
 
     def __init__(
@@ -40,14 +41,14 @@ class OutboxRoom:
     ) -> None:
         self.failure: RunError | None = None
         self.error: Exception | None = None
-        self.is_waiting, self.batch = False, -1
+        self.is_waiting, self.batch, self.first = False, -1, -1
         self._publish, self._outbox, self._max_outbox_bytes = publish, outbox, max_outbox_bytes
         self._check, self._findings = check, list(findings)
         self._ended = threading.Event()
 
     def begin(self, batch: int) -> None:
         """Wait until the outbox has room for the output of a micro-batch, then call `check`."""
-        self.batch = batch
+        self.batch, self.first = batch, batch if self.first < 0 else self.first
         with self._noting():
             self._wait()
             self._check()

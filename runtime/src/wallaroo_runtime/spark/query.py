@@ -140,18 +140,25 @@ class RunningQuery:
             self._progress = counted
         return counted
 
-    def _unread(self, report: Mapping[str, Any] | None) -> int:
-        """Return the number of unprocessed records of topics, including those of the running micro-batch."""
-        if not self._record_sources or self._is_stopped or self._room.batch < 0:
+    def _unread(self, report: Mapping[str, Any] | None) -> int | None:
+        """Return the number of unprocessed records of topics, including those of the running micro-batch.
+
+        Before the report of the run's second micro-batch it is the number in the running one; None in place of 0, since
+        Spark does not look for the end of a topic if it repeats a micro-batch.
+        """
+        if not self._record_sources or self._is_stopped:
             return self._progress.unread
+        if self._room.batch < 0:
+            return None
         planned = self._planned.topics(self._room.batch)
         if report is not None:
-            return unread_records(report["sources"][len(self._journals) :], planned)
+            number = unread_records(report["sources"][len(self._journals) :], planned)
+            return None if not number and report["batchId"] <= self._room.first else number
         first_number = len(self._journals)
         numbers = range(first_number, first_number + self._record_sources)
         first = self._progress.topics or self._planned.first_topics(numbers)
         known = {topic: planned[topic] for topic in first if topic in planned}
-        return unread_records([{"endOffset": first, "latestOffset": known}])
+        return unread_records([{"endOffset": first, "latestOffset": known}]) or None
 
     def _report(self) -> Mapping[str, Any] | None:
         """Return Spark's report of the latest micro-batch; None if there is none, or if Java has ended after a stop."""

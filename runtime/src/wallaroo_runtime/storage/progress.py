@@ -24,7 +24,8 @@ class Progress:
         dead_letters: Number of dead letters, since the checkpoint began.
         batches: Number of micro-batches, since this run began.
         offsets: Offset in each journal up to which everything is processed; empty until one is known.
-        unread: Number of records that Spark has still to read from topics after the latest micro-batch.
+        unread: Number of records that Spark has still to read from topics after the latest micro-batch; None if it is
+            not known.
         topics: Offset in each partition of each topic that Spark reads, as of the last run.
         bytes_by_file: Number of bytes of journals that tasks have read from files, since this run began.
         bytes_by_grpc: Number of bytes of journals that tasks have read from gateways, since this run began.
@@ -46,7 +47,7 @@ class Progress:
     dead_letters_before: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
     topics: Topics = field(default_factory=dict)
-    unread: int = 0
+    unread: int | None = 0
 
     @property
     def offset(self) -> int:

@@ -67,10 +67,10 @@ class Timers:
         """
         self._check(name)
         if isinstance(after, timedelta) and at is None and after >= timedelta(0):
-            due = self.now_ms - (-after // _MS)
+            due = self.now_ms + after // _MS + bool(after % _MS)
         elif after is None and isinstance(at, datetime):
             due = min(-(-_since_epoch(at) // _MS), LAST_MS)
-        elif after is None and isinstance(at, (int, float)) and FIRST_MS <= at <= LAST_MS:
+        elif isinstance(at, (int, float)) and not isinstance(at, bool) and after is None and FIRST_MS <= at <= LAST_MS:
             due = ceil(at)
         else:
             arguments = f"after={after!r}" if at is None else f"at={at!r}" if after is None else "both after and at"
