@@ -47,8 +47,8 @@ func OnTimerFlat[S, Out any](s Stream[Out], name string, handler func(ctx contex
 // SetTimer sets a timer for the key of the current message or timer. It replaces a timer of the same name. ctx is the
 // context of the function or a context derived from it. Nothing is set if the function fails, or if a goroutine calls
 // SetTimer after the function has returned. A time in the past, or less than a millisecond away, is due at the next
-// tick, or at the key's next message whose time is not before it. The call fails (C529) if the step has no OnTimer with this name or the time is
-// outside the years 1 to 9999.
+// tick, or at the key's next message whose time is not before it. The call fails (C529) if the step has no OnTimer with
+// this name or the time is outside the years 1 to 9999.
 func SetTimer(ctx context.Context, name string, at time.Time) {
 	timing.Of(ctx, "SetTimer").Set(name, at)
 }

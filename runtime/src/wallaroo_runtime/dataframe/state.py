@@ -39,14 +39,14 @@ def state_ports(stages: Iterable[Stage]) -> dict[str, int]:
 
 def kept_states(topology: Topology) -> dict[str, KeptState]:
     """Return the facts about each state that are the same in all queries, by the name of the state."""
-    kept = dict[str, KeptState]()
+    kept, ports = dict[str, KeptState](), first_ports(topology).parts
     for name, step in topology.states().items():
         found, language = state_component(topology, step), topology.worker(step.worker).language
         own = topology.component(step.worker, f"{step.path}/state")
         codec, key = (step.state.codec, step.state.key.kind) if step.state else ("", "")
         kept[name] = KeptState(
             type=f"{own.symbol if own else 'a state'} of a worker in {language}, codec {codec}"
-            + "".join(_shared_timers(topology, step)),
+            + "".join(_shared_timers(topology, ports, step)),
             key=key,
             window=window_shape(step.window),
             language=language,
@@ -56,9 +56,9 @@ def kept_states(topology: Topology) -> dict[str, KeptState]:
     return kept
 
 
-def _shared_timers(topology: Topology, step: Step) -> Iterator[str]:
+def _shared_timers(topology: Topology, ports: Mapping[str, int], step: Step) -> Iterator[str]:
     """Describe timers of one name at several steps of a state: only the numbers of the steps tell them apart."""
-    ports, numbers = first_ports(topology).parts, defaultdict[str, list[str]](list)
+    numbers = defaultdict[str, list[str]](list)
     for each in topology.state_steps():
         for name in each.timers if each.state and step.state and each.state.name == step.state.name else ():
             numbers[name].append(str(ports[each.path]))

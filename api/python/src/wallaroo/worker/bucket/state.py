@@ -64,7 +64,9 @@ class BucketState:
 
     def calendar(self, port: int) -> Calendar:
         """Return the states of a window step."""
-        calendar = self.tables.setdefault(port, Calendar(self.codec))
+        if port not in self.tables:
+            self.tables[port] = Calendar(self.codec)
+        calendar = self.tables[port]
         assert isinstance(calendar, Calendar)
         return calendar
 
