@@ -171,7 +171,7 @@ soak-model: ready ## 5,000 applications drawn at random, against the reference: 
 	PYTHONPATH=tests $(BIN)/python -m model $(if $(APPLICATIONS),--applications $(APPLICATIONS)) $(if $(SEED),--seed $(SEED))
 
 test-cluster: ready ## a standalone cluster of separate hosts, HDFS and YARN: kills, growth, restarts elsewhere
-	$(call tests,cluster,$(SIDE_BY_SIDE))
+	$(call tests,"cluster and not long",$(SIDE_BY_SIDE))
 
 fault-goka: ready ## a group on Goka's own processor, on ours and in Python, killed ten times: make fault-goka SEED=7
 	$(BIN)/python tests/goka_faults.py $(if $(SEED),--seed $(SEED))

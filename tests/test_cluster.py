@@ -40,7 +40,9 @@ class Stream:
         self._connection.close()
 
 
-@pytest.mark.parametrize(("name", "language"), [("word_count", "go"), ("alphabet", "python")])
+@pytest.mark.parametrize(
+    ("name", "language"), [("word_count", "go"), pytest.param("alphabet", "python", marks=pytest.mark.long)]
+)
 def test_executor_and_worker_killed_worker_added(
     name: str, language: str, deployment: Deployment, archives: Callable[..., Path]
 ) -> None:

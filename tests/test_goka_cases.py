@@ -90,7 +90,7 @@ def messages(records: Iterable[KafkaRecord]) -> int:
 
 
 @pytest.mark.usefixtures("topics")
-@pytest.mark.parametrize("language", ["python", "go"])
+@pytest.mark.parametrize("language", [pytest.param("python", marks=pytest.mark.long), "go"])
 def test_a_case_is_the_same_on_both_engines(language: str, folder: Path, broker: Broker, tmp_path: Path) -> None:
     case, checkpoint, count = read_case(folder), tmp_path / "checkpoint", 0
     tables, *rest = steps(folder / "input.txt")
