@@ -35,10 +35,11 @@ func (a *App) Advance(d time.Duration) {
 		return
 	}
 	a.flush()
+	most := min(mostAgain, d/time.Millisecond+mostTicks)
 	for again := time.Duration(0); a.engine.Fired(); again++ {
-		if again == min(mostAgain, d/time.Millisecond+mostTicks) {
-			a.t.Fatalf("wallarootest: after Advance(%v), timers fire again and again: one sets itself to a time that is over; "+
-				"let it set itself to a later time, or not in each run", d)
+		if again == most {
+			a.t.Fatalf("wallarootest: after Advance(%v), timers still fire after %d more ticks of this time: one sets itself to a "+
+				"time that is over; let it set itself to a later time, or not in each run", d, most)
 			return
 		}
 		a.tick(end)

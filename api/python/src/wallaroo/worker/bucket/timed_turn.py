@@ -1,7 +1,7 @@
 """Timed state steps in one bucket call: their messages, and the timers that are due at messages and ticks."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -134,20 +134,21 @@ class TimedTurn:
             keep(key, cell, part.times[0])
         return len(part.messages)
 
-    def tick(self, tick: Tick) -> bool:
+    def run_tick(self, tick: Tick) -> bool:
         """Run the callbacks of all timers that are due at a tick. At full speed, return False if a callback failed."""
         skip = self._stage.skips.get(tick.ordinal - 1)
-        if skip is not None:
-            for entry in self._ticking:
-                self._stage.visited[entry.number] += 1
-                self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
-            return True
-        return all(self.wake_due(tick, port) for port in self.tables)
+        if skip is None:
+            return self.tick(tick, self.tables)
+        for entry in self._ticking:
+            self._stage.visited[entry.number] += 1
+            self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
+        return True
 
-    def wake_due(self, tick: Cause, port: int) -> bool:
-        """Run what is due in one state at a tick or visit. At full speed, return False if a callback failed."""
-        if port not in self.tables:
-            return True
+    def tick(self, tick: Cause, ports: Collection[int]) -> bool:
+        """Run what is due in the states with these ports. At full speed, return False if a callback failed."""
+        return all(self._tick(tick, port) for port in self.tables if port in ports)
+
+    def _tick(self, tick: Cause, port: int) -> bool:
         table, time = self._visits.state.table(port), tick.timestamp_ms
         timing = _timing(table)
         for key in timing.tick(table, time, self._changed(self.tables[port])):
