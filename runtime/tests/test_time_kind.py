@@ -82,7 +82,7 @@ def test_ticks_come_twice_in_a_ttl_and_four_times_a_second_for_timers(ttl: int, 
         ),
         (
             timed(0, timers=["end"]), Impact.NEEDS_DRAIN,
-            'timer "remind" of step "add" (0/steps/0) is gone; its function would not run for keys that have set it',
+            'timer "remind" of step "add" (0/steps/0) is gone; it would not run for keys that have set it',
         ),
     ],
 )  # fmt: skip
@@ -103,7 +103,7 @@ def test_timers_of_a_step_that_is_gone_need_a_drain() -> None:
     found = compare(load_document(old), load_document(json.loads(text)))
     (timer,) = [change for change in found if "late" in change.text]
     assert timer.impact is Impact.NEEDS_DRAIN
-    assert timer.text.endswith("(0/steps/1) is gone; its function would not run for keys that have set it")
+    assert timer.text.endswith("(0/steps/1) is gone; it would not run for keys that have set it")
 
 
 def test_the_time_that_is_left_out_is_that_of_all_steps_of_the_state() -> None:

@@ -246,13 +246,10 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
 def _gone_functions(old: Step, new: Step | None) -> Iterator[Change]:
     """Yield the visits and timers of a step that a version no longer has; `new` is None if the step is gone."""
     part = new or old
-    fates = {
-        "visit": "it would come to no key if it is in the journal",
-        "timer": "its function would not run for keys that have set it",
-    }
+    fates = {"visit": "come to no key if it is in the journal", "timer": "not run for keys that have set it"}
     for what, text in fates.items():
         if gone := sorted(set(getattr(old, f"{what}s")) - set(getattr(new, f"{what}s", ()))):
-            text = f"{what} {_listed(gone)} of {called(part)} is gone; {text}"
+            text = f"{what} {_listed(gone)} of {called(part)} is gone; it would {text}"
             yield Change(Impact.NEEDS_DRAIN, part.path, text)
 
 
