@@ -58,9 +58,7 @@ class Stage:
         self._hosted.update({path: step for path, step in offered.items() if step is not None})
         self._dropped, self._made = [0] * len(self.nodes), [0] * len(self.nodes)
         self.entered, self.visited = [0] * len(self.nodes), [0] * len(self.nodes)
-        self.more = defaultdict[int, Counter[str]](
-            Counter
-        )  # further counts, by number of the node
+        self.more = defaultdict[int, Counter[str]](Counter)  # further counts, by number of the node
         self.flight: Words = InFlight("").words
         self.note = InFlight("").note
         self.skips: dict[int, pb.Skip] = {}
