@@ -2,6 +2,7 @@
 
 import random
 from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -178,3 +179,56 @@ def test_an_order_is_a_name(session: Any, places: Steps) -> None:
     with pytest.raises(RunError, match="R716 the call of `apply` is not usable; order_by is a Column") as caught:
         places.apply(frame, order_by=frame.number)  # type: ignore[arg-type]
     assert 'order_by="at"' in str(caught.value)
+
+
+REKEYED = """
+from datetime import datetime, timezone
+
+import wallaroo
+
+@wallaroo.key_extractor
+def by_key(row):
+    return row["key"]
+
+@wallaroo.key_extractor
+def one(row):
+    return ""
+
+class Count(wallaroo.Aggregation):
+    def initial_accumulator(self):
+        return [0]
+
+    def update(self, row, count):
+        count[0] += 1
+
+    def combine(self, earlier, later):
+        return [earlier[0] + later[0]]
+
+    def output(self, key, count, bounds=None):
+        end = datetime.fromtimestamp((bounds.end_ms - 1) / 1000, timezone.utc)
+        return {"key": key, "count": count[0], "at": end}
+
+def application_setup(args):
+    row, found = {"key": str, "at": datetime}, {"key": str, "count": int, "at": datetime}
+    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig(row, timestamp="at"))
+    if "sessions" in args:
+        rows = rows.key_by(by_key).to(wallaroo.session_windows(wallaroo.milliseconds(30)).over(Count))
+    if "windows" in args:
+        rows = rows.key_by(one).to(wallaroo.range_windows(wallaroo.milliseconds(50)).over(Count))
+    return wallaroo.build_application("Rekeyed", rows.to_sink(wallaroo.DataFrameSinkConfig(found)))
+"""
+
+
+def test_windows_of_results_under_another_key_need_an_application_of_their_own(session: Any, tmp_path: Path) -> None:
+    (file := tmp_path / "rekeyed.py").write_text(REKEYED)
+    times = [("a", 0), ("c", 500), *(("b", 100 * number) for number in range(10))]  # a and c are silent then
+    rows = [(key, datetime(2026, 1, 1) + timedelta(milliseconds=at)) for key, at in times]
+    given = session.createDataFrame(rows, "key STRING, at TIMESTAMP")
+
+    def counted(found: Any) -> int:
+        return sum(row["count"] for row in found.collect())
+
+    sessions = load(file, ["sessions"]).apply(given)
+    assert counted(sessions) == len(rows)
+    assert counted(load(file, ["windows"]).apply(sessions)) == len(rows)
+    assert counted(load(file, ["sessions", "windows"]).apply(given)) == len(rows) - 2  # two sessions are late

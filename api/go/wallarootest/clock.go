@@ -18,7 +18,7 @@ func (a *App) Advance(d time.Duration) {
 		return
 	}
 	end := a.now.Add(d)
-	interval, hasTimers := a.tickInterval()
+	interval := a.tickInterval()
 	if interval == 0 {
 		a.now = end
 		return
@@ -31,14 +31,12 @@ func (a *App) Advance(d time.Duration) {
 	}
 	a.now = end
 	a.tick(end)
-	if !hasTimers {
-		return
-	}
 	a.flush()
+	most := min(mostAgain, d/time.Millisecond+mostTicks)
 	for again := time.Duration(0); a.engine.Fired(); again++ {
-		if again == min(mostAgain, d/time.Millisecond+mostTicks) {
-			a.t.Fatalf("wallarootest: after Advance(%v), timers fire again and again: one sets itself to a time that is over; "+
-				"let it set itself to a later time, or not in each run", d)
+		if again == most {
+			a.t.Fatalf("wallarootest: after Advance(%v), timers still fire after %d more ticks of this time: one sets itself to a "+
+				"time that is over; let it set itself to a later time, or not in each run", d, most)
 			return
 		}
 		a.tick(end)
@@ -68,14 +66,13 @@ const (
 
 // tickInterval returns the time between two ticks of a gateway: half of the shortest slide, gap, flush or TTL, or of
 // the accuracy of timers. The result is 0 if no step needs ticks.
-func (a *App) tickInterval() (interval time.Duration, hasTimers bool) {
+func (a *App) tickInterval() time.Duration {
 	shortest := math.MaxInt
 	for step := range a.declared.Steps() {
 		if step.State != nil && step.State.TTLMs > 0 {
 			shortest = min(shortest, step.State.TTLMs)
 		}
 		if len(step.Timers) > 0 {
-			hasTimers = true
 			shortest = min(shortest, timerSlide)
 		}
 		switch window := step.Window.(type) {
@@ -88,7 +85,7 @@ func (a *App) tickInterval() (interval time.Duration, hasTimers bool) {
 		}
 	}
 	if shortest == math.MaxInt {
-		return 0, false
+		return 0
 	}
-	return max(leastTick, min(mostTick, time.Duration(min(shortest, 1<<20))*time.Millisecond/2)), hasTimers
+	return max(leastTick, min(mostTick, time.Duration(min(shortest, 1<<20))*time.Millisecond/2))
 }

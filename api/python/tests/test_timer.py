@@ -52,3 +52,22 @@ def test_timers_go_on_when_their_step_has_another_port(kit: Any, others: int) ->
     a, b = [0, 2], [1, 3]
     assert told.texts == [(9, [0, "x", 5, a]), (9, [1, "z", 5, a]), (9, [0, "x", 5, b]), (9, [1, "y", 5, b])]
     assert [key["timers"] for key in left(new, state)] == [[], []]
+
+
+def test_a_timer_of_a_removed_function_runs_that_of_the_only_other_step(kit: Any) -> None:
+    gives = {"gives": True}
+    case = {"steps": [{"x": gives, "y": gives}, {"x": gives}, {}], "time": "ingest", "ttl_ms": 0}
+    old, told = make(kit, case), Told()
+    sets = [
+        {"sequence": at, "key": key, "time": 0, "value": at, "step": step, "ops": [{"set": name, "after": 5 + at}]}
+        for at, (key, step, name) in enumerate([("a", 0, "x"), ("a", 0, "y"), ("b", 0, "x"), ("b", 1, "x")])
+    ]
+    first = attempt(old, pb.Bucket(), [framed(old, [event]) for event in sets], BucketState(old.codec))
+    assert first is not None
+    new = make(kit, {**case, "steps": [{}, {"x": gives}, {}]})
+    state = read(new, entries(first))
+    second = attempt(new, pb.Bucket(), [framed(new, [{"sequence": 9, "tick": 20}])], state)
+    assert second is not None
+    told.add(kit, second)
+    assert told.texts == [(9, [1, "x", 5, [0, 1]]), (9, [1, "x", 8, [2, 3]])]
+    assert [key["timers"] for key in left(new, state)] == [[], []]

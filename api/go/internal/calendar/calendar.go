@@ -102,7 +102,7 @@ func (c *Calendar[I]) Silence(time int64, all iter.Seq[I], changed func(I)) {
 	if c.rules.Waits && time < c.last {
 		for item := range all {
 			if since, is := item.SilentSince(); is && since > time {
-				c.silence(item, time, changed)
+				c.fresh[item] = true
 			}
 		}
 	}
@@ -110,14 +110,10 @@ func (c *Calendar[I]) Silence(time int64, all iter.Seq[I], changed func(I)) {
 	waiting := c.fresh
 	c.fresh = map[I]bool{}
 	for item := range waiting {
-		c.silence(item, time, changed)
+		item.FallSilent(time)
+		changed(item)
+		c.Enroll(item)
 	}
-}
-
-func (c *Calendar[I]) silence(item I, time int64, changed func(I)) {
-	item.FallSilent(time)
-	changed(item)
-	c.Enroll(item)
 }
 
 // Due removes the items on which a tick has an effect, and returns them in the order of their keys.

@@ -234,7 +234,7 @@ func (n *node) computeState(message, value any) (results emission.Results, fault
 	defer caught(&fault)
 	var call *timing.Changes
 	if n.stateful.timed != nil {
-		call = timing.NewChanges(n.x.timestamp, n.stateful.timers)
+		call = timing.NewChanges(n.x.timestamp, n.stateful.prefix, n.stateful.timers)
 		n.x.keyed.asked = call
 	}
 	results = n.stateful.functions.Compute(call, message, value)

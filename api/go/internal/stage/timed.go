@@ -18,9 +18,10 @@ import (
 
 // timed is a state with times: a state of which at least one step has timers or a TTL. All steps of the state share it.
 type timed struct {
-	rules timing.StateRules
-	port  uint16
-	steps []*node
+	rules  timing.StateRules
+	port   uint16
+	steps  []*node
+	owners map[string]*node // steps by the ids of their timers
 }
 
 // IsTimed reports whether a node has timers or a TTL.
@@ -42,19 +43,18 @@ func (x *Executor) findTimed(description *pb.Stage) error {
 		n.stateful.ticks, n.stateful.timers = true, d.GetTimers()
 		if x.timedOf(port) == nil {
 			rules := timing.StateRules{TTL: int64(d.GetTtlMs()), IsEvent: d.GetEventTime(), Waits: d.GetEventTime() && !d.GetWatermarks()}
-			x.timed = append(x.timed, &timed{port: port, rules: rules})
+			x.timed = append(x.timed, &timed{port: port, rules: rules, owners: map[string]*node{}})
 		}
 	}
 	for _, n := range x.nodes {
-		if n.stateful == nil {
+		if n.stateful == nil || x.timedOf(n.stateful.port) == nil {
 			continue
 		}
-		if t := x.timedOf(n.stateful.port); t != nil {
-			n.stateful.timed = t
-			t.steps = append(t.steps, n)
-			for _, name := range n.stateful.timers {
-				t.rules.Timers = append(t.rules.Timers, n.stateful.prefix+name)
-			}
+		t := x.timedOf(n.stateful.port)
+		n.stateful.timed, t.steps = t, append(t.steps, n)
+		for _, name := range n.stateful.timers {
+			id := n.stateful.prefix + name
+			t.rules.Timers, t.owners[id] = append(t.rules.Timers, id), n
 		}
 	}
 	return nil
@@ -112,7 +112,7 @@ func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry, message 
 	if expiring == nil || expiring.Prolongs(message) {
 		entry.Time.Arrive(n.x.timestamp)
 	}
-	entry.Time.Apply(n.stateful.prefix, n.x.keyed.asked)
+	entry.Time.Apply(n.x.keyed.asked)
 	if expiring != nil && !expiring.IsIn(entry.Value) {
 		entry.Time.Sleep()
 		if expiring.IsEmpty(entry.Value) {
@@ -189,23 +189,20 @@ func (t *timed) end(x *Executor, table *state.Table, entry *state.Entry) error {
 
 // fire runs the function of a timer. It does nothing if the step no longer has this timer.
 func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer *timing.SetTimer) error {
-	at := slices.IndexFunc(t.steps, func(n *node) bool {
-		return timer.IsOf(n.stateful.prefix) && slices.Contains(n.stateful.timers, timer.Name())
-	})
-	if at < 0 {
+	n, timestamp := t.owners[timer.ID], x.timestamp
+	if n == nil {
 		return nil
 	}
-	n, timestamp := t.steps[at], x.timestamp
 	defer func() { x.timestamp = timestamp }()
 	if t.rules.IsEvent {
 		x.timestamp = timer.Due
 	}
 	x.flight.Advance()
 	n.add("timers_fired")
-	call := timing.NewChanges(timer.Due, n.stateful.timers)
+	call := timing.NewChanges(timer.Due, n.stateful.prefix, n.stateful.timers)
 	given := &wa.Timer{Name: timer.Name(), Key: x.keyed.key, At: time.UnixMilli(timer.Due)}
 	_, err := n.runOn(table, entry, &function{
-		input: []byte(timer.Name()), deletes: given.DeletesState, done: func() { entry.Time.Apply(n.stateful.prefix, call) },
+		input: []byte(timer.Name()), deletes: given.DeletesState, done: func() { entry.Time.Apply(call) },
 		run: func(value any) emission.Results { return n.stateful.functions.Fire(call, given, value) },
 	})
 	return err

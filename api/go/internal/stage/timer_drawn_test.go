@@ -53,7 +53,7 @@ func (p *plainTimes) run() timerResult {
 			p.tick(event, key)
 		}
 		if event.Visit {
-			p.got.visited = append(p.got.visited, uint64(len(p.keys)))
+			p.got.visited = append(p.got.visited, slices.Repeat([]uint64{uint64(len(p.keys))}, len(p.c.Steps))...)
 		}
 	}
 	for key, k := range p.keys {

@@ -78,8 +78,8 @@ func (c *timerCase) want() (r timerResult) {
 	}
 	slices.Sort(r.keys)
 	r.expired, r.fired = c.Expired, c.TimersFired
-	if len(c.Visited) > 0 {
-		r.visited = c.Visited
+	for _, keys := range c.Visited {
+		r.visited = append(r.visited, slices.Repeat([]uint64{keys}, len(c.Steps))...) // each step takes the visit
 	}
 	return r
 }

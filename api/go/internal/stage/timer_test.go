@@ -170,9 +170,8 @@ func (c *timerCase) executor(t testing.TB, untimed bool) *stage.Executor {
 			node.Kind, step.Kind = pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI, declaration.StateComputationMulti
 			step.Stateful = timedSteps{timedStep{c, i}}
 		}
-		if step.Visits = []string{"look"}; i == 0 {
-			node.Visits = step.Visits
-		}
+		step.Visits = []string{"look"}
+		node.Visits = step.Visits
 		for name := range timers {
 			step.Timers = append(step.Timers, name)
 		}

@@ -47,12 +47,16 @@ func (x *Executor) Visited() []*pb.Visited {
 	return visited
 }
 
-// runTurn runs a visit for all keys of the steps that accept it, or a tick for the keys that it concerns.
+// runTurn runs a visit for all keys of the steps that accept it, or a tick for the keys that it concerns. A visit is first
+// a tick for the states of these steps.
 func (x *Executor) runTurn(t *arrival) error {
 	x.sequence, x.timestamp, x.fromPort = t.sequence, t.timestamp, frame.DeadLetterPort
 	x.keyed.entries = x.keyed.entries[:0]
-	if t.visit == nil && t.skip == nil {
+	if t.skip == nil {
 		for _, timed := range x.timed {
+			if !slices.ContainsFunc(timed.steps, func(n *node) bool { return n.stateful.takes(t) }) {
+				continue
+			}
 			if err := timed.tick(x, t); err != nil {
 				return err
 			}
@@ -81,14 +85,8 @@ func (s *stateful) takes(t *arrival) bool {
 }
 
 // visitKeys runs a visit for each key whose state is or will be in the log. The keys are in the order of their bytes.
-// Before that the visit is a tick for the state.
 func (n *node) visitKeys(t *arrival) error {
 	table := n.x.keyed.bucket.Table(n.stateful.port)
-	if timed := n.stateful.timed; timed != nil {
-		if err := timed.tick(n.x, t); err != nil {
-			return err
-		}
-	}
 	var entries []*state.Entry
 	for entry := range table.Entries() {
 		if entry.IsKept() {

@@ -14,20 +14,18 @@ import (
 // succeeds.
 type Changes struct {
 	Now    int64
+	prefix string
 	names  []string // names of the timers that the step declares
 	mutex  sync.Mutex
-	asked  []change
+	asked  []*SetTimer // a timer that is due at None is deleted
 	isOver bool
 }
 
-// change sets a timer to due, or deletes it if due is None.
-type change struct {
-	name string
-	due  int64
+// NewChanges makes the empty changes of a call. now is the time of the call, prefix is that of the step, and names are the
+// step's timers.
+func NewChanges(now int64, prefix string, names []string) *Changes {
+	return &Changes{Now: now, prefix: prefix, names: names}
 }
-
-// NewChanges makes the empty changes of a call. now is the time of the call, and names are the step's timers.
-func NewChanges(now int64, names []string) *Changes { return &Changes{Now: now, names: names} }
 
 // Wrong is the value with which a function panics if it sets or deletes a timer wrongly. Its code is C529.
 type Wrong struct{ Name, Reason string }
@@ -81,12 +79,12 @@ func (c *Changes) ask(name string, due int64) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if !c.isOver {
-		c.asked = append(c.asked, change{name, due})
+		c.asked = append(c.asked, &SetTimer{c.prefix + name, due})
 	}
 }
 
 // end closes the changes and returns them. Goroutines that set or delete a timer later have no effect.
-func (c *Changes) end() []change {
+func (c *Changes) end() []*SetTimer {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.isOver = true

@@ -29,18 +29,15 @@ type KeyTime struct {
 
 // SetTimer is a timer that is set.
 type SetTimer struct {
-	id  string // port of its step in five digits, "\n", name
+	ID  string // port of its step in five digits, "\n", name
 	Due int64
 }
 
 // Prefix returns what the ids of a step's timers begin with. A step keeps its port when its path changes.
 func Prefix(port uint16) string { return fmt.Sprintf("%05d\n", port) }
 
-// IsOf reports whether the step with a prefix has set the timer.
-func (t *SetTimer) IsOf(prefix string) bool { return strings.HasPrefix(t.id, prefix) }
-
 // Name returns the name of the timer.
-func (t *SetTimer) Name() string { return t.id[strings.IndexByte(t.id, '\n')+1:] }
+func (t *SetTimer) Name() string { return t.ID[strings.IndexByte(t.ID, '\n')+1:] }
 
 // StateRules are the rules that apply to the times of all keys of a state.
 type StateRules struct {
@@ -50,10 +47,9 @@ type StateRules struct {
 	Timers  []string // ids of the timers that the steps declare
 }
 
-// compare orders timers by their times, then their steps, then their names.
-func compare(a, b *SetTimer) int {
-	return cmp.Or(cmp.Compare(a.Due, b.Due), strings.Compare(a.id, b.id))
-}
+// byID orders timers by their steps, then their names; compare orders them by their times before.
+func byID(a, b *SetTimer) int    { return strings.Compare(a.ID, b.ID) }
+func compare(a, b *SetTimer) int { return cmp.Or(cmp.Compare(a.Due, b.Due), byID(a, b)) }
 
 // New returns the time of a key that has no message yet.
 func (r *StateRules) New(key string) *KeyTime {
@@ -135,7 +131,7 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 		}
 		last := (*SetTimer)(nil)
 		waits := func(t *SetTimer) bool {
-			return t.Due > at || isEnd && ran[t.id] || !isEnd && last != nil && compare(t, last) <= 0
+			return t.Due > at || isEnd && ran[t.ID] || !isEnd && last != nil && compare(t, last) <= 0
 		}
 		for range mostTimers {
 			due := slices.DeleteFunc(slices.Clone(s.timers), waits)
@@ -149,7 +145,7 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 				return
 			}
 			last = slices.MinFunc(due, compare)
-			ran[last.id] = true
+			ran[last.ID] = true
 			s.timers = slices.DeleteFunc(s.timers, func(t *SetTimer) bool { return t == last })
 			if !yield(last) {
 				return
@@ -158,17 +154,16 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 	}
 }
 
-// Apply applies the timer changes of one call. prefix is that of the step.
-func (s *KeyTime) Apply(prefix string, call *Changes) {
-	for _, change := range call.end() {
-		timer := &SetTimer{prefix + change.name, change.due}
-		at, is := slices.BinarySearchFunc(s.timers, timer.id, func(t *SetTimer, id string) int { return strings.Compare(t.id, id) })
+// Apply applies the timer changes of one call.
+func (s *KeyTime) Apply(call *Changes) {
+	for _, timer := range call.end() {
+		at, is := slices.BinarySearchFunc(s.timers, timer, byID)
 		switch {
-		case is && change.due == None:
+		case is && timer.Due == None:
 			s.timers = slices.Delete(s.timers, at, at+1)
 		case is:
 			s.timers[at] = timer
-		case change.due != None:
+		case timer.Due != None:
 			s.timers = slices.Insert(s.timers, at, timer)
 		}
 	}
@@ -185,7 +180,7 @@ func (s *KeyTime) Append(out []byte, encoding byte) []byte {
 	out = binary.LittleEndian.AppendUint64(out, uint64(silent))
 	out = binary.LittleEndian.AppendUint16(out, uint16(len(timers)))
 	for _, timer := range timers {
-		out = append(binary.LittleEndian.AppendUint16(out, uint16(len(timer.id))), timer.id...)
+		out = append(binary.LittleEndian.AppendUint16(out, uint16(len(timer.ID))), timer.ID...)
 		out = binary.LittleEndian.AppendUint64(out, uint64(timer.Due))
 	}
 	return out
@@ -224,28 +219,25 @@ func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, b
 // adopt gives timers of a step that had another port to the only step that declares their name. States that were handed
 // over between DataFrames come from another plan, whose ports may differ.
 func (s *KeyTime) adopt() {
-	isMoved := false
 	for _, timer := range s.timers {
-		if slices.Contains(s.rules.Timers, timer.id) {
+		if slices.Contains(s.rules.Timers, timer.ID) {
 			continue
 		}
-		other := func(id string) bool { return (&SetTimer{id: id}).Name() != timer.Name() }
+		other := func(id string) bool { return (&SetTimer{ID: id}).Name() != timer.Name() }
 		same := slices.DeleteFunc(slices.Clone(s.rules.Timers), other)
-		isSet := func(t *SetTimer) bool { return t.id == same[0] }
+		isSet := func(t *SetTimer) bool { return t.ID == same[0] }
 		if len(same) == 1 && !slices.ContainsFunc(s.timers, isSet) {
-			timer.id, isMoved = same[0], true
+			timer.ID = same[0]
 		}
 	}
-	if isMoved {
-		slices.SortFunc(s.timers, func(a, b *SetTimer) int { return strings.Compare(a.id, b.id) })
-	}
+	slices.SortFunc(s.timers, byID)
 }
 
 // String lists the timers, sorted by id.
 func (s *KeyTime) String() string {
 	shown := []string{}
 	for _, timer := range s.timers {
-		shown = append(shown, fmt.Sprint(strings.Replace(timer.id, "\n", " ", 1), " ", timer.Due))
+		shown = append(shown, fmt.Sprint(strings.Replace(timer.ID, "\n", " ", 1), " ", timer.Due))
 	}
 	return fmt.Sprint(shown)
 }

@@ -82,10 +82,11 @@ def repeat_last_tick(tick: Callable[[], int], milliseconds: int) -> None:
     """Run the last tick of an `advance` until it runs no timer. `tick` returns the number of timers that ran.
 
     Raises:
-        RunError: R721 if it always runs a timer.
+        RunError: R721 if it still runs a timer at its last repetition.
     """
-    if not any(not tick() for _ in range(min(MOST_AGAIN, milliseconds + MOST_TICKS))):
-        reason = "timers run again and again: one sets itself to a time that is over"
+    most = min(MOST_AGAIN, milliseconds + MOST_TICKS)
+    if all(tick() for _ in range(most)):
+        reason = f"timers still run after {most} more ticks of this time: one sets itself to a time that is over"
         fix, value = "let it set itself to a later time, or not in each run", f"{milliseconds / 1000:g} s"
         raise RunError.of("R721", USAGE, place="advance", value=value, reason=reason, fix=fix)
 

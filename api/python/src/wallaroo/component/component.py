@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from wallaroo.component.application import RemoteComponent
@@ -167,30 +168,21 @@ def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod
 def _time(place: Place, component: Any, call: ComponentMethod, *, has_state: bool, may_yield: bool) -> None:
     """Read the timers of a computation, and the time to live of a key's state."""
     call.timers, owner = _names(component, "timers"), f'{call.kind} "{call.name}"'
-    ttl = (
-        getattr(component, "ttl", None)
-        if isinstance(component, BaseWrapped) or hasattr(type(component), "ttl")
-        else None
-    )
-    runner = "fire" if isinstance(component, BaseWrapped) else "timer"
-    problem = ("", "", "")
+    is_wrapped, wrong = isinstance(component, BaseWrapped), partial(place.add, "T207", method=owner, parameter="timers")
+    ttl = getattr(component, "ttl", None) if is_wrapped or hasattr(type(component), "ttl") else None
+    runner = "fire" if is_wrapped else "timer"
     if not has_state and call.timers and callable(getattr(component, runner, None)):
-        problem = (
-            shown(call.timers),
-            "none: it has no state",
-            "declare it as a state computation, or leave `timers` out",
-        )
+        fix = "declare it as a state computation, or leave `timers` out"
+        wrong(actual=shown(call.timers), expected="none: it has no state", fix=fix)
     elif call.takes_timers and not call.timers:
         fix = f"{DECLARE}, or leave the parameter out"
-        problem = "none, but it takes `timers`", "a timer that it declares", fix
+        wrong(actual="none, but it takes `timers`", expected="a timer that it declares", fix=fix)
     elif has_state and call.timers:
-        has_them = runner == "fire" or takes(getattr(component, runner, None), "timers")
+        has_them = is_wrapped or takes(getattr(component, runner, None), "timers")
         parameters = (*TIMER, "timers") if has_them else TIMER
         call.fire = method(place, "timer", component, (runner,), ("name", *parameters), may_yield=may_yield)
         if call.fire is not None:
             call.fire = with_timers(collected(call.fire), has_them=has_them)
-    if problem[0]:
-        place.add("T207", method=owner, parameter="timers", actual=problem[0], expected=problem[1], fix=problem[2])
     if has_state and isinstance(ttl, timedelta) and is_ttl(ttl):
         call.ttl_ms = -(-ttl // timedelta(milliseconds=1))
     elif has_state and ttl is not None:

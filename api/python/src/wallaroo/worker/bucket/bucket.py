@@ -77,7 +77,7 @@ class BucketRun:
             if isinstance(part, Visit):
                 is_done = self._visit(part)
             elif isinstance(part, Tick):
-                is_done = self._timed.tick(part)
+                is_done = self._timed.run_tick(part)
             else:
                 is_done = self._timed.run(part) if part.entry.is_timed else self._messages(part)
             if not is_done and self._before is None:
@@ -113,9 +113,10 @@ class BucketRun:
 
     def _visit(self, visit: Visit) -> bool:
         """Run a visit, which is also a tick for the states. At full speed, return False if user code failed."""
-        for entry in self._visits.entries(visit):
-            if not self._timed.wake_due(visit, entry.node.state_port):
-                return False
+        entries = list(self._visits.entries(visit))
+        if not self._timed.tick(visit, {entry.node.state_port for entry in entries}):
+            return False
+        for entry in entries:
             part = self._visits.part(visit, entry)
             run, keys = self._visits.visitor(visit, part.entry), range(len(part.keys))
             ones = [part] if self._before is None else (part.pick([at]) for at in keys)

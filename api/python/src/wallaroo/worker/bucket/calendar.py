@@ -111,9 +111,9 @@ class Calendar(CellTable):
     def tick(self, time: int) -> Iterator[tuple[bytes, Given]]:
         """Run a tick, and yield the keys whose windows are due, in the order of their bytes."""
         window = self.window
-        if window.waits:
-            self._go_back(time)
-        fresh, self.fresh = self.fresh, {}
+        if window.waits and time < self.last_tick:  # the clock was set back: the silence of keys begins now
+            self.fresh.update(dict.fromkeys(key for key in self if self._silent_since(key) > time))
+        self.last_tick, fresh, self.fresh = time, self.fresh, {}
         for key in fresh:  # if ticks move time, these are keys from a log of a time when ticks reported silence
             if (state := self.find(key)) is None:
                 continue
@@ -135,16 +135,9 @@ class Calendar(CellTable):
                 self.enroll(key, state)
             yield key, emitted
 
-    def _go_back(self, time: int) -> None:
-        """Move the start of silences that began after this tick to its time: the clock was set back."""
-        if time < self.last_tick:
-            for key, cell in self.items():
-                state = self.find(key)
-                if state is not None and state.silent is not None and state.silent > time:
-                    state.silent = time
-                    self.changed[key] = cell
-                    self.enroll(key, state)
-        self.last_tick = time
+    def _silent_since(self, key: bytes) -> int:
+        state = self.find(key)
+        return EARLIEST if state is None or state.silent is None else state.silent
 
     def _due(self, time: int) -> Iterator[bytes]:
         """Remove from the heap, and yield, the keys that a tick must check."""

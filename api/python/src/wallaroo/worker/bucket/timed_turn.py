@@ -1,7 +1,6 @@
 """Timed state steps in one bucket call: their messages, and the timers that are due at messages and ticks."""
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -49,12 +48,12 @@ class TimedTurn:
         self.tables = dict[int, StateEntry]()
         for entry in self._ticking:
             self.tables.setdefault(entry.node.state_port, entry)
-        self._entries = {entry.node.port: entry for entry in timed}
+        self._owners = {timer_id(each.node.port, name): each for each in timed for name in each.node.timers}
         for port in self.tables:
             table, nodes = visits.state.table(port), [each.node for each in timed if each.node.state_port == port]
             if table.timing is None:
                 is_event, moves = (any(getattr(node, name) for node in nodes) for name in ("event_time", "watermarks"))
-                declared = [timer_id(node.port, name) for node in nodes for name in node.timers]
+                declared = [timer for timer, each in self._owners.items() if each.node.state_port == port]
                 Timing(nodes[0].ttl_ms, is_event, is_event and not moves).begin(table, declared)
 
     def run(self, part: Messages) -> bool:
@@ -63,10 +62,7 @@ class TimedTurn:
         for start in range(0, len(part.messages), size):
             rest = part.pick(range(start, min(start + size, len(part.messages))))
             while rest.messages:
-                if not self._wake_first(rest):
-                    return False
-                count = self._run_until_due(rest)
-                if count < 0:
+                if not self._wake_first(rest) or (count := self._run_until_due(rest)) < 0:
                     return False
                 rest = rest.pick(range(count, len(rest.messages)))
         return True
@@ -109,11 +105,12 @@ class TimedTurn:
                 timers = Timers(now, node.timers)
                 result = compute(message, state, timers)
             if not self.is_careful:
-                keep(key, cell, now)
+                keep(key, now)
             return result
 
-        def keep(key: bytes, cell: TimedCell, now: int) -> None:
-            changed[key] = cell
+        def keep(key: bytes, now: int) -> None:
+            cell = changed[key] = table[key]
+            assert isinstance(cell, TimedCell)
             if prolongs:
                 cell.time, cell.silent = max(cell.time, now), NEVER
             if expiring is not None and not expiring.is_in(cell.live):
@@ -128,26 +125,24 @@ class TimedTurn:
         if not self.is_careful:
             return len(part.messages) if is_done else -1
         if is_done and at == 0:
-            key = part.keys[part.indexes[0]]
-            cell = table[key]
-            assert isinstance(cell, TimedCell)
-            keep(key, cell, part.times[0])
+            keep(part.keys[part.indexes[0]], part.times[0])
         return len(part.messages)
 
-    def tick(self, tick: Tick) -> bool:
+    def run_tick(self, tick: Tick) -> bool:
         """Run the callbacks of all timers that are due at a tick. At full speed, return False if a callback failed."""
         skip = self._stage.skips.get(tick.ordinal - 1)
-        if skip is not None:
-            for entry in self._ticking:
-                self._stage.visited[entry.number] += 1
-                self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
-            return True
-        return all(self.wake_due(tick, port) for port in self.tables)
+        if skip is None:
+            return self.tick(tick, self.tables)
+        for entry in self._ticking:
+            self._stage.visited[entry.number] += 1
+            self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
+        return True
 
-    def wake_due(self, tick: Cause, port: int) -> bool:
-        """Run what is due in one state at a tick or visit. At full speed, return False if a callback failed."""
-        if port not in self.tables:
-            return True
+    def tick(self, tick: Cause, ports: Collection[int]) -> bool:
+        """Run what is due in the states with these ports. At full speed, return False if a callback failed."""
+        return all(self._tick(tick, port) for port in self.tables if port in ports)
+
+    def _tick(self, tick: Cause, port: int) -> bool:
         table, time = self._visits.state.table(port), tick.timestamp_ms
         timing = _timing(table)
         for key in timing.tick(table, time, self._changed(self.tables[port])):
@@ -167,12 +162,11 @@ class TimedTurn:
             assert cell.timers is not None
             del cell.timers[name]
             self._changed(self.tables[port])[key] = cell
-            step_port, _, called = name.decode().partition("\n")
-            entry = self._entries.get(int(step_port))
-            if entry is None or entry.node.state_port != port or called not in entry.node.timers:
+            entry = self._owners.get(name)
+            if entry is None or entry.node.state_port != port:
                 continue  # the present program has no timer of this name
             timers = Timers(due, entry.node.timers)
-            is_done = self._fire(table, key, entry, called, timers, cause)
+            is_done = self._fire(table, key, entry, name.decode().partition("\n")[2], timers, cause)
             if not is_done and not self.is_careful:
                 return False
             if table.get(key) is not cell:
@@ -187,12 +181,12 @@ class TimedTurn:
         entry, is_done = self.tables[port], True
         expiring, visit = entry.state.expiring, entry.step.visit
         if expiring is None or visit is None:
-            self._count(entry, "expired")
+            self._stage.more[entry.number]["expired"] += 1
             self._visits.delete(table, port, [key])
             return True
         if expiring.is_in(self._visits.state.cell(table, key, entry.state.build).live):
             is_done = self._call(table, key, entry, "", due, cause, lambda key, _, state: visit("", b"", key, state))
-            self._stage.more.setdefault(entry.number, Counter())["expired"] += is_done
+            self._stage.more[entry.number]["expired"] += is_done
         if table.get(key) is cell:
             cell.time, cell.silent, self._changed(entry)[key] = ASLEEP, NEVER, cell
         return is_done or self.is_careful
@@ -201,7 +195,7 @@ class TimedTurn:
         """Run the callback of a timer, and return whether it succeeded."""
         fire, due = entry.step.fire, timers.now_ms
         assert fire is not None
-        self._count(entry, "timers_fired")
+        self._stage.more[entry.number]["timers_fired"] += 1
 
         def run(key: bytes, _: bytes, state: Any) -> Any:
             return fire(name, readable(key), state, due, timers)
@@ -223,9 +217,6 @@ class TimedTurn:
         is_done = self._run_in_place(part, run)
         box.time = before
         return is_done
-
-    def _count(self, entry: StateEntry, name: str) -> None:
-        self._stage.more.setdefault(entry.number, Counter())[name] += 1
 
     def _changed(self, entry: StateEntry) -> dict[bytes, Any]:
         return self._visits.changed.setdefault(entry.node.state_port, {})

@@ -106,9 +106,9 @@ class Timing:
             changed: States that must be saved; the tick adds to them.
         """
         if self.waits and time < self.last_tick:  # the clock was set back: the silence of keys begins now
-            later = [(key, cell) for key, cell in table.items() if isinstance(cell, TimedCell) and cell.silent > time]
-            for key, cell in later:
-                self._fall_silent(key, cell, time, changed)
+            for key, cell in table.items():
+                if isinstance(cell, TimedCell) and cell.silent > time:
+                    cell.silent, self.fresh[key] = NEVER, None
         self.last_tick, fresh, self.fresh = time, self.fresh, {}
         for key in fresh:
             self._first_tick(key, table.get(key), time, changed)
@@ -132,11 +132,7 @@ class Timing:
         if cell.time == NEVER:
             cell.time, changed[key] = time, cell
         if self.waits and cell.silent == NEVER and self.due(cell) != FAR:
-            self._fall_silent(key, cell, time, changed)
-        self.enroll(key, cell)
-
-    def _fall_silent(self, key: bytes, cell: TimedCell, time: int, changed: dict[bytes, Cell]) -> None:
-        cell.silent, changed[key] = time, cell
+            cell.silent, changed[key] = time, cell
         self.enroll(key, cell)
 
     def until(self, cell: TimedCell, time: int) -> int:

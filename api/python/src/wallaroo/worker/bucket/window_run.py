@@ -1,6 +1,5 @@
 """Processes the messages and ticks of windows in one call, in the order of their sequences."""
 
-from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -198,7 +197,7 @@ class WindowTurn:
         before = box.time
         for item, box.time in emitted:
             if item is DROPPED:
-                self._stage.more.setdefault(entry.number, Counter())["dropped_late"] += 1
+                self._stage.more[entry.number]["dropped_late"] += 1
             elif isinstance(item, Failed):
                 finding = Diagnostic.of("C517", step=name, key=shown(readable(key)), error=one_line(item.error))
                 box.put(finding, path, name, item.accumulator, sequence, key=key, trace=user_traceback(item.error))

@@ -1,6 +1,6 @@
 """A stage made ready to run: the user's functions, the loops around them, and the exits."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import repeat
@@ -58,7 +58,7 @@ class Stage:
         self._hosted.update({path: step for path, step in offered.items() if step is not None})
         self._dropped, self._made = [0] * len(self.nodes), [0] * len(self.nodes)
         self.entered, self.visited = [0] * len(self.nodes), [0] * len(self.nodes)
-        self.more: dict[int, Counter[str]] = {}  # counts of nodes besides the basic counts, by number of the node
+        self.more = defaultdict[int, Counter[str]](Counter)  # further counts, by number of the node
         self.flight: Words = InFlight("").words
         self.note = InFlight("").note
         self.skips: dict[int, pb.Skip] = {}
