@@ -25,11 +25,6 @@ public record Attempt(String query, long batch, int partition, long attempt) {
                 context.taskAttemptId());
     }
 
-    /** Returns the attempt for a rehearsal, without a query, so that it is not traced. */
-    public Attempt rehearsing() {
-        return new Attempt("", batch, partition, attempt);
-    }
-
     /** Returns the opening of a stage's stream with the ids of this attempt. */
     public Opening opening(Opening stage) {
         return stage.toBuilder().setQuery(query).setBatch(batch).setPartition(partition).setAttempt(attempt).build();
