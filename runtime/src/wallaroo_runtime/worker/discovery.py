@@ -25,7 +25,7 @@ class ServingWorker:
     Attributes:
         spec: Spec from which the worker was started.
         directory: Private directory of the worker.
-        generation: Number of this start of the worker, from 1.
+        generation: Number of this start of the worker, from 1, over all its supervisors.
     """
 
     spec: WorkerSpec
@@ -110,7 +110,7 @@ def _answer(spec: WorkerSpec, directory: Path, owner: ProcessId | None, request:
             if attempt == ATTEMPTS - 1:
                 raise
             _start_supervisor(spec, directory, owner or find_owner())
-            request = {"op": "wait"}  # the generation in `request` has no meaning for a new supervisor
+            request = {"op": "wait"}  # no process of the new supervisor is the one in `request`
             continue
         except TimeoutError as error:
             raise _did_not_start(spec, f"its supervisor gave no answer within {timeout:g} s") from error
