@@ -113,7 +113,7 @@ def test_the_death_of_a_supervisor_is_told(
 
 
 def watching(target: str, notes: list[str]) -> tuple[Mock, Flow]:
-    """Return a query, and what looks at its worker and notes what users are told."""
+    """Return a query, and what looks at its worker and notes what is reported."""
     query = Mock(targets={"main": target, "attached": "127.0.0.1:1"})
     query.exception.return_value, query.progress.return_value = None, Progress()
     peers = Mock(gateways=[])

@@ -124,7 +124,7 @@ def test_a_missing_library_names_its_extra(app: list[str], tmp_path: Path) -> No
     code, text = said("redis_hash_sink", *arguments, PYTHONPATH=str(tmp_path))
     assert code == 2
     expected = "R728 this connector needs the package redis; no redis here"
-    assert text == f"{expected}\n  fix: pip install 'wallaroo-connectors[redis]'\n"
+    assert text == f"{expected}\n  fix: {sys.executable} -m pip install 'wallaroo-connectors[redis]'\n"
 
 
 @pytest.mark.parametrize(

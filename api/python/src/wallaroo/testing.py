@@ -67,7 +67,8 @@ def run(
         from wallaroo_runtime.memory import start
     except ModuleNotFoundError as err:
         package = "wallaroo-spark-runtime"
-        finding = Diagnostic.of("R728", what="wallaroo.testing", package=package, error=err, install=package)
+        install = f"-e ./runtime, in a checkout of Wallaroo, or --find-links FOLDER {package}, with the folder of its wheels"
+        finding = Diagnostic.of("R728", what="wallaroo.testing", package=package, error=err, install=install)
         raise DiagnosticError([finding]) from err
     program = fspath(app) if isinstance(app, PathLike) else app
     return Run(start(program, args, check_persist=check_persist, on_error=on_error))

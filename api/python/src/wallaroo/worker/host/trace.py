@@ -116,9 +116,9 @@ def wanted(environment: Mapping[str, str] = os.environ) -> str:
 
     Example:
         >>> wanted({}), wanted({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})
-        ("'wallaroo-spark-runtime[otel]'", "'wallaroo-spark-runtime[otel]' opentelemetry-exporter-otlp-proto-grpc")
+        ("'wallaroo-spark[otel]'", "'wallaroo-spark[otel]' opentelemetry-exporter-otlp-proto-grpc")
     """
-    extra = "'wallaroo-spark-runtime[otel]'"
+    extra = "'wallaroo-spark[otel]'"
     return f"{extra} {PACKAGES['grpc'][1]}" if _protocol(environment) == "grpc" else extra
 
 
