@@ -1,5 +1,6 @@
 """`python -m wallaroo.worker APP`: the process that the runtime starts, in mode `worker` or `emit`."""
 
+import atexit
 import os
 import signal
 import sys
@@ -108,6 +109,7 @@ def serve(app: str, directory: Path) -> int:
         stopper = threading.Thread(target=children.stop)
         stopper.start()
         server.stop()
+        atexit._run_exitfuncs()  # `os._exit` skips them; whoever stops a worker kills it if they take too long
         stopper.join()
     finally:
         children.stop()
