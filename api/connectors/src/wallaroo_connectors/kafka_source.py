@@ -37,9 +37,9 @@ def serve(connector: SourceConnector, stop: Event) -> None:
             record = consumer.poll(LOOK_S)
             if record is None:
                 continue
-            if (error := record.error()) is not None:
-                if error.code() not in passing:
-                    raise kafka.KafkaException(error)
+            if (error := record.error()) is not None and error.code() not in passing:
+                raise kafka.KafkaException(error)
+            if error is not None:
                 say(f"reading goes on after an error: {error.str()}")
                 continue
             if record.value() is not None:

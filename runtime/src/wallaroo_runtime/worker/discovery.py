@@ -100,27 +100,26 @@ def _ask(spec: WorkerSpec, directory: Path, owner: ProcessId | None, request: di
         raise RunError([*cause.diagnostics, *getattr(error, "diagnostics", ())], WORKER) from error
 
 
-def _answer(spec: WorkerSpec, directory: Path, owner: ProcessId | None, request: dict[str, Any]) -> ServingWorker:
+def _answer(
+    spec: WorkerSpec, directory: Path, owner: ProcessId | None, request: dict[str, Any], attempts: int = ATTEMPTS
+) -> ServingWorker:
     timeout = spec.start_timeout_ms / 1000 + spec.restart_window_ms / 1000 + MARGIN_SECONDS
-    for attempt in range(ATTEMPTS):
-        check_existing(directory)
-        try:
-            reply = control.ask(directory, request, timeout)
-        except (FileNotFoundError, ConnectionError):
-            if attempt == ATTEMPTS - 1:
-                raise
-            _start_supervisor(spec, directory, owner or find_owner())
-            request = {"op": "wait"}  # no process of the new supervisor is the one in `request`
-            continue
-        except TimeoutError as error:
-            raise _did_not_start(spec, f"its supervisor gave no answer within {timeout:g} s") from error
-        if reply["state"] == "ready":
-            return ServingWorker(spec, directory, reply["generation"], reply["pid"])
-        if reply["state"] == "failed":
-            raise RunError([Diagnostic.from_json(finding) for finding in reply["diagnostics"]], WORKER)
-        raise _did_not_start(spec, "the application is being stopped")
-    msg = "unreachable"
-    raise AssertionError(msg)
+    check_existing(directory)
+    try:
+        reply = control.ask(directory, request, timeout)
+    except (FileNotFoundError, ConnectionError):
+        if attempts == 1:
+            raise
+        _start_supervisor(spec, directory, owner or find_owner())
+        # No process of the new supervisor is the one in `request`.
+        return _answer(spec, directory, owner, {"op": "wait"}, attempts - 1)
+    except TimeoutError as error:
+        raise _did_not_start(spec, f"its supervisor gave no answer within {timeout:g} s") from error
+    if reply["state"] == "ready":
+        return ServingWorker(spec, directory, reply["generation"], reply["pid"])
+    if reply["state"] == "failed":
+        raise RunError([Diagnostic.from_json(finding) for finding in reply["diagnostics"]], WORKER)
+    raise _did_not_start(spec, "the application is being stopped")
 
 
 def _start_supervisor(spec: WorkerSpec, directory: Path, owner: ProcessId) -> None:

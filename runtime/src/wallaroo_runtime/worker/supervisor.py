@@ -328,11 +328,7 @@ def main(arguments: list[str]) -> None:
     config = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     directory, spec = Path(config["directory"]), WorkerSpec.from_json(config["spec"])
     os.umask(0o077)
-
-    async def supervise() -> None:
-        await Supervisor(directory, spec, ProcessId(*config["owner"])).run(int(arguments[1]))
-
-    asyncio.run(supervise())
+    asyncio.run(Supervisor(directory, spec, ProcessId(*config["owner"])).run(int(arguments[1])))
 
 
 if __name__ == "__main__":

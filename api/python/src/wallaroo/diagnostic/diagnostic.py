@@ -117,10 +117,8 @@ class Diagnostic:
     def of(
         cls, code: str, *, pointer: str = "", file: str = "", line: int = 0, traceback: str = "", **values: object
     ) -> "Diagnostic":
-        """Make a diagnostic from the texts that the catalogue has for a code, filled in with `values`.
-
-        A command in a text may begin with this interpreter, `{python}`, because another `pip` may come first on PATH.
-        """
+        """Make a diagnostic from the texts that the catalogue has for a code, filled in with `values`."""
+        # Another `pip` may come first on PATH.
         entry, values = catalogue()[code], {"python": shlex.quote(sys.executable), **values}
         return cls(
             code, entry["message"].format(**values), entry["fix"].format(**values), pointer, file, line, traceback

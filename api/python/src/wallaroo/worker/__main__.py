@@ -109,7 +109,7 @@ def serve(app: str, directory: Path) -> int:
         stopper = threading.Thread(target=children.stop)
         stopper.start()
         server.stop()
-        atexit._run_exitfuncs()  # `os._exit` skips them; whoever stops a worker kills it if they take too long
+        atexit._run_exitfuncs()  # `os._exit` skips them; if they take too long, the supervisor kills the worker
         stopper.join()
     finally:
         children.stop()
