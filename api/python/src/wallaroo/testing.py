@@ -66,7 +66,7 @@ def run(
     try:
         from wallaroo_runtime.memory import start
     except ModuleNotFoundError as err:
-        package, install = "wallaroo-spark-runtime", "-e ./runtime, in a checkout of Wallaroo, or its wheel"
+        package, install = "wallaroo-spark-runtime", "-e ./runtime, in a checkout, or its wheel"
         finding = Diagnostic.of("R728", what="wallaroo.testing", package=package, error=err, install=install)
         raise DiagnosticError([finding]) from err
     program = fspath(app) if isinstance(app, PathLike) else app

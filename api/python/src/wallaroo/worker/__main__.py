@@ -7,13 +7,12 @@ import sys
 import threading
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
-from wallaroo.emit.emit import application_args, emit_to_file, write_result
+from wallaroo.emit.emit import application_args, emit_to_file, leave, write_result
 from wallaroo.emit.program import load
 from wallaroo.worker.bucket.state import MAX_STATE_BYTES
 from wallaroo.worker.host.call import CallRunner
@@ -140,9 +139,4 @@ def _start(app: str, directory: Path, number: int, count: int) -> "WorkerServer"
 
 
 if __name__ == "__main__":
-    status = main(sys.argv[1:])
-    for out in (sys.stdout, sys.stderr):
-        with suppress(ValueError):  # user code has closed it
-            out.flush()
-    # Python's usual exit waits for all threads, and one of them may run user code that never returns.
-    os._exit(status)
+    leave(main(sys.argv[1:]))
