@@ -141,8 +141,7 @@ def _asked(directory: Path, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _did_not_start(spec: WorkerSpec, reason: str) -> RunError:
-    fix = "run the application again; its log has more"
-    return RunError.of("W401", WORKER, worker=spec.name, reason=reason, fix=fix)
+    return RunError.of("W401", WORKER, worker=spec.name, reason=reason, fix="run it again; its log has more")
 
 
 def is_java(pid: int) -> bool:
