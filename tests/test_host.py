@@ -20,7 +20,7 @@ print(server.getsockname()[1], flush=True)
 server.accept()[0].sendall(b"hello")
 sys.stdin.read()
 """
-CLIENT = "import socket, sys; print(socket.create_connection((sys.argv[1], int(sys.argv[2])), 5).recv(9).decode())"
+CLIENT = "import socket, sys; print(socket.create_connection((sys.argv[1], int(sys.argv[2])), 60).recv(9).decode())"
 LATER = f"""
 import subprocess, sys, time
 from pathlib import Path
@@ -98,7 +98,7 @@ def test_commands_end_as_they_would_here(tmp_path: Path) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"
             process.terminate()
-            assert process.wait(timeout=20) == 5
+            assert process.wait(timeout=120) == 5
 
 
 @pytest.mark.parametrize("path", [(), ("/nowhere",)], ids=["namespaces", "loopback"])
@@ -109,11 +109,14 @@ def test_nothing_is_left_of_a_killed_test(path: tuple[str, ...], tmp_path: Path)
         wait_until(lambda: any(map(sleeps, descendants(process.pid))), lambda: "the command on the host")
         family = [process.pid, *descendants(process.pid)]
         process.kill()
-    wait_until(lambda: not any(map(runs, family)), lambda: "the end of what a killed test has started", 20)
+    wait_until(lambda: not any(map(runs, family)), lambda: "the end of what a killed test has started")
 
 
 def sleeps(pid: int) -> bool:
-    return Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x00600\x00"
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x00600\x00"
+    except OSError:  # a process of the scene that has done its part
+        return False
 
 
 def runs(pid: int) -> bool:

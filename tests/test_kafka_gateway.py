@@ -253,7 +253,7 @@ def test_a_record_that_is_too_large_ends_it_and_is_read_when_that_is_raised(
     (finding,) = gateway.status()["diagnostics"]
     assert finding["code"] == "R606"
     place = f'source "{topic}", {topic}, record 1 of partition 0'
-    text = f"{place}: a message has more than max_message_bytes, 100; it has 101 bytes"
+    text = f"{place}: a message has more than max_message_bytes, 100; it has 102 bytes"  # with the key
     assert finding["message"] == text
     gateway.kafka[0]["maxMessageBytes"] = 200
     gateway.start()

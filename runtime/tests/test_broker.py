@@ -194,7 +194,7 @@ def test_without_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RunError) as raised:
         kafka_client("wallaroo topics")
     assert str(raised.value).startswith("R728 wallaroo topics needs the package confluent_kafka; ")
-    assert str(raised.value).endswith("fix: pip install 'wallaroo-spark-runtime[kafka]'")
+    assert str(raised.value).endswith(f"fix: {sys.executable} -m pip install 'wallaroo-spark-runtime[kafka]'")
 
 
 def test_a_broker_that_other_machines_reach_warns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

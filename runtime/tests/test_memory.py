@@ -299,7 +299,7 @@ def test_without_the_runtime_it_names_the_package(monkeypatch: pytest.MonkeyPatc
         run(accounts)
     assert str(error.value) == (
         "R728 wallaroo.testing needs the package wallaroo-spark-runtime; import of wallaroo_runtime.memory halted; "
-        "None in sys.modules\n  fix: pip install wallaroo-spark-runtime"
+        f"None in sys.modules\n  fix: {sys.executable} -m pip install -e ./runtime, in a checkout, or its wheel"
     )
 
 

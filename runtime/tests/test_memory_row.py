@@ -10,6 +10,7 @@ import pytest
 
 import wallaroo
 from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo.message.timer import FIRST_MS
 from wallaroo.testing import Message, run
 from wallaroo_runtime.memory.message import with_row_time
 
@@ -81,12 +82,13 @@ def test_windows_go_by_the_column_that_the_source_names(row: Any, timestamp: str
         assert (app.output()[1:], app.dead_letters) == ([b'{"amount":4}'], [])
 
 
-NOON = 1_769_860_800_000
+NOON, BEFORE = 1_769_860_800_000, FIRST_MS - 1
 TIMES = [  # as in `TestTheTimeOfARowIsThatOfSpark` of Go's kit: the column in JSON, and the time in milliseconds
     ("7", 7), ("-9007199254740993", -9007199254740993), ('"2026-01-31T12:00:00Z"', NOON),
     ('"2026-01-31T12:00:00.000123Z"', NOON), ('"2026-01-31T14:00:00+02:00"', NOON), ('"2026-01-31T12:00:00"', NOON),
-    ('"2026-01-31 12:00:00"', NOON), ('"2026-01-31"', NOON - 43_200_000), ('"soon"', None), ('""', None),
-    ("7.5", "7.5"), ("7.0", "7.0"), ("true", "True"), ("9223372036854775808", "9223372036854775808"), ("[7]", "[7]"),
+    ('"2026-01-31 12:00:00"', NOON), ('"2026-01-31"', NOON - 43_200_000), ("null", BEFORE),
+    ('"soon"', "'soon'"), ('""', "''"), ('"2026-13-31"', "'2026-13-31'"), ("7.5", "7.5"), ("7.0", "7.0"),
+    ("true", "True"), ("9223372036854775808", "9223372036854775808"), ("[7]", "[7]"),
 ]  # fmt: skip
 
 
@@ -107,5 +109,5 @@ def test_the_time_of_a_row_is_that_of_spark(column: str, time: Any) -> None:
 
 def test_rows_without_a_time_are_dead_letters() -> None:
     with run(application(Sale, "at")) as app:
-        app.send([Sale(1, BEGIN), Sale(2, None), b'{"amount": 4, "at": null}', b'{"amount": 4, "at": "soon"}', b"{"])
+        app.send([Sale(1, BEGIN), Sale(2, None), b'{"amount": 4, "at": null}', b'{"amount": "4", "at": 7}', b"{"])
         assert [letter.code for letter in app.dead_letters] == ["C523", "C523", "C505", "C505"]

@@ -107,6 +107,19 @@ def test_a_frame_of_the_gateway_says_which_record_each_message_is(
     assert sum(header.count(POINT_HEADER) for header in headers) == runs, "one for each run, and none from outside"
 
 
+@given(st.integers(0, 40))
+def test_key_and_headers_count_for_the_size_of_a_record(size: int) -> None:
+    """Else a frame would have more than 64 MiB, which ends the gateway with no word on the record."""
+    frames = FrameRecords(service_pb2.KafkaSource(name="clicks", topic="web", max_message_bytes=29))
+    record, whole = Record((2, 7), (("h", bytes(size)),)), len(b"kv") + 6 + len("h") + size
+    if whole <= 29:
+        frames.add(record)
+        return
+    with pytest.raises(RunError, match=f'R606 source "clicks", web, record 7 of partition 2: .*; it has {whole} bytes'):
+        frames.add(record)
+    assert frames.frame() is None
+
+
 def test_a_place_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / FOLDER
     folder.mkdir()

@@ -5,6 +5,7 @@ import platform
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -42,11 +43,7 @@ def test_a_death_between_calls_is_told_once(
 ) -> None:
     monkeypatch.setattr(idle_ending, "LOOK_S", 0.0)
     first, notes = discovery.ensure_worker(plain_spec, executor), list[str]()
-    query = Mock(targets={"main": first.target, "attached": "127.0.0.1:1"})
-    query.exception.return_value, query.progress.return_value = None, Progress()
-    peers = Mock(gateways=[])
-    peers.egress.status.return_value = {}
-    flow = Flow(peers, query, notes.append, "", Mock(), Mock())
+    query, flow = watching(first.target, notes)
     flow.check()
     os.kill(first.pid, signal.SIGKILL)
     second = discovery.recover_worker(first, executor)
@@ -79,17 +76,69 @@ def test_death_of_the_supervisor_takes_the_worker_along(
     connection = discovery.ensure_worker(plain_spec, executor)
     os.kill(supervisor_of(connection.pid), signal.SIGKILL)
     wait_until(lambda: process_start_time(connection.pid) is None, "the worker to end")
-    assert discovery.recover_worker(connection, executor).generation == 1
+    assert discovery.recover_worker(connection, executor).generation == 2
+
+
+def test_calls_about_a_process_of_a_killed_supervisor_leave_the_next_process_alone(
+    plain_spec: WorkerSpec, executor: ProcessId, wait_until: Wait
+) -> None:
+    """One task has started the next supervisor already when another one reports its broken streams."""
+    first = discovery.ensure_worker(plain_spec, executor)
+    os.kill(first.pid, signal.SIGKILL)
+    second = discovery.recover_worker(first, executor)
+    os.kill(supervisor_of(second.pid), signal.SIGKILL)
+    wait_until(lambda: process_start_time(second.pid) is None, "the worker to end")
+    third = discovery.ensure_worker(plain_spec, executor)
+    for late in (first, second):
+        assert discovery.ending_of(late) is None
+        discovery.kill_worker(late, "it gave no answer", is_excused=False)
+        assert discovery.recover_worker(late, executor) == third
+    assert process_start_time(third.pid) is not None
+    os.kill(third.pid, signal.SIGKILL)
+    assert discovery.recover_worker(third, executor).pid != third.pid
+
+
+def test_the_death_of_a_supervisor_is_told(
+    plain_spec: WorkerSpec, executor: ProcessId, wait_until: Wait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle_ending, "LOOK_S", 0.0)
+    first, notes = discovery.ensure_worker(plain_spec, executor), list[str]()
+    _, flow = watching(first.target, notes)
+    flow.check()
+    os.kill(supervisor_of(first.pid), signal.SIGKILL)
+    wait_until(lambda: process_start_time(first.pid) is None, "the worker to end")
+    second = discovery.ensure_worker(plain_spec, executor)
+    flow.check()
+    flow.check()
+    assert notes == [f'worker "main", process {first.pid}: it has ended; process {second.pid} follows']
+
+
+def watching(target: str, notes: list[str]) -> tuple[Mock, Flow]:
+    """Return a query, and what looks at its worker and notes what is reported."""
+    query = Mock(targets={"main": target, "attached": "127.0.0.1:1"})
+    query.exception.return_value, query.progress.return_value = None, Progress()
+    peers = Mock(gateways=[])
+    peers.egress.status.return_value = {}
+    return query, Flow(peers, query, notes.append, "", Mock(), Mock())
 
 
 def test_a_supervisor_that_cannot_be_started_leaves_no_open_file(
     plain_spec: WorkerSpec, executor: ProcessId, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("subprocess.Popen", Mock(side_effect=OSError("no process")))
-    before = os.listdir("/proc/self/fd")
+    before = open_files()
     with pytest.raises(OSError, match="no process"):
         supervisor.start(tmp_path, plain_spec, executor)
-    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert open_files() <= before
+
+
+def open_files() -> set[str]:
+    """Return what this process has open. Files of other tests may be closed at any moment, as garbage."""
+    found = set()
+    for file in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # it listed the files
+            found.add(os.readlink(file))
+    return found
 
 
 def test_many_tasks_start_one_supervisor(plain_spec: WorkerSpec, executor: ProcessId) -> None:

@@ -171,7 +171,8 @@ def test_a_run_without_the_packages_says_so(
     assert (
         "R728 the receiver of traces that OTEL_* names needs the package opentelemetry-exporter-otlp-proto-http; "
         "there are no traces\n"
-        "  fix: pip install 'wallaroo-spark-runtime[otel]', also where executors run; or set OTEL_SDK_DISABLED=true\n"
+        f"  fix: {sys.executable} -m pip install 'wallaroo-spark[otel]', also where executors run; "
+        "or set OTEL_SDK_DISABLED=true\n"
     ) in said
     assert "R659" in said, "nothing was started"
 
@@ -184,5 +185,6 @@ def test_the_remedy_brings_the_package_that_is_missing(monkeypatch: pytest.Monke
     found = trace.not_installed(package, environment)
     assert package == "opentelemetry-exporter-otlp-proto-grpc"
     assert found.fix == (
-        f"pip install 'wallaroo-spark-runtime[otel]' {package}, also where executors run; or set OTEL_SDK_DISABLED=true"
+        f"{sys.executable} -m pip install 'wallaroo-spark[otel]' {package}, also where executors run; "
+        "or set OTEL_SDK_DISABLED=true"
     )

@@ -33,4 +33,4 @@ def test_a_run_on_spark_says_what_to_install(tmp_path: Path) -> None:
     done = wallaroo("run", "app.py", "--checkpoint", "checkpoint", folder=tmp_path / "shop")
     assert done.returncode == 2
     assert "R728 a run on Spark needs the package pyspark" in done.stderr
-    assert "fix: pip install 'wallaroo-spark-runtime[spark]', or rather run `make setup` in the checkout" in done.stderr
+    assert " -m pip install 'wallaroo-spark-runtime[spark]', or rather run `make setup` in the checkout" in done.stderr

@@ -13,7 +13,8 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 
 LISTENS, ACCEPTS = "0A", 0x10000  # as the kernel writes them, of TCP and of Unix sockets
-NOBODY, ANSWER_S, ANSWER_BYTES = 65534, 2.0, 1 << 16
+LOOKS = 3  # the kernel leaves out sockets while others come and go
+NOBODY, ANSWER_S, REST_S, ANSWER_BYTES = 65534, 2.0, 0.3, 1 << 16
 CLOSED, SILENT = b"closed", b"silent"  # in place of an answer
 
 
@@ -68,7 +69,7 @@ def processes_with(mark: str) -> list[int]:
 def listeners_of(pids: list[int]) -> list[Listener]:
     """Return where processes listen, each socket once."""
     found = dict[int, Listener]()
-    for pid in pids:
+    for pid in pids * LOOKS:
         with suppress(OSError):
             for inode, listener in _own(pid):
                 found.setdefault(inode, listener)
@@ -143,9 +144,13 @@ def _become_stranger(pid: int) -> None:
 def _asked(target: tuple[str, int], question: bytes) -> bytes:
     with socket.create_connection(target, timeout=ANSWER_S) as connection:
         connection.sendall(question)
+        answer = b""
         try:
-            return connection.recv(ANSWER_BYTES) or CLOSED
+            while piece := connection.recv(ANSWER_BYTES):  # a server may write head and body of an answer apart
+                answer += piece
+                connection.settimeout(REST_S)
         except ConnectionError:
-            return CLOSED
+            return answer or CLOSED
         except TimeoutError:
-            return SILENT
+            return answer or SILENT
+        return answer or CLOSED

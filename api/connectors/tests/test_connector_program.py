@@ -1,5 +1,6 @@
 """Tests the connector programs: required libraries and parameters, results of decoders, accepted connectors."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -14,12 +15,13 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import confluent_kafka
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo import WallarooParameterError
-from wallaroo_connectors import kafka_sink, kinesis_source, program
+from wallaroo_connectors import kafka_sink, kafka_source, kinesis_source, program
 
 FOLDER = Path(program.__file__).parent
 SECONDS = 90
@@ -91,6 +93,35 @@ def test_help_shows_the_command_line(name: str) -> None:
     assert f"    {name} --application-module" in text
 
 
+PASSING = ("_MAX_POLL_EXCEEDED", "_TRANSPORT", "_ALL_BROKERS_DOWN")
+
+
+@given(st.lists(st.sampled_from([b"value", None, *PASSING, "UNKNOWN_TOPIC_OR_PART", "GROUP_AUTHORIZATION_FAILED"])))
+def test_a_kafka_source_goes_on_after_errors_that_pass(events: list[Any]) -> None:
+    """E.g. the client reports that it was not called for 5 minutes, because the application took no messages."""
+    waiting, stop, stored = list(events), mock.Mock(is_set=lambda: not waiting), list[Any]()
+    connector = mock.Mock(params=mock.Mock(topics="one"))
+
+    def poll(seconds: float) -> Any:
+        event = waiting.pop(0)
+        code = getattr(confluent_kafka.KafkaError, event) if isinstance(event, str) else None
+        error = None if code is None else confluent_kafka.KafkaError(code)
+        return mock.Mock(error=lambda: error, value=lambda: event)
+
+    consumer = mock.Mock(poll=poll, store_offsets=stored.append)
+    errors = {name: getattr(confluent_kafka, name) for name in ("KafkaError", "KafkaException")}
+    kafka = mock.Mock(Consumer=lambda settings: consumer, **errors)
+    lasting = [at for at, event in enumerate(events) if isinstance(event, str) and event not in PASSING]
+    expects: Any = pytest.raises(confluent_kafka.KafkaException) if lasting else contextlib.nullcontext()
+    of_module = mock.patch.multiple(kafka_source, library=lambda *_: kafka, connect=mock.Mock())
+    with of_module, expects:
+        kafka_source.serve(connector, stop)
+    read = events[: lasting[0]] if lasting else events
+    assert connector.write.call_count == read.count(b"value")
+    assert len(stored) == read.count(b"value") + read.count(None)
+    consumer.close.assert_called_once()
+
+
 @given(st.lists(st.booleans(), min_size=5, max_size=40))
 def test_a_shard_is_read_at_most_five_times_a_second_however_busy_it_is(has_records: list[bool]) -> None:
     """The clock of this test moves only while the program waits."""
@@ -124,7 +155,7 @@ def test_a_missing_library_names_its_extra(app: list[str], tmp_path: Path) -> No
     code, text = said("redis_hash_sink", *arguments, PYTHONPATH=str(tmp_path))
     assert code == 2
     expected = "R728 this connector needs the package redis; no redis here"
-    assert text == f"{expected}\n  fix: pip install 'wallaroo-connectors[redis]'\n"
+    assert text == f"{expected}\n  fix: {sys.executable} -m pip install 'wallaroo-connectors[redis]'\n"
 
 
 @pytest.mark.parametrize(

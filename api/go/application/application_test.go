@@ -132,6 +132,10 @@ func (u *unexported) Total() int { return u.total }
 
 type unexportedBuilder struct{}
 
+type makes func() any
+
+func (m makes) Build() interface{} { return m() }
+
 func (unexportedBuilder) Build() interface{} { return &unexported{total: 1} }
 
 type notAComputation struct{}
@@ -175,6 +179,12 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 				ToStatePartition(example.CountWords{}, &symbolDataBuilder{}, "s", &symbolPartition{}, []uint64{1}).ToSink(sink)
 		}, []string{`T203 key "a" of state "s" is declared twice`, `T205 state "s" is declared with *example.Totals and with *application_test.symbolData`,
 			`T205 state "s" is declared with the keys [`}},
+		"states of one name": {func(a *app.Application) {
+			type symbolData struct{ Price string }
+			a.NewPipeline("p", source()).
+				ToStatePartition(example.CountWords{}, &symbolDataBuilder{}, "s", example.FirstLetter{}).
+				ToStatePartition(example.CountWords{}, makes(func() any { return &symbolData{} }), "s", example.FirstLetter{}).ToSink(sink)
+		}, []string{`T205 state "s" is declared with *application_test.symbolData and with *application_test.symbolData`}},
 		"partition": {func(a *app.Application) {
 			a.NewPipeline("p", source()).ToStatePartition(example.CountWords{}, example.TotalsBuilder{}, "s", keyOfString{}).ToSink(sink)
 		}, []string{`T208 state "s": the partition function of application_test.keyOfString returns string; expected []byte or uint64`}},

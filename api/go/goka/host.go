@@ -123,5 +123,5 @@ func (p *Processor) Checkpoint() string {
 	return p.checkpoint
 }
 
-var errNoRuntime = errors.New("the command `wallaroo` was not found: install the runtime with " +
-	"`pip install wallaroo-spark-runtime[kafka]` and put it on PATH, or set WALLAROO to the command")
+var errNoRuntime = errors.New("the command `wallaroo` was not found: install the runtime, " +
+	"e.g. with `make setup` in a checkout, and put .venv/bin on PATH, or set WALLAROO to the command")

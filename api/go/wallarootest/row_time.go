@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"wallarooapi/internal/calendar"
+	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/topology"
 )
 
@@ -34,14 +35,13 @@ func (w *writer) timeMs(payload []byte) int64 {
 						return at.UnixMilli()
 					}
 				}
-				return w.app.now.UnixMilli()
 			case json.Number:
 				if ms, err := value.Int64(); err == nil {
 					return ms
 				}
 			}
 			w.app.t.Fatalf("wallarootest: source %q: column %s is %v; expected a TIMESTAMP, a DATE or an integer of milliseconds",
-				w.source.Name, name, value)
+				w.source.Name, name, diagnostic.Shown(value))
 		}
 	}
 	return w.app.now.UnixMilli()

@@ -58,6 +58,13 @@ def findings(directory: Path, text: str, app: str = "app.py") -> list[Diagnostic
     return [Diagnostic.from_json(entry) for entry in result["diagnostics"]]
 
 
+@pytest.mark.parametrize("module", ["wallaroo.emit", "wallaroo.worker"])
+def test_a_program_may_close_its_output(tmp_path: Path, module: str) -> None:
+    (tmp_path / "app.py").write_text(GOOD.replace('print("setup", args)', "sys.stdout.close()"))
+    result, done = emit(tmp_path, "app.py", "--in", "x:1", module=module, WALLAROO_MODE="emit")
+    assert (result["topology"]["name"], done.returncode, done.stderr) == ("app", 0, "")
+
+
 @pytest.mark.parametrize("app", ["app.py", "app", "app.py:other_setup", "app:other_setup"])
 def test_a_file_or_a_module_with_or_without_its_function(tmp_path: Path, app: str) -> None:
     (tmp_path / "app.py").write_text(GOOD)

@@ -231,6 +231,26 @@ def test_sigterm_ends_it_and_its_processes(tmp_path: Path) -> None:
         assert not [path for path in (tmp_path / "w").iterdir() if path.suffix == ".sock"]
 
 
+def test_exit_handlers_of_the_program_run(tmp_path: Path) -> None:
+    """Else what a client library holds back until the end is lost, and temporary directories stay."""
+    app = tmp_path / "leaving.py"
+    app.write_text(
+        "import atexit, os, pathlib, tempfile\n"
+        f"folder = tempfile.TemporaryDirectory(dir={str(tmp_path)!r}, prefix='held')\n"
+        "def leave():\n"
+        f"    pathlib.Path({str(tmp_path)!r}, f'left-{{os.getpid()}}').touch()\n"
+        "    raise ValueError('reported, and no more')\n"
+        "atexit.register(leave)\n" + WORD_COUNT.read_text()
+    )
+    with served(tmp_path / "w", app, processes=2) as (worker, channel):
+        worker_pb2_grpc.WorkerStub(channel).Init(INIT, timeout=SECONDS)
+        assert len([*tmp_path.glob("held*")]) == 2
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(SECONDS) == 0
+    assert len([*tmp_path.glob("left-*")]) == 2
+    assert not [*tmp_path.glob("held*")]
+
+
 @pytest.mark.parametrize("victim", ["parent", "child"])
 def test_when_one_process_dies_all_end(tmp_path: Path, victim: str) -> None:
     with served(tmp_path / "w", processes=2) as (worker, channel):

@@ -93,6 +93,48 @@ func TestWhatCannotBeSerializedIsNamed(t *testing.T) {
 	}
 }
 
+// twins returns values of two types of one name. Types that are declared within functions have the package's names.
+func twins() (first, second any) {
+	type twin struct{ A int8 }
+	first = twin{1}
+	func() {
+		type twin struct{ B string }
+		second = twin{"b"}
+	}()
+	return first, second
+}
+
+// TestTypesOfOneNameAreReported: else a value would be read back as one of the other type.
+func TestTypesOfOneNameAreReported(t *testing.T) {
+	first, second := twins()
+	for _, hasForm := range []bool{false, true} {
+		for _, value := range []any{first, second} {
+			known.Register(reflect.TypeOf(value))
+			if hasForm {
+				known.RegisterForm(reflect.TypeOf(value), known.Form{
+					Encode: func(any) ([]byte, error) { return []byte{1}, nil },
+					Decode: func([]byte, bool) (any, error) { return value, nil },
+				})
+			}
+		}
+		_, err := codec.NewEncoder().Append(nil, first)
+		const want = "another type of the program has the same name, wallarooapi/internal/codec_test.twin"
+		if err == nil || err.Error() != want {
+			t.Fatalf("error %v; want %q", err, want)
+		}
+		if got := codec.Remedy(err); got != "give one of the two types another name" {
+			t.Error(got)
+		}
+		data, err := codec.NewEncoder().Append(nil, second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := codec.NewDecoder().Decode(codec.Native, data); err != nil || got != second {
+			t.Error(got, err)
+		}
+	}
+}
+
 func TestAFailureDoesNotSpoilTheValuesBehindIt(t *testing.T) {
 	encoder, decoder := codec.NewEncoder(), codec.NewDecoder()
 	for _, value := range []any{&point{1, 2}, (*point)(nil), &point{3, 4}, &hidden{}, &point{5, 6}} {

@@ -24,11 +24,14 @@ func appendForm(out []byte, value any) (result []byte, done bool, err error) {
 	if tag == tagFormPointer && reflect.ValueOf(value).IsNil() {
 		return out, true, &Error{Type: fmt.Sprintf("%T", value), Reason: "the pointer is nil"}
 	}
+	name := known.Name(t)
+	if found, _ := known.Lookup(name); found != t {
+		return out, true, unfound(t, value)
+	}
 	data, err := form.Encode(value)
 	if err != nil {
 		return out, true, &Error{Type: fmt.Sprintf("%T", value), Reason: err.Error()}
 	}
-	name := known.Name(t)
 	out = append(binary.AppendUvarint(append(out, tag), uint64(len(name))), name...)
 	return append(out, data...), true, nil
 }

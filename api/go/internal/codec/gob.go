@@ -94,8 +94,7 @@ func (g *gobEncoder) stream(t reflect.Type, value any) (*encodeStream, error) {
 		return nil, &Error{Type: fmt.Sprintf("%T", value), Reason: err.Error()}
 	}
 	if !known.Has(t) {
-		return nil, &Error{Type: fmt.Sprintf("%T", value), Reason: "another process could not find the type by its name; " +
-			"wa.RegisterType makes it known"}
+		return nil, unfound(t, value)
 	}
 	if g.streams == nil {
 		g.streams, g.inFrame = map[reflect.Type]*encodeStream{}, map[reflect.Type]uint64{}
@@ -104,6 +103,16 @@ func (g *gobEncoder) stream(t reflect.Type, value any) (*encodeStream, error) {
 	stream.encoder = gob.NewEncoder(&stream.buffer)
 	g.streams[t] = stream
 	return stream, nil
+}
+
+// unfound returns the error for a value whose type another process would not find by its name.
+func unfound(t reflect.Type, value any) *Error {
+	err := &Error{Type: fmt.Sprintf("%T", value),
+		Reason: "another process could not find the type by its name; wa.RegisterType makes it known"}
+	if _, ok := known.Lookup(known.Name(t)); ok {
+		err.Reason, err.Fix = "another type of the program has the same name, "+known.Name(t), "give one of the two types another name"
+	}
+	return err
 }
 
 // splitLast splits a sequence of gob messages before the last message.

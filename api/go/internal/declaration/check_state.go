@@ -11,17 +11,17 @@ import (
 )
 
 func (a *Application) checkStates() {
-	classes, keys := map[string]string{}, map[string][]topology.DeclaredKey{}
+	states, keys := map[string]*State{}, map[string][]topology.DeclaredKey{}
 	for step := range a.Steps() {
 		if step.State == nil {
 			continue
 		}
 		state := step.State
-		if first, known := classes[state.Name]; known && first != state.Class && state.Class != "" {
-			a.Report(diagnostic.Of("T205", "name", state.Name, "first", first, "second", state.Class),
+		if first := cmp.Or(states[state.Name], state); state.Class != "" && (first.Class != state.Class || first.Type != state.Type) {
+			a.Report(diagnostic.Of("T205", "name", state.Name, "first", first.Class, "second", state.Class),
 				Pointer(step.Path, "state"), step.Place)
 		} else if state.Class != "" {
-			classes[state.Name] = state.Class
+			states[state.Name] = state
 		}
 		a.checkKeys(step, keys)
 	}

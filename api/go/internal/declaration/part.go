@@ -150,6 +150,7 @@ type State struct {
 	Name    string
 	Builder wa.StateBuilder
 	Class   string            // type of the objects that Builder makes
+	Type    reflect.Type      // this type, since another type may have the same name
 	Shape   map[string]string // shape of that type
 	ByKey   bool              // a message has the state of the key that it carries
 	Keys    []topology.DeclaredKey

@@ -107,7 +107,7 @@ func (a *Application) NewStateComputation(step *Step, method string, named inter
 // LearnState builds a state to learn its type. It reports a state that cannot be changed in place or serialized.
 func (a *Application) LearnState(step *Step) {
 	built := step.State.Builder.Build()
-	step.State.Class, step.State.Shape = typeName(built), codec.Shape(reflect.TypeOf(built))
+	step.State.Class, step.State.Type, step.State.Shape = typeName(built), reflect.TypeOf(built), codec.Shape(reflect.TypeOf(built))
 	if built == nil {
 		a.wrongParameter(step, "Build of "+typeName(step.State.Builder), "result", "nil", "a state object")
 		return

@@ -65,6 +65,7 @@ class FrameRecords:
         elif headers:  # leave out the record's header that has the name of the runtime's own header
             encoded = encode_headers(pair for pair in headers if pair[0] != _NAME)
         size, limit = len(value or b""), self._config.max_message_bytes
+        size += 0 if self._config.records else len(key or b"") + len(encoded)
         if size > limit:
             which = f"{self._config.topic}, record {offset} of partition {partition}"
             raise RunError.of("R606", source=self._config.name, place=which, limit=limit, reason=f"it has {size} bytes")
@@ -76,7 +77,7 @@ class FrameRecords:
         self._values.append(value)
         self._times.append(time_ms)
         self._headers.append(encoded)
-        self._size += size + len(encoded) + MESSAGE_BYTES
+        self._size += size + MESSAGE_BYTES
 
     def _end_run(self) -> None:
         if self._values:

@@ -75,11 +75,11 @@ def _ms(source: Source, column: str, time: Any) -> int:
         return FIRST_MS - 1  # an invalid time, as for null in Spark's rows; windows and timers report it
     if isinstance(time, int) and not isinstance(time, bool) and -(1 << 63) <= time < 1 << 63:
         return time
-    text = time.isoformat() if isinstance(time, date) else time
-    if not isinstance(text, str):
-        reason = f"it is column {column}; expected a TIMESTAMP, a DATE or an integer of milliseconds"
-        raise refused(source, shown(time), reason, "give such a value")
-    return ms_of(datetime.fromisoformat(text.replace("Z", "+00:00")))
+    with suppress(TypeError, ValueError):
+        text = time.isoformat() if isinstance(time, date) else time
+        return ms_of(datetime.fromisoformat(str.replace(text, "Z", "+00:00")))
+    reason = f"it is column {column}; expected a TIMESTAMP, a DATE or an integer of milliseconds"
+    raise refused(source, shown(time), reason, "give such a value")
 
 
 class Numbering:

@@ -25,7 +25,7 @@ class ServingWorker:
     Attributes:
         spec: Spec from which the worker was started.
         directory: Private directory of the worker.
-        generation: Number of this start of the worker, from 1.
+        generation: Number of this start of the worker, from 1, over all its supervisors.
     """
 
     spec: WorkerSpec
@@ -100,27 +100,26 @@ def _ask(spec: WorkerSpec, directory: Path, owner: ProcessId | None, request: di
         raise RunError([*cause.diagnostics, *getattr(error, "diagnostics", ())], WORKER) from error
 
 
-def _answer(spec: WorkerSpec, directory: Path, owner: ProcessId | None, request: dict[str, Any]) -> ServingWorker:
+def _answer(
+    spec: WorkerSpec, directory: Path, owner: ProcessId | None, request: dict[str, Any], attempts: int = ATTEMPTS
+) -> ServingWorker:
     timeout = spec.start_timeout_ms / 1000 + spec.restart_window_ms / 1000 + MARGIN_SECONDS
-    for attempt in range(ATTEMPTS):
-        check_existing(directory)
-        try:
-            reply = control.ask(directory, request, timeout)
-        except (FileNotFoundError, ConnectionError):
-            if attempt == ATTEMPTS - 1:
-                raise
-            _start_supervisor(spec, directory, owner or find_owner())
-            request = {"op": "wait"}  # the generation in `request` has no meaning for a new supervisor
-            continue
-        except TimeoutError as error:
-            raise _did_not_start(spec, f"its supervisor gave no answer within {timeout:g} s") from error
-        if reply["state"] == "ready":
-            return ServingWorker(spec, directory, reply["generation"], reply["pid"])
-        if reply["state"] == "failed":
-            raise RunError([Diagnostic.from_json(finding) for finding in reply["diagnostics"]], WORKER)
-        raise _did_not_start(spec, "the application is being stopped")
-    msg = "unreachable"
-    raise AssertionError(msg)
+    check_existing(directory)
+    try:
+        reply = control.ask(directory, request, timeout)
+    except (FileNotFoundError, ConnectionError):
+        if attempts == 1:
+            raise
+        _start_supervisor(spec, directory, owner or find_owner())
+        # No process of the new supervisor is the one in `request`.
+        return _answer(spec, directory, owner, {"op": "wait"}, attempts - 1)
+    except TimeoutError as error:
+        raise _did_not_start(spec, f"its supervisor gave no answer within {timeout:g} s") from error
+    if reply["state"] == "ready":
+        return ServingWorker(spec, directory, reply["generation"], reply["pid"])
+    if reply["state"] == "failed":
+        raise RunError([Diagnostic.from_json(finding) for finding in reply["diagnostics"]], WORKER)
+    raise _did_not_start(spec, "the application is being stopped")
 
 
 def _start_supervisor(spec: WorkerSpec, directory: Path, owner: ProcessId) -> None:
@@ -142,8 +141,7 @@ def _asked(directory: Path, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _did_not_start(spec: WorkerSpec, reason: str) -> RunError:
-    fix = "run the application again; its log has more"
-    return RunError.of("W401", WORKER, worker=spec.name, reason=reason, fix=fix)
+    return RunError.of("W401", WORKER, worker=spec.name, reason=reason, fix="run it again; its log has more")
 
 
 def is_java(pid: int) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wallaroo_runtime.errors import plural
 from wallaroo_runtime.worker.launch import status_text
 
 ENDED = "ended.json"
@@ -73,18 +72,6 @@ class Ending:
     def text(self) -> str:
         """How the process ended, in words."""
         return self.killed_for or "; ".join(filter(None, [status_text(self.status), self.memory]))
-
-    def told(self, worker: str, process: int, following: int) -> str:
-        """Return the text that reports the end to users.
-
-        Example:
-            >>> Ending(-9, "", {"a": (0, 3)}, False).told("main", 12, 15).partition("; ")[2]
-            '1 message was in flight; process 15 repeats what was not answered'
-        """
-        number = len(self.at_work)
-        flight = f"{number or 'no'} {plural(number, 'message')} {'was' if number == 1 else 'were'} in flight"
-        after = f"process {following} repeats what was not answered"
-        return f'worker "{worker}", process {process}: {self.text}; {flight}; {after}'
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a JSON object, with the text."""

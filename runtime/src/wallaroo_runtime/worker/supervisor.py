@@ -46,7 +46,9 @@ class Supervisor:
         self.directory, self.spec, self.owner = directory, spec, owner
         log_directory = Path(spec.log_directory) if spec.log_directory else directory
         self.log = RotatingLog(log_directory / f"worker-{directory.name}.log")
-        self.generation = 0
+        self.counted = directory / "generation"  # the next supervisor goes on counting, so a number has one meaning
+        self.generation = int(self.counted.read_bytes() or 0) if self.counted.exists() else 0
+        self.first = self.generation + 1
         self.process: WorkerProcess | None = None
         self.state: dict[str, Any] = {"state": "starting"}
         self.changed = asyncio.Condition()
@@ -141,13 +143,14 @@ class Supervisor:
             self.past.pop(self.generation - PAST_LIMIT, None)
         self.generation += 1
         try:
+            self.counted.write_text(str(self.generation), encoding="ascii")
             self.process = process = WorkerProcess(self.spec, self.directory, self.log)
         except OSError as error:
             await self._fail([launch.explain_refusal(self.spec, error)])
             return False
         if not await self._becomes_ready(process):
             reason = process.ending().text + " before it served"
-            if self.generation == 1 or (self.directory / launch.FAILURE).exists():
+            if self.generation == self.first or (self.directory / launch.FAILURE).exists():
                 tail, log = self.log.tail(), self.log.path
                 await self._fail(launch.explain_start(self.spec, self.directory, reason, tail, log=log))
             return False
@@ -222,8 +225,7 @@ class Supervisor:
                 if self.state["state"] == "failed":
                     self.endings.clear()
                     self.past.clear()
-                    self.process = None
-                    self.generation = self.unanswered = 0
+                    self.process, self.first = None, self.generation + 1
                     self.state = {"state": "starting"}
                     self.wanted.set()
                 await self._settled(("ready", "failed", "stopped"), 0)
@@ -239,7 +241,7 @@ class Supervisor:
             case "recover":
                 left = request["generation"]
                 await self._leave(left)
-                # A generation of an earlier supervisor has no meaning here.
+                # The number is not known if the directory of the earlier supervisor is gone.
                 await self._settled(("ready", "failed", "stopped"), left if left <= self.generation else 0)
                 self._note_unanswered()
             case "wait":
@@ -326,11 +328,7 @@ def main(arguments: list[str]) -> None:
     config = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     directory, spec = Path(config["directory"]), WorkerSpec.from_json(config["spec"])
     os.umask(0o077)
-
-    async def supervise() -> None:
-        await Supervisor(directory, spec, ProcessId(*config["owner"])).run(int(arguments[1]))
-
-    asyncio.run(supervise())
+    asyncio.run(Supervisor(directory, spec, ProcessId(*config["owner"])).run(int(arguments[1])))
 
 
 if __name__ == "__main__":

@@ -150,9 +150,9 @@ def _states(pipelines: list[Pipeline]) -> list[Diagnostic]:
             assert other is not None
             mine, theirs = _class_name(step.state.builder), _class_name(other.builder)
             if mine != theirs:
-                findings.append(
-                    _finding("T205", pointer, step.location, name=step.state.name, first=theirs, second=mine)
-                )
+                at = mine[1] != theirs[1]  # the module counts if the names are equal
+                texts = {"first": ".".join(theirs[at:]), "second": ".".join(mine[at:])}
+                findings.append(_finding("T205", pointer, step.location, name=step.state.name, **texts))
             if step.state.ttl_ms != other.ttl_ms:
                 texts = {"first": _ttl_text(other.ttl_ms), "second": _ttl_text(step.state.ttl_ms)}
                 finding = _finding("T205", pointer, step.location, name=step.state.name, **texts)
@@ -180,8 +180,9 @@ def _addresses(pipelines: list[Pipeline]) -> list[Diagnostic]:
     return findings
 
 
-def _class_name(builder: object) -> str:
-    return shown_name(builder if isinstance(builder, type) else type(builder))
+def _class_name(builder: object) -> tuple[str, str]:
+    state_class = builder if isinstance(builder, type) else type(builder)
+    return state_class.__module__, shown_name(state_class)
 
 
 def _ttl_text(ttl_ms: int) -> str:

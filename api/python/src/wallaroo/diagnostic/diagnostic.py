@@ -7,6 +7,8 @@ import difflib
 import json
 import pkgutil
 import re
+import shlex
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -116,7 +118,8 @@ class Diagnostic:
         cls, code: str, *, pointer: str = "", file: str = "", line: int = 0, traceback: str = "", **values: object
     ) -> "Diagnostic":
         """Make a diagnostic from the texts that the catalogue has for a code, filled in with `values`."""
-        entry = catalogue()[code]
+        # Another `pip` may come first on PATH.
+        entry, values = catalogue()[code], {"python": shlex.quote(sys.executable), **values}
         return cls(
             code, entry["message"].format(**values), entry["fix"].format(**values), pointer, file, line, traceback
         )

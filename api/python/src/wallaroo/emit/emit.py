@@ -9,7 +9,8 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.emit.program import load
@@ -60,6 +61,14 @@ def write_result(file: str, result: dict[str, Any]) -> None:
 def emit_to_file(app: str, file: str, default_args: Sequence[str] = ()) -> None:
     """Run a program's setup, and write the topology or the diagnostics to a file."""
     write_result(file, result_of(app, default_args))
+
+
+def leave(status: int) -> NoReturn:
+    """End this process. Python's usual exit waits for all threads, and one may run user code that never returns."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(ValueError):  # user code has closed it
+            stream.flush()
+    os._exit(status)
 
 
 def main(arguments: Sequence[str]) -> int:

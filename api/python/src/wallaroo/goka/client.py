@@ -27,7 +27,7 @@ def kafka_client(what: str) -> Any:
     try:
         import confluent_kafka
     except ImportError as error:
-        install = "'wallaroo-spark-runtime[kafka]'"
+        install = "'wallaroo-spark[kafka]'"
         finding = Diagnostic.of("R728", what=what, package="confluent_kafka", error=error, install=install)
         raise DiagnosticError([finding]) from error
     return confluent_kafka

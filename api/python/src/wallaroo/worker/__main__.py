@@ -1,18 +1,18 @@
 """`python -m wallaroo.worker APP`: the process that the runtime starts, in mode `worker` or `emit`."""
 
+import atexit
 import os
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
-from wallaroo.emit.emit import application_args, emit_to_file, write_result
+from wallaroo.emit.emit import application_args, emit_to_file, leave, write_result
 from wallaroo.emit.program import load
 from wallaroo.worker.bucket.state import MAX_STATE_BYTES
 from wallaroo.worker.host.call import CallRunner
@@ -108,6 +108,7 @@ def serve(app: str, directory: Path) -> int:
         stopper = threading.Thread(target=children.stop)
         stopper.start()
         server.stop()
+        atexit._run_exitfuncs()  # `os._exit` skips them; if they take too long, the supervisor kills the worker
         stopper.join()
     finally:
         children.stop()
@@ -138,9 +139,4 @@ def _start(app: str, directory: Path, number: int, count: int) -> "WorkerServer"
 
 
 if __name__ == "__main__":
-    status = main(sys.argv[1:])
-    for out in (sys.stdout, sys.stderr):
-        with suppress(ValueError):  # user code has closed it
-            out.flush()
-    # Python's usual exit waits for all threads, and one of them may run user code that never returns.
-    os._exit(status)
+    leave(main(sys.argv[1:]))

@@ -111,20 +111,15 @@ def missing(environment: Mapping[str, str] = os.environ) -> str:
     return ""
 
 
-def wanted(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the arguments of `pip install` for traces. The extra `otel` contains only the HTTP exporter.
+def not_installed(package: str, environment: Mapping[str, str] = os.environ) -> Diagnostic:
+    """Return the warning that there are no traces because a package is missing.
 
     Example:
-        >>> wanted({}), wanted({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})
-        ("'wallaroo-spark-runtime[otel]'", "'wallaroo-spark-runtime[otel]' opentelemetry-exporter-otlp-proto-grpc")
+        >>> not_installed("x", {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}).fix.partition(" pip ")[2].partition(",")[0]
+        "install 'wallaroo-spark[otel]' opentelemetry-exporter-otlp-proto-grpc"
     """
-    extra = "'wallaroo-spark-runtime[otel]'"
-    return f"{extra} {PACKAGES['grpc'][1]}" if _protocol(environment) == "grpc" else extra
-
-
-def not_installed(package: str, environment: Mapping[str, str] = os.environ) -> Diagnostic:
-    """Return the warning that there are no traces because a package is missing."""
-    install = f"{wanted(environment)}, also where executors run; or set OTEL_SDK_DISABLED=true"
+    exporter = f" {PACKAGES['grpc'][1]}" if _protocol(environment) == "grpc" else ""  # the extra has the one for HTTP
+    install = f"'wallaroo-spark[otel]'{exporter}, also where executors run; or set OTEL_SDK_DISABLED=true"
     what = "the receiver of traces that OTEL_* names"
     return Diagnostic.of("R728", what=what, package=package, error="there are no traces", install=install)
 

@@ -7,6 +7,7 @@ import java.util.BitSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 
 /** Collects messages, and writes them as one frame. */
 public final class FrameWriter {
@@ -77,11 +78,8 @@ public final class FrameWriter {
                 .orElse(0);
         long earliest = Arrays.stream(times, 0, count()).min().orElse(0);
         long[] later = Arrays.stream(times, 0, count()).map(time -> time - earliest).toArray();
-        boolean isDense = true;
-        for (int i = 0; i < count(); i++) {
-            isDense &= sequences[i] - first == i;
-        }
         long[] offsets = Arrays.stream(sequences, 0, count()).map(sequence -> sequence - first).toArray();
+        boolean isDense = IntStream.range(0, count()).allMatch(i -> offsets[i] == i);
         return new Columns(port, 0, first, earliest, keys.keySet().stream().map(ByteBuffer::array).toList(),
                 hasKeys ? Arrays.copyOf(keyIndexes, count()) : new long[0], isDense ? new long[0] : offsets,
                 Arrays.stream(later).allMatch(time -> time == 0) ? new long[0] : later,

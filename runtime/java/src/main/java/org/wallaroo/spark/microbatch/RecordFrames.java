@@ -152,13 +152,14 @@ final class RecordFrames implements Iterator<JournalRow> {
         String record = String.valueOf(sequence);
         if (source.topic()) {
             partition = row.getInt(5);
+            record = row.getLong(6) + " of partition " + partition;
         }
         if (source.whole()) {
-            record = row.getLong(6) + " of partition " + partition;
             value = whole(key, value, timeMs, headers, row.getLong(6));
             headers = List.of();
         }
-        long size = value == null ? 0 : value.length;
+        Message message = new Message(at, sequence, timeMs, key, encoded(headers), value);
+        long size = source.topic() && !source.whole() ? message.bytes() - MESSAGE_BYTES : value == null ? 0 : value.length;
         if (size > source.limit() && letters != null) {
             letters.accept(LargeRow.letter(source, sequence, timeMs, value));
             return null;
@@ -167,7 +168,7 @@ final class RecordFrames implements Iterator<JournalRow> {
             throw OperatorFailure.of("R606", "source", source.name(), "place", source.place() + ", record " + record,
                     "limit", source.limit(), "reason", "it has " + size + " bytes");
         }
-        return new Message(at, sequence, timeMs, key, encoded(headers), value);
+        return message;
     }
 
     /** Returns a whole record as the value of a message. */

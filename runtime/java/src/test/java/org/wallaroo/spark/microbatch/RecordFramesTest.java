@@ -144,7 +144,7 @@ class RecordFramesTest {
     void framesHaveALimitedSize(long seed) {
         Random random = new Random(seed);
         List<Row> rows = new ArrayList<>();
-        RecordSource source = source(false, false, 1 << 20);
+        RecordSource source = source(false, false, 1 << 22);
         for (long i = 0; i < 40; i++) {
             byte[] large = new byte[random.nextInt(1 << random.nextInt(1, 21))];
             random.nextBytes(large);
@@ -163,8 +163,13 @@ class RecordFramesTest {
         RecordSource source = source(false, false, 20);
         Row row = RowFactory.create(4L, null, new byte[21], 1L, null, 2, 4L);
         OperatorFailure failure = assertThrows(OperatorFailure.class, () -> frames(source, List.of(row), account()));
-        assertTrue(failure.getMessage().startsWith("R606 source \"in\", clicks, record 4: a message has more "
-                + "than max_message_bytes, 20; it has 21 bytes\n  fix: correct"), failure.getMessage());
+        assertTrue(failure.getMessage().startsWith("R606 source \"in\", clicks, record 4 of partition 2: a message has "
+                + "more than max_message_bytes, 20; it has 21 bytes\n  fix: correct"), failure.getMessage());
+        for (List<Row> headers : List.of(List.<Row>of(), List.of(RowFactory.create("h", new byte[7])))) {
+            Row odd = row(4L, new byte[headers.isEmpty() ? 21 : 7], null, 1, headers, 4);
+            failure = assertThrows(OperatorFailure.class, () -> frames(source, List.of(odd), account()));
+            assertTrue(failure.getMessage().contains("; it has 21 bytes"), failure.getMessage());
+        }
         Row whole = RowFactory.create(0L, new byte[50], null, 0L, null, 2, 41L);
         failure = assertThrows(OperatorFailure.class, () -> frames(source(true, true, 40), List.of(whole), account()));
         assertTrue(failure.getMessage().contains("clicks, record 41 of partition 2"), failure.getMessage());
