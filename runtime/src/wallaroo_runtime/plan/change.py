@@ -14,7 +14,7 @@ from enum import IntEnum
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.match import match_parts
 from wallaroo_runtime.plan.plan import Plan
-from wallaroo_runtime.plan.shape import ShapeChange, compare_shapes
+from wallaroo_runtime.plan.shape import ShapeChange, compare_shapes, new_fields
 from wallaroo_runtime.topology.model import (
     ConnectorSource,
     KafkaSink,
@@ -358,6 +358,8 @@ def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, 
         else:
             text = f"{_was(text, shape.was, shape.now)}; {shape.why}"
             yield Change(Impact.BREAKS_STATE, now.path, text, False, shape=shape)
+    elif added := new_fields(before, after):
+        yield Change(Impact.SAFE, now.path, f'state "{name}" of {called(now)} has the new {added}', False)
 
 
 def window_shape(window: Window | None) -> str:
