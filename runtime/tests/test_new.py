@@ -88,7 +88,7 @@ def test_what_is_printed_to_do_next_works(
     (command,) = capsys.readouterr().out.partition("next:\n")[2].splitlines()
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     emitted = command.replace(" run ", " emit ")
-    assert ran(("sh", "-c", emitted), tmp_path).startswith("ok    cases/words: lines 4\n1 passed\n{")
+    assert ran(("sh", "-c", emitted), tmp_path).startswith("ok    cases/first: lines 4\n1 passed\n{")
 
 
 def test_a_command_that_is_not_on_the_path_is_printed_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,9 +172,13 @@ def test_help_says_what_json_prints(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("form", [[], ["--kafka"]])
 @pytest.mark.parametrize(("language", "command"), [("python", PYTEST), ("go", GO_TEST), ("mixed", PYTEST)])
-def test_the_test_of_a_project_passes(language: str, command: Sequence[str], tmp_path: Path) -> None:
-    assert cli.main(["new", language, str(tmp_path / "counter")]) == 0
+def test_the_test_of_a_project_passes(language: str, command: Sequence[str], form: list[str], tmp_path: Path) -> None:
+    if form and language == "mixed":
+        pytest.skip("there is no such project")
+    assert cli.main(["new", language, *form, str(tmp_path / "counter")]) == 0
+    assert '"counter"' in "".join(path.read_text() for path in (tmp_path / "counter").glob("*.[pg][yo]"))
     ran(("git", "init", "--quiet"), tmp_path / "counter")
     ran(command, tmp_path / "counter")
     if language != "python":
@@ -216,7 +220,12 @@ def test_a_project_with_a_job_passes_its_test_and_runs(
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
-    [(["--pyspark", "mixed"], "there is no project with --pyspark and mixed"), ([], "new has no language")],
+    [
+        (["--pyspark", "mixed"], "there is no project with --pyspark and mixed"),
+        (["--kafka", "mixed"], "there is no project with --kafka and mixed"),
+        (["--kafka"], "new has no language"),
+        ([], "new has no language"),
+    ],
 )
 def test_projects_that_are_not_known(
     arguments: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
