@@ -192,13 +192,11 @@ def test_the_test_of_a_project_passes(language: str, command: Sequence[str], for
     assert kinds <= {".go", ".py", ".txt", ".mod", ".md", ".gitignore", ".toml"}, names
 
 
-TOTALS = """+----+-----+
-|user|total|
-+----+-----+
-| ann|    3|
-| ann|    7|
-| bob|    5|
-+----+-----+
+ALERTS = """+--------+------+-----+-------------------+
+|customer|amount|usual|                 at|
++--------+------+-----+-------------------+
+|     ann|  61.0| 20.0|2026-01-05 00:00:00|
++--------+------+-----+-------------------+
 """
 
 
@@ -213,7 +211,7 @@ def test_a_project_with_a_job_passes_its_test_and_runs(
     assert cli.main(["new", "--pyspark", *language, str(tmp_path / "totals")]) == 0
     (command,) = capsys.readouterr().out.partition("next:\n")[2].splitlines()
     said = ran(("sh", "-c", command), tmp_path)
-    assert ("ok " if language else "2 passed") in said and said.endswith(TOTALS + "\n")
+    assert ("ok " if language else "2 passed") in said and said.endswith(ALERTS + "\n")
     names = {path.name for path in (tmp_path / "totals").iterdir()}
     assert {"README.md", "job.py", ".gitignore"} < names and "cases" not in names
 

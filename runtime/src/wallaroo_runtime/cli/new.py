@@ -33,6 +33,7 @@ TEXTS = {  # in the place of the marks in templates
 }
 # Directory of the Go program. `init` writes its .gitignore.
 GO = {"go": "", "mixed": "words", "kafka_go": "", "pyspark_go": ""}
+EXAMPLES = ('"Word count"', '"Totals"', '"alerts"')  # templates are programs of the tutorial, which have these names
 CASE, COMMON, KAFKA, PYSPARK = "cases/first", "common", "kafka", "pyspark"
 LANGUAGES = ("go", "mixed", "python")
 FOLDERS = {"words.go": GO["mixed"], **dict.fromkeys(("case.toml", "input.txt", "expected.txt"), CASE)}
@@ -132,7 +133,7 @@ def write(kind: str, directory: Path) -> list[Path]:
     if any(each.name != ".git" for each in directory.iterdir()):
         raise _refused(directory, "it is not empty", "give a new directory")
     name = _name_of(directory)
-    texts = {"{name}": name, '"Totals"': f'"{name}"', **dict(zip(MARKS, TEXTS[kind], strict=True))}
+    texts = {"{name}": name, **dict.fromkeys(EXAMPLES, f'"{name}"'), **dict(zip(MARKS, TEXTS[kind], strict=True))}
     written = []
     folders = (kind, kind.partition("_")[0] if "_" in kind else COMMON)
     templates = [template for folder in folders for template in (TEMPLATES / folder).glob(f"*{SUFFIX}")]
