@@ -1,7 +1,7 @@
 """`wallaroo new python|go|mixed DIR`: make a project with an application that runs and a test that passes.
 
 By default lines come in over TCP. With --kafka the application reads and writes topics. With --pyspark, a PySpark job
-runs the application's steps, which are in Python unless go is given. Example: `wallaroo new go --kafka shop`
+runs the application's steps, which are in Python unless go is given.
 """
 
 import argparse

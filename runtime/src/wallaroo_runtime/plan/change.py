@@ -270,24 +270,19 @@ def _record_changes(old: Part, new: Part) -> Iterator[Change]:
 
 
 Setting = tuple[str, object, object]
+SETTINGS: Mapping[type[Part], tuple[str, ...]] = {
+    TcpSource: ("max_message_bytes",),
+    ConnectorSource: ("max_message_bytes", "max_credits", "refill_credits"),
+    KafkaSource: ("max_message_bytes", "start", "partitions", "options", "content", "create"),
+    KafkaSink: ("topic", "options", "exactly_once", "create"),
+    SparkSource: ("max_message_bytes", "options", "value", "key", "timestamp"),
+    SparkSink: ("format", "options", "value", "schema"),
+}
 
 
 def _settings(old: Part, new: Part) -> Iterator[Setting]:
     """Yield the settings of a source, sink or window that may differ, with their old and new values."""
-    names: tuple[str, ...] = ()
-    if isinstance(new, TcpSource):
-        names = ("max_message_bytes",)
-    elif isinstance(new, ConnectorSource):
-        names = ("max_message_bytes", "max_credits", "refill_credits")
-    elif isinstance(new, KafkaSource):
-        names = ("max_message_bytes", "start", "partitions", "options", "content", "create")
-    elif isinstance(new, KafkaSink):
-        names = ("topic", "options", "exactly_once", "create")
-    elif isinstance(new, SparkSource):
-        names = ("max_message_bytes", "options", "value", "key", "timestamp")
-    elif isinstance(new, SparkSink):
-        names = ("format", "options", "value", "schema")
-    for name in names:
+    for name in SETTINGS.get(type(new), ()):
         yield name, getattr(old, name), getattr(new, name)
     if isinstance(old, Step) and isinstance(new, Step) and old.window and new.window:
         for name in ("gap_ms", "delay_ms", "late", "flush_ms"):
