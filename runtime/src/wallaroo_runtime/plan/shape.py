@@ -54,7 +54,7 @@ def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> Sh
 
 
 def new_fields(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> str:
-    """Return in words the fields that only the new version of a state has; empty if there are none, or it is unknown."""
+    """Return in words the fields that only the new version of a state has; empty if there are none, or none known."""
     shapes = [component.shape if (component := state_component(*each)) else None for each in (old, new)]
     if shapes[0] is None or shapes[1] is None:
         return ""

@@ -19,7 +19,11 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, messages: int | None, 
         messages: Number of messages that sources have taken so far; None if it is unknown, because Spark reads sources.
     """
     if checkpoint.continues:
-        past = "its sources continue at their positions" if messages is None else f"earlier runs took {count(messages, 'message')}"
+        past = (
+            "its sources continue at their positions"
+            if messages is None
+            else f"earlier runs took {count(messages, 'message')}"
+        )
         reporter.note(f"continuing from {checkpoint.directory}")
         reporter.note(f"{past}; --fresh starts over")
     kept = checkpoint.manifest.shuffle_partitions
