@@ -220,7 +220,7 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
     if not isinstance(old, Source) and not isinstance(new, Source):
         now = [matched.get(path, f"{path} (new)") for path in new.inputs]
         if list(old.inputs) != now:
-            text = _was(f"input of {called(new)}", ", ".join(old.inputs), ", ".join(new.inputs))
+            text = _was(f"input of {called(new)}", ", ".join(old.inputs), ", ".join(now))
             yield Change(Impact.SAFE, new.path, text)
     if isinstance(old, Step) and isinstance(new, Step) and old.state and new.state:
         safe.append(("ttl_ms", old.state.ttl_ms or "none", new.state.ttl_ms or "none"))
