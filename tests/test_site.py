@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from support.page import DOCS, blocks
 from wallaroo.diagnostic.diagnostic import DiagnosticError
+from wallaroo_runtime.cli.example import EXAMPLES
 from wallaroo_runtime.cli.main import COMMANDS, command_parser, module_of
 from wallaroo_runtime.cli.option import MODULE
 
@@ -173,6 +174,16 @@ def test_the_commands_of_the_pages_parse() -> None:
     found, known = list(typed()), parsers()
     assert {words[0] for _, words in found} >= {"run", "validate", "explain", "send", "receive", "submit", "topics"}
     assert [(page, words, said) for page, words in found if (said := refusal(words, known))] == []
+
+
+def test_each_help_ends_with_an_example_that_parses() -> None:
+    known = parsers()
+    every = [each for parser in known.values() for each in (parser, *(below for _, below in REFERENCE.below(parser)))]
+    assert {parser.prog for parser in every} == EXAMPLES.keys()
+    for parser in every:
+        assert parser.format_help().endswith(f"\nexample: {EXAMPLES[parser.prog]}\n")
+        words = shlex.split(EXAMPLES[parser.prog].removeprefix("source <(").removesuffix(")").partition(" >")[0])
+        assert " ".join(words).startswith(parser.prog) and refusal(words[1:], known) == ""
 
 
 def test_the_commands_in_sentences_exist() -> None:

@@ -177,7 +177,7 @@ def test_an_id_that_does_not_exist(checkpoint: Path, wanted: str, capsys: pytest
     assert code == 2
     assert err == (
         f"R720 {checkpoint} has no dead letter {wanted}; it has what `wallaroo dead-letters ls {checkpoint}` lists\n"
-        "  fix: give one of these\n"
+        "  fix: use a name from this list\n"
     )
 
 
@@ -194,7 +194,8 @@ def test_a_replay_of_no_letter_says_so(
     checkpoint: Path, choice: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(capsys, "replay", checkpoint, "--all", *choice) == (
-        0, "", "0 replayed; no dead letter is chosen, `wallaroo dead-letters ls --group` shows codes and steps\n",
+        0, "", f"0 replayed; no dead letter is chosen, `wallaroo dead-letters ls {checkpoint} --group` shows codes and "
+        "steps\n",
     )  # fmt: skip
 
 

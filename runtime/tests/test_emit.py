@@ -102,7 +102,7 @@ def test_what_is_not_there(here: Path, app: str, reason: str) -> None:
     (here / "word_count.py").write_text(PROGRAM)
     (here / "empty").mkdir()
     kinds = "a Python file or module, a Go package directory, a worker binary, a topology or an archive"
-    assert refused(app) == (USAGE, f"R609 {app} is not {kinds}; {reason} / give one of these")
+    assert refused(app) == (USAGE, f"R609 {app} is not {kinds}; {reason} / give the path or name of such a program")
 
 
 def test_a_file_in_the_folder_of_a_go_program(here: Path) -> None:

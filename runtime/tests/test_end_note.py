@@ -129,11 +129,11 @@ def test_status_page_and_metrics_of_runs_that_failed(tmp_path: Path, capsys: pyt
     for _ in range(2):
         with suppress(RunError), noting_end(tmp_path):
             raise RunError.of("R611", reason="no disk", fix="mend it")
-    assert "2 runs in a row have failed, the last one 20" in status()
+    assert "the last 2 runs failed, most recently 20" in status()
     topology = load(WORD_COUNT.read_bytes())
     with noting_end(tmp_path):
         document = Board(topology, compile_topology(topology, shuffle_partitions=2), tmp_path).read()
-    assert "R611 the query stopped; no disk; this run is another try" in " ".join(lines(document))
+    assert "R611 the query stopped; no disk; now it runs again" in " ".join(lines(document))
     assert b'wallaroo_failed_runs{application="Word Count Application"} 2.0' in render(document, {}, "")[0]
     note = noted(tmp_path)
     write_record(tmp_path / DRIVER_FILE, replace(note, start_time=1))  # this process is no driver any longer

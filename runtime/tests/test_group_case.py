@@ -159,7 +159,7 @@ def test_a_run_in_memory_goes_on_after_a_line_that_is_wrong(project: Path) -> No
     assert [line[:5] for line in done.stderr.splitlines() if line[0] == "R"] == ["R721 ", "R720 ", "R720 ", "R720 "]
     assert (
         'R720 the application has no source that reads topic "other"; it has such of "clicks"\n'
-        "  fix: give one of these\n"
+        "  fix: use a name from this list\n"
     ) in done.stderr
     assert "counts-table Ann 1\n" in done.stdout
     assert "counts-table Bob 2\n" in done.stdout  # it is in one micro-batch with the misspelt topic

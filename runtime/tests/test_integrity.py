@@ -10,7 +10,7 @@ import pytest
 
 from support.history import STEPS, History, resumed
 from support.manifest import change_manifest
-from support.small_checkpoint import copied, files_of, open_checkpoint
+from support.small_checkpoint import Small, copied, files_of, open_checkpoint
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.log import Published, read_base
 
@@ -36,6 +36,24 @@ def test_a_crash_between_any_two_writes_is_no_damage(tmp_path: Path, seed: int) 
     rest, repairs = resumed(tmp_path)
     assert repairs == []
     assert history.got + rest == history.sent
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_spark_finds_empty_folders_if_it_died_in_its_first_micro_batch(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    history, spark = History(tmp_path, draw), tmp_path / "spark"
+    history.go_on(0, draw.randint(0, len(STEPS)))
+    for name in draw.sample(("offsets/.0.a.tmp", "offsets/..0.a.tmp.crc", "commits/.0.b.tmp", "commits/.0.crc"), 2):
+        (spark / name).parent.mkdir(parents=True, exist_ok=True)
+        (spark / name).touch()
+    (spark / "state" / "0").mkdir(parents=True)
+    small = Small(tmp_path)
+    planned, committed = ({path.name for path in (spark / log).glob("*")} for log in ("offsets", "commits"))
+    if "0" not in committed:
+        assert not committed and planned <= {"0", ".0.crc"}
+    assert (spark / "state").exists() == ("0" in planned)
+    assert history.got + small.finish() == history.sent
+    small.close()
 
 
 def empty(path: Path) -> None:

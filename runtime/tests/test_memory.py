@@ -227,7 +227,7 @@ def refused(setup: Setup, what: Callable[[Run], object]) -> str:
             numbers,
             lambda app: app.output(),
             'R720 the application has no single sink of this name; it has "0" (of "numbers"), "1" (of "numbers-2")\n'
-            "  fix: give one of these",
+            "  fix: use a name from this list",
         ),
         (
             numbers,

@@ -125,7 +125,9 @@ def _missing(app: Run, name: str) -> None:
     """Check what is said of a topic that the application does not have; one that is like no other may be made."""
     is_close = not name.isdecimal()
     hint = '; did you mean "numbers"?' if is_close else ""
-    said = f'R720 the application has no topic "{name}"; it has "end", "numbers"{hint}\n  fix: give one of these'
+    said = (
+        f'R720 the application has no topic "{name}"; it has "end", "numbers"{hint}\n  fix: use a name from this list'
+    )
     with pytest.raises(DiagnosticError) as caught:
         app.topic(name)
     assert str(caught.value) == said

@@ -88,7 +88,7 @@ def test_what_is_printed_to_do_next_works(
     (command,) = capsys.readouterr().out.partition("next:\n")[2].splitlines()
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     emitted = command.replace(" run ", " emit ")
-    assert ran(("sh", "-c", emitted), tmp_path).startswith("ok    cases/words: lines 4\n1 passed\n{")
+    assert ran(("sh", "-c", emitted), tmp_path).startswith("ok    cases/first: lines 4\n1 passed\n{")
 
 
 def test_a_command_that_is_not_on_the_path_is_printed_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,9 +172,19 @@ def test_help_says_what_json_prints(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("language", "command"), [("python", PYTEST), ("go", GO_TEST), ("mixed", PYTEST)])
-def test_the_test_of_a_project_passes(language: str, command: Sequence[str], tmp_path: Path) -> None:
-    assert cli.main(["new", language, str(tmp_path / "counter")]) == 0
+@pytest.mark.parametrize(
+    ("language", "command", "form"),
+    [
+        ("python", PYTEST, []),
+        ("go", GO_TEST, []),
+        ("mixed", PYTEST, []),
+        ("python", PYTEST, ["--kafka"]),
+        ("go", GO_TEST, ["--kafka"]),
+    ],
+)
+def test_the_test_of_a_project_passes(language: str, command: Sequence[str], form: list[str], tmp_path: Path) -> None:
+    assert cli.main(["new", language, *form, str(tmp_path / "counter")]) == 0
+    assert '"counter"' in "".join(path.read_text() for path in (tmp_path / "counter").glob("*.[pg][yo]"))
     ran(("git", "init", "--quiet"), tmp_path / "counter")
     ran(command, tmp_path / "counter")
     if language != "python":
@@ -188,13 +198,11 @@ def test_the_test_of_a_project_passes(language: str, command: Sequence[str], tmp
     assert kinds <= {".go", ".py", ".txt", ".mod", ".md", ".gitignore", ".toml"}, names
 
 
-TOTALS = """+----+-----+
-|user|total|
-+----+-----+
-| ann|    3|
-| ann|    7|
-| bob|    5|
-+----+-----+
+ALERTS = """+--------+------+-----+-------------------+
+|customer|amount|usual|                 at|
++--------+------+-----+-------------------+
+|     ann|  61.0| 20.0|2026-01-05 00:00:00|
++--------+------+-----+-------------------+
 """
 
 
@@ -209,14 +217,19 @@ def test_a_project_with_a_job_passes_its_test_and_runs(
     assert cli.main(["new", "--pyspark", *language, str(tmp_path / "totals")]) == 0
     (command,) = capsys.readouterr().out.partition("next:\n")[2].splitlines()
     said = ran(("sh", "-c", command), tmp_path)
-    assert ("ok " if language else "2 passed") in said and said.endswith(TOTALS + "\n")
+    assert ("ok " if language else "2 passed") in said and said.endswith(ALERTS + "\n")
     names = {path.name for path in (tmp_path / "totals").iterdir()}
     assert {"README.md", "job.py", ".gitignore"} < names and "cases" not in names
 
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
-    [(["--pyspark", "mixed"], "there is no project with --pyspark and mixed"), ([], "new has no language")],
+    [
+        (["--pyspark", "mixed"], "there is no project with --pyspark and mixed"),
+        (["--kafka", "mixed"], "there is no project with --kafka and mixed"),
+        (["--kafka"], "new has no language"),
+        ([], "new has no language"),
+    ],
 )
 def test_projects_that_are_not_known(
     arguments: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -1,20 +1,28 @@
 """The outbox: publishing once, recovery of its log, cutting it."""
 
+import json
 import os
 import zlib
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import Mock
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from support.delivery import frame_of
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
+from wallaroo_runtime.egress.sender import Sender
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.run.peers import Peers
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.live_state import AttemptWriter
 from wallaroo_runtime.storage.outbox.log import LogReader, OutboxRecord
 from wallaroo_runtime.storage.outbox.outbox import Outbox
-from wallaroo_runtime.storage.outbox.position import SinkPosition, write_position
+from wallaroo_runtime.storage.outbox.position import SinkPosition, other_positions, read_position, write_position
 from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
 
 
@@ -280,7 +288,7 @@ def test_what_is_kept_for_a_sink_that_is_gone_is_removed(place: Place) -> None:
     assert len(place.records()) == 50, "port 8 needs them"
     changed = Outbox(place.outbox, place.root / "dead-letters", place.staging, ports={7, 9}, compact_bytes=500)
     assert place.names() == sorted(f"q-1-{batch}-0-7.frames" for batch in range(50))
-    assert not (place.outbox / "position-8").exists()
+    assert other_positions(place.outbox, [7, 9]) == [SinkPosition(record=1)], "totals need it"
     for batch in range(50, 150):
         changed.publish("q-1", batch, place.stage(batch, 0, 7, 9))
         for port in (7, 9):
@@ -288,6 +296,32 @@ def test_what_is_kept_for_a_sink_that_is_gone_is_removed(place: Place) -> None:
     assert changed.size() == 0
     assert place.records()[0].number > 50
     assert changed.messages() == {7: 150, 8: 50, 9: 100}
+
+
+COUNTS = st.tuples(st.integers(0, 3), st.integers(0, 3))
+
+
+@settings(max_examples=20)
+@given(st.lists(st.dictionaries(st.integers(0, 3), COUNTS, min_size=1), max_size=4))
+def test_totals_keep_the_counts_of_sinks_that_are_gone(runs: list[dict[int, tuple[int, int]]]) -> None:
+    """Each run has sinks of a changed program, which take some messages and refuse others."""
+    ports, number, taken, refused = dict[int, int](), 0, 0, 0
+    with TemporaryDirectory() as folder:
+        place = Place(Path(folder))
+        for batch, sinks in enumerate(runs):
+            number += len(sinks)
+            ports = {sink: ports.get(sink, number - index) for index, sink in enumerate(sinks)}
+            outbox = Outbox(place.outbox, place.root / "dead-letters", place.staging, ports=ports.values())
+            config = [pb.Sink(port=port, host="h", tcp_port=1) for port in ports.values()]
+            sender, peers = Sender(place.root, pb.AttachOutboxRequest(sinks=config)), Mock()
+            peers.egress.status.return_value = json.loads(sender.status.text)
+            assert (Peers._of_sinks(peers, "messages"), Peers._of_sinks(peers, "refused")) == (taken, refused)
+            outbox.publish("q", batch, place.stage(batch, 0, *ports.values(), query="q"))
+            for sink, counts in sinks.items():
+                before = read_position(place.outbox, ports[sink])
+                sums = {"messages": before.messages + sum(counts), "refused": before.refused + counts[1]}
+                write_position(place.outbox, ports[sink], SinkPosition(**sums), durable=False)
+                taken, refused = taken + counts[0], refused + counts[1]
 
 
 def test_the_log_is_not_cut_while_a_sink_is_away(place: Place) -> None:

@@ -189,7 +189,7 @@ CHANGES: dict[str, tuple[Any, list[Edit], list[tuple[Impact, str]]]] = {
         WORD_COUNT, [insert_step],
         [
             (S, 'step "trim" (0/steps/0) is new'),
-            (S, 'input of step "split into words" (0/steps/1) was 0/sources/0 and is 0/steps/0'),
+            (S, 'input of step "split into words" (0/steps/1) was 0/sources/0 and is 0/steps/0 (new)'),
         ],
     ),
     "a step less": (
@@ -214,6 +214,15 @@ CHANGES: dict[str, tuple[Any, list[Edit], list[tuple[Impact, str]]]] = {
         WORD_COUNT, [in_pipeline({"kind": "worker", "header_bytes": 4}, *SOURCE, "framing")],
         [(D, 'framing of source "Split and Count" (0/sources/0) was u32be and is worker with 4 bytes; '
              "the journal holds messages as they came")],
+    ),
+    "a source in place of another": (
+        WORD_COUNT, [in_pipeline("rows", "sources", 0, "name"), in_pipeline(7999, "sources", 0, "port")],
+        [
+            (D, 'source "Split and Count" (0/sources/0) is gone; '
+                "its messages in the journal could no longer be decoded"),
+            (S, 'source "rows" (0/sources/0) is new'),
+            (S, 'input of step "split into words" (0/steps/0) was 0/sources/0 and is 0/sources/0 (new)'),
+        ],
     ),
     "a pipeline less": (
         SHARED, [drop_pipeline(1)],
@@ -307,7 +316,8 @@ def of_shapes(language: str, old: Any, new: Any) -> list[tuple[Impact, str]]:
         ("python", {"n": "int!"}, {"n": "float!"}, (U, 'reads old state at the run, in field "n"')),
         ("python", {"n": "dict[str, int]"}, {"n": "list[int]"},
          (B, 'was T {n dict[str, int]} and is T {n list[int]}; what was kept in field "n" cannot be read')),
-        ("go", {"N": "int"}, {"N": "int", "M": "int"}, None),
+        ("go", {"N": "int"}, {"N": "int", "M": "int"}, (S, 'has the new field "M"')),
+        ("python", {"n": "int!"}, {"n": "int!", "a": "int", "b": "str"}, (S, 'has the new field "a", field "b"')),
         ("go", {"N": "main.Own?"}, {"N": "main.Own?"}, (U, 'reads old state at the run, in field "N"')),
         ("go", None, {"N": "int"}, (U, "reads old state at the run")),
         ("go", {"N": "int"}, None, (U, "reads old state at the run")),

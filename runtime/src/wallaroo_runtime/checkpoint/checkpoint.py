@@ -15,7 +15,7 @@ from wallaroo_runtime.checkpoint.compatible import (
     listed,
     safe_changes,
 )
-from wallaroo_runtime.checkpoint.drain import Drain
+from wallaroo_runtime.checkpoint.drain import Drain, waiting_ports
 from wallaroo_runtime.checkpoint.integrity import SparkFiles, check_journal, check_nothing_left
 from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import (
@@ -31,10 +31,9 @@ from wallaroo_runtime.checkpoint.uncommitted import refused
 from wallaroo_runtime.durable.directory import Directory, LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.remote import RemoteOptions, check_known, service_names
-from wallaroo_runtime.peer.takeover import Hold
 from wallaroo_runtime.plan.change import Change
 from wallaroo_runtime.plan.plan import Plan
-from wallaroo_runtime.plan.port import first_ports, kept_ports
+from wallaroo_runtime.plan.port import Ports, first_ports, kept_ports
 from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.live_state import safe_live
 from wallaroo_runtime.storage.outbox.log import Published, read_base
@@ -184,7 +183,7 @@ class Checkpoint:
         """
         if self._former is None:
             return
-        repeated = self._drain(remote).repeated(is_attached=is_attached)
+        repeated = Drain.of(self.path, self.manifest, self.directory, remote).repeated(is_attached=is_attached)
         if repeated and not self._accepts_changed:
             write_manifest(self.directory, self._former)
             raise refused(repeated)
@@ -203,8 +202,8 @@ class Checkpoint:
             sinks = (*before.tcp_sinks(), *before.kafka_sinks())
             check_outbox(self.path / "outbox", {ports.parts[sink.path] for sink in sinks})
         self.changes = safe_changes(before, self.topology, checkpoint, accepts_changed=self._accepts_changed)
-        self._check_drained(before, remote)
         kept = kept_ports(before, ports, self.topology)
+        self._check_drained(before, kept, remote)
         self.manifest = replace(former, topology=self.topology.document, ports=kept)
         self.changed_code = changed_code(before, self.topology)
         if not is_other_program(before, self.topology):
@@ -246,13 +245,13 @@ class Checkpoint:
         spark, rescaled = self.manifest.spark, self.manifest.rescaled
         return SparkFiles(self.directory, spark, published, rescaled, whole, written, is_live)
 
-    def _check_drained(self, before: Topology, remote: RemoteOptions) -> None:
+    def _check_drained(self, before: Topology, kept: Ports, remote: RemoteOptions) -> None:
         """Refuse changes that need a drain while input is unprocessed or output is undelivered."""
         changes = draining(before, self.topology)
         if not changes:
             return
-        gone = {self.manifest.ports.parts[change.path] for change in changes if "/sinks/" in change.path}
-        if left := self._drain(remote).left(gone):
+        drain = Drain.of(self.path, self.manifest, self.directory, remote)
+        if left := drain.left(waiting_ports(changes, self.manifest.ports, kept)):
             raise RunError.of("R790", left=f"checkpoint {self.directory}: {left}; {listed(changes)}", other="")
 
     def _note_batch(self) -> None:
@@ -270,10 +269,6 @@ class Checkpoint:
         known = self.manifest.rerun_batches
         if batch >= 0 and batch not in known:
             self.manifest = replace(self.manifest, rerun_batches=(*known, batch))
-
-    def _drain(self, remote: RemoteOptions) -> Drain:
-        hold = Hold(remote, self.topology.name, self.manifest.id, self.manifest.services)
-        return Drain(self.path, self.directory, self.manifest.spark, remote, hold)
 
     def _make_folders(self) -> None:
         for name in (self.manifest.spark, *FOLDERS):

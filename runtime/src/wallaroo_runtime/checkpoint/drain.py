@@ -1,20 +1,33 @@
 """Finds unfinished work of a checkpoint that only the program of its last run can do."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from wallaroo_runtime.checkpoint.manifest import Manifest
 from wallaroo_runtime.checkpoint.uncommitted import between, delivered_of, next_of
 from wallaroo_runtime.durable.directory import Directory
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.peer.takeover import Hold
+from wallaroo_runtime.plan.change import Change, Impact
+from wallaroo_runtime.plan.port import Ports
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.visit import read_visits
 from wallaroo_runtime.storage.outbox.position import undelivered
 from wallaroo_runtime.storage.progress import Progress, progress_in
+
+
+def waiting_ports(changes: Iterable[Change], *versions: Ports) -> set[int]:
+    """Return the ports of the sinks that need a drain because of changes.
+
+    Args:
+        versions: The ports of the old version, for sinks that are gone, and of the new one, for sinks that differ.
+    """
+    paths = {change.path for change in changes if change.impact is Impact.NEEDS_DRAIN and "/sinks/" in change.path}
+    return {ports.parts[path] for ports in versions for path in paths & ports.parts.keys()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +48,12 @@ class Drain:
     remote: RemoteOptions
     hold: Hold
 
+    @classmethod
+    def of(cls, path: Path, manifest: Manifest, directory: Directory, remote: RemoteOptions | None = None) -> "Drain":
+        """Return the drain of a checkpoint with this record."""
+        remote = remote or RemoteOptions()
+        return cls(path, directory, manifest.spark, remote, Hold(remote, manifest.name, manifest.id, manifest.services))
+
     def left(self, gone_sinks: Collection[int]) -> str:
         """Return the unfinished work in words; empty if all is done. If all is done, gateways refuse further messages.
 
@@ -44,13 +63,12 @@ class Drain:
         Raises:
             RunError: R642 if a remote service does not answer, R643 if it is not the service of the checkpoint.
         """
-        left = self._left(gone_sinks)
-        if left:
+        if left := self.look(gone_sinks):
             return left
         # Gateways without a driver may still receive messages for the former program. Stop that, and look again.
         stop_left_behind(self.path)
         self.hold.take_gateways()
-        return self._left(gone_sinks)
+        return self.look(gone_sinks)
 
     def repeated(self, *, is_attached: bool = False) -> range:
         """Return the uncommitted messages up to the last message whose results were sent, in real-time mode.
@@ -90,7 +108,8 @@ class Drain:
     def _progress(self) -> Progress:
         return progress_in(self.directory, f"{self.spark}/")
 
-    def _left(self, gone_sinks: Collection[int]) -> str:
+    def look(self, gone_sinks: Collection[int]) -> str:
+        """Return the same as `left`, but stop nothing: messages may still come."""
         progress = self._progress()  # counts messages: ticks after the last one may be lost
         unread = self._received() - progress.messages_in
         if unread > 0:

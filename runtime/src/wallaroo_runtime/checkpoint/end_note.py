@@ -72,12 +72,12 @@ def failed_runs(end: Mapping[str, Any]) -> str:
 
     Example:
         >>> failed_runs({"failures": 2, "time": "2026-11-26T10:00:00Z", "reason": "R611 the query stopped; no disk"})
-        '2 runs in a row have failed, the last one 2026-11-26T10:00:00Z: R611 the query stopped; no disk'
+        'the last 2 runs failed, most recently 2026-11-26T10:00:00Z: R611 the query stopped; no disk'
     """
     if not end.get("failures"):
         return ""
-    runs = "1 run has failed" if end["failures"] == 1 else f"{end['failures']} runs in a row have failed"
-    return f"{runs}, the last one{end['time'] and ' '}{end['time']}: {end['reason']}"
+    runs = "the last run failed" if end["failures"] == 1 else f"the last {end['failures']} runs failed, most recently"
+    return f"{runs}{end['time'] and ' '}{end['time']}: {end['reason']}"
 
 
 def _reason(error: BaseException, checkpoint: Path) -> str:

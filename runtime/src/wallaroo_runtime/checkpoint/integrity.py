@@ -65,6 +65,7 @@ class SparkFiles:
         planned, committed = self._last("offsets"), self._last("commits")
         if max(planned, committed) < 0:
             self._check_begin()
+            self._sweep()
             return []
         self._check_query()
         committed = self._repaired_commits(planned, committed)
@@ -72,7 +73,19 @@ class SparkFiles:
         if self.is_live:
             committed = min(committed, planned)
         self._check_order(planned, committed)
+        if committed < 0:
+            self._sweep()
         return offsets_of(self._read(f"offsets/{planned}")) or []
+
+    def _sweep(self) -> None:
+        """Remove what the death of Spark in its first micro-batch has left: Spark begins only in empty folders."""
+        for log in ("offsets", "commits"):
+            names = self.directory.names(f"{self.folder}/{log}")
+            whole = {name for name in names if name.isdecimal()}
+            for name in {*names} - whole - {f".{number}.crc" for number in whole}:
+                self.directory.remove(f"{self.folder}/{log}/{name}")
+        if self._last("offsets") < 0:
+            self.directory.remove(f"{self.folder}/state")
 
     def repeated(self) -> int:
         """Return the micro-batch whose output was sent but which is not committed, or -1. Changes nothing."""

@@ -27,8 +27,9 @@ WRITTEN = (
 )
 SENT = "it sent the results of the messages at positions {} to {}, but ended before Spark had committed these messages"
 ACCEPT = (
-    "; or give --accept-changed: this program then processes these messages again, so that sinks may get their results "
-    "twice or not at all; if you do so, do not replay the dead letters of these messages"
+    "; or give --accept-changed: this program then processes these messages again; sinks get each result once if it "
+    "has the same steps and returns as many results for each message, else twice or not at all; if you do so, do not "
+    "replay the dead letters of these messages"
 )
 
 

@@ -4,6 +4,7 @@ import argparse
 import base64
 import itertools
 import re
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -194,7 +195,8 @@ def _replay(checkpoint: Path, arguments: argparse.Namespace) -> int:
         before = f", {result.before} were before (--again sends them once more)" if result.before else ""
         refused = f", {result.refused} cannot be" if result.refused else ""
         is_none = not (result.sent or result.before or result.refused)
-        none = "; no dead letter is chosen, `wallaroo dead-letters ls --group` shows codes and steps" if is_none else ""
+        listed = f"`wallaroo dead-letters ls {shlex.quote(str(arguments.checkpoint))} --group`"
+        none = f"; no dead letter is chosen, {listed} shows codes and steps" if is_none else ""
         print(f"{result.sent} replayed{before}{refused}{none}", file=sys.stderr)
     if result.findings:
         raise RunError(result.findings)

@@ -3,8 +3,8 @@
 Exit codes are like those of diff: 0 if a checkpoint of OLD can continue with NEW, 1 if it must be drained before, or
 cannot continue; 2 and 3 if a file cannot be read or is no correct topology. A change is `unknown` (exit code 0) if only
 a run can show whether new code reads the stored states. If OLD and NEW name the same program, OLD means its checkpoint.
-For a checkpoint, the command also looks for results that were sent but are not committed. A run would warn of them
-(R754) or refuse NEW (R790).
+For a checkpoint that no run uses, the command also looks for the work that a drain would do, and for results that were
+sent but are not committed. A run would warn of these results (R754) or refuse NEW (R790).
 """
 
 import argparse
@@ -15,13 +15,16 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo_runtime.checkpoint.directory import MANIFEST, find_directory, running_directory, what_runs
+from wallaroo_runtime.checkpoint.drain import Drain, waiting_ports
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.uncommitted import find_repeated
 from wallaroo_runtime.cli.document import WHAT, add_app_options, is_document, read_topology, split_document
 from wallaroo_runtime.console.json_line import print_json, report
+from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RUN, RunError
-from wallaroo_runtime.monitor.endpoint import driver_of
-from wallaroo_runtime.plan.change import Impact, compare
+from wallaroo_runtime.monitor.endpoint import driver_of, is_served
+from wallaroo_runtime.plan.change import Change, Impact, compare
+from wallaroo_runtime.plan.port import kept_ports
 from wallaroo_runtime.topology.model import Topology
 
 NAMES = {
@@ -52,7 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
     new = _read(arguments.new, arguments)
     if arguments.old == arguments.new and _is_program(arguments.old):
         arguments.old = str(find_directory(arguments.old))
-    changes = compare(_read(arguments.old, arguments), new)
+    old, path = _read(arguments.old, arguments), _checkpoint(arguments.old)
+    changes = compare(old, new)
+    if path is not None and any(change.impact is Impact.NEEDS_DRAIN for change in changes):
+        changes = _with_work(changes, path, old, new)
     if arguments.json:
         for change in changes:
             print_json({"impact": change.impact.name.lower(), "path": change.path, "text": change.text})
@@ -63,9 +69,23 @@ def run(arguments: argparse.Namespace) -> int:
             print("nothing changed")
     if any(change.impact > Impact.UNKNOWN for change in changes):
         return RUN
-    if (path := _checkpoint(arguments.old)) is not None:
+    if path is not None:
         _tell_repeated(path, new, as_json=arguments.json)
     return 0
+
+
+def _with_work(changes: list[Change], path: Path, old: Topology, new: Topology) -> list[Change]:
+    """Return the changes with the work that is left; a change needs no drain if a checkpoint that rests has none."""
+    manifest = read_manifest(path)
+    if manifest.services or is_served(path):
+        return changes
+    ports = waiting_ports(changes, manifest.ports, kept_ports(old, manifest.ports, new))
+    left = Drain.of(path, manifest, LocalDirectory(path)).look(ports)
+    impact, text = (Impact.NEEDS_DRAIN, left) if left else (Impact.SAFE, "nothing is left to drain")
+    return [
+        replace(each, impact=impact, text=f"{each.text}; {text}") if each.impact is Impact.NEEDS_DRAIN else each
+        for each in changes
+    ]
 
 
 def _tell_repeated(path: Path, new: Topology, *, as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """`wallaroo new python|go|mixed DIR`: make a project with an application that runs and a test that passes.
 
-With --pyspark, a PySpark job runs the application's steps, which are in Python unless go is given.
+By default lines come in over TCP. With --kafka the application reads and writes topics. With --pyspark, a PySpark job
+runs the application's steps, which are in Python unless go is given.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.errors import USAGE, RunError
 
 TEMPLATES, SUFFIX = Path(__file__).parents[1] / "template", ".template"
-IGNORED = {kind: "__pycache__/\n.venv/\n" for kind in ("python", "mixed", "pyspark_python")}
+IGNORED = {kind: "__pycache__/\n.venv/\n" for kind in ("python", "mixed", "kafka_python", "pyspark_python")}
 DEBUG = "`breakpoint()`\nstops in the terminal of `wallaroo run app.py --debug`."
 WORK = "`go.work`\nnames the SDK of this machine. git ignores it: run `wallaroo build --init` on another."
 MARKS, PYTEST, GO_TEST = ("{app}", "{program}", "{tests}", "{more}"), "python -m pytest", "go test ./..."
@@ -25,12 +26,15 @@ TEXTS = {  # in the place of the marks in templates
     "python": ("app.py", "`app.py`", PYTEST, DEBUG),
     "go": (".", "`main.go`", GO_TEST, WORK),
     "mixed": ("app.py", "`app.py`, a computation in Go\nin `words/words.go`", PYTEST, DEBUG),
+    "kafka_python": ("app.py", "`app.py`", PYTEST, DEBUG),
+    "kafka_go": (".", "`main.go`", GO_TEST, WORK),
     "pyspark_python": ("app.py", "`app.py`", PYTEST, ""),
     "pyspark_go": (".", "`main.go`", GO_TEST, ""),
 }
 # Directory of the Go program. `init` writes its .gitignore.
-GO = {"go": "", "mixed": "words", "pyspark_go": ""}
-CASE, COMMON, PYSPARK = "cases/words", "common", "pyspark"
+GO = {"go": "", "mixed": "words", "kafka_go": "", "pyspark_go": ""}
+EXAMPLES = ('"Word count"', '"Totals"', '"alerts"')  # templates are programs of the tutorial, which have these names
+CASE, COMMON, KAFKA, PYSPARK = "cases/first", "common", "kafka", "pyspark"
 LANGUAGES = ("go", "mixed", "python")
 FOLDERS = {"words.go": GO["mixed"], **dict.fromkeys(("case.toml", "input.txt", "expected.txt"), CASE)}
 
@@ -44,7 +48,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "directory", metavar="DIR", help="new or empty, but for .git; the application is named after it"
     )
-    parser.add_argument("--pyspark", action="store_true", help="an application in a PySpark job of its own; in Python")
+    forms = parser.add_mutually_exclusive_group()
+    for form, text in ((KAFKA, "an application between topics of Kafka"), (PYSPARK, "one in a PySpark job of its own")):
+        forms.add_argument(f"--{form}", dest="form", action="store_const", const=form, default="", help=text)
     parser.add_argument("--json", action="store_true", help="the files as a JSON object; findings as a JSON array")
 
 
@@ -55,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         RunError: R608 if there is no such project; R734 if files cannot be written, or the directory is not empty; for
             Go also the errors of `wallaroo build --init`.
     """
-    directory, kind = Path(arguments.directory), kind_of(arguments.language, arguments.pyspark)
+    directory, kind = Path(arguments.directory), kind_of(arguments.language, arguments.form)
     if kind in GO:
         from wallaroo_runtime.program.init import init
         from wallaroo_runtime.program.sdk import go_command
@@ -80,18 +86,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def kind_of(language: str | None, pyspark: bool) -> str:
+def kind_of(language: str | None, form: str) -> str:
     """Return the kind of project, by which its templates are found.
 
     Raises:
         RunError: R608 if there is no such kind.
     """
-    if language is None and not pyspark:
+    if language is None and form != PYSPARK:
         fix = f"give one of {', '.join(LANGUAGES)} before the directory"
         raise wrong_usage(reason="new has no language", fix=fix)
-    kind = f"{PYSPARK}_{language or 'python'}" if pyspark else str(language)
+    kind = f"{form}_{language or 'python'}" if form else str(language)
     if kind not in TEXTS:
-        raise wrong_usage(reason=f"there is no project with --pyspark and {language}", fix="give python or go")
+        raise wrong_usage(reason=f"there is no project with --{form} and {language}", fix="give python or go")
     return kind
 
 
@@ -110,7 +116,8 @@ def next_command(directory: Path, kind: str) -> str:
     app, _, tests, _ = TEXTS[kind]
     if kind.startswith(PYSPARK):
         return " && ".join([*steps, tests.replace("python", python), f"{python} job.py"])
-    return " && ".join([*steps, f"{wallaroo} test .", f"{wallaroo} run {app}"])
+    memory = " --engine memory" if kind.startswith(KAFKA) else ""  # a broker may not run yet
+    return " && ".join([*steps, f"{wallaroo} test .", f"{wallaroo} run {app}{memory}"])
 
 
 def write(kind: str, directory: Path) -> list[Path]:
@@ -125,9 +132,10 @@ def write(kind: str, directory: Path) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     if any(each.name != ".git" for each in directory.iterdir()):
         raise _refused(directory, "it is not empty", "give a new directory")
-    texts = {"{name}": _name_of(directory), **dict(zip(MARKS, TEXTS[kind], strict=True))}
+    name = _name_of(directory)
+    texts = {"{name}": name, **dict.fromkeys(EXAMPLES, f'"{name}"'), **dict(zip(MARKS, TEXTS[kind], strict=True))}
     written = []
-    folders = (kind, PYSPARK if kind.startswith(PYSPARK) else COMMON)
+    folders = (kind, kind.partition("_")[0] if "_" in kind else COMMON)
     templates = [template for folder in folders for template in (TEMPLATES / folder).glob(f"*{SUFFIX}")]
     for template in sorted(templates, key=lambda template: template.name):
         file = template.name.removesuffix(SUFFIX)

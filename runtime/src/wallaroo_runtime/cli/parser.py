@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from wallaroo.diagnostic.diagnostic import closest, did_you_mean
+from wallaroo_runtime.cli.example import EXAMPLES
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.errors import USAGE, RunError
 
@@ -42,6 +43,11 @@ class Parser(argparse.ArgumentParser):
             fix = f"give {action.metavar}{': ' if text else ''}{text}"
             raise wrong_usage(reason=f"{self.prog}: {action.metavar} is empty", fix=fix)
         return super()._get_values(action, arg_strings)
+
+    def format_help(self) -> str:
+        """Return the help, which ends with an example."""
+        help_text = super().format_help()
+        return f"{help_text}\nexample: {EXAMPLES[self.prog]}\n" if self.prog in EXAMPLES else help_text
 
     def options(self) -> list[str]:
         """Return the names of all options of the command."""

@@ -75,7 +75,7 @@ def lines(status: Mapping[str, Any]) -> Iterator[str]:
     if status.get("monitor"):
         yield f"monitor    {status['monitor']}"
     if failures := failed_runs(status.get("earlier", {})):
-        yield f"{failures}; this run is another try"
+        yield f"{failures}; now it runs again"
     if ended := status.get("ended"):
         yield failed_runs(ended) or f"the last run ended {ended['time']}: {ended['reason']}"
     if "parts" in status:

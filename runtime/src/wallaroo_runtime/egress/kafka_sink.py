@@ -42,6 +42,7 @@ class KafkaSink(Sink):
         RunError: R698 if the outbox is damaged; R728 if the client is not installed.
     """
 
+    _period_s = 0.0  # least time from the begin of one write to the next
     _start_brokers = "the brokers"  # for the finding that no broker answers: the user should start this
 
     def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
@@ -127,11 +128,13 @@ class KafkaSink(Sink):
             RunError: R674 if Kafka will never take a record; R732 if another egress uses the same name.
         """
         feed = Feed(self._directory, self.config.port, self.position)
-        self._rests_at = time.monotonic() + REST_S
+        self._rests_at, begun = time.monotonic() + REST_S, -math.inf
         try:
             while not self._abandoned:
+                time.sleep(max(0.0, begun + self._period_s - time.monotonic()))
                 pieces = feed.several(TRANSACTION_BYTES, TRANSACTION_RECORDS)
                 if pieces:
+                    begun = time.monotonic()
                     self._commit(session, pieces)
                 elif self._draining:
                     return True

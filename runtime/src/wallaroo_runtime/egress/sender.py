@@ -16,6 +16,7 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.log import LogReader, damaged
+from wallaroo_runtime.storage.outbox.position import other_positions
 from wallaroo_runtime.system.file_watch import FileWatch
 
 STATUS_S, QUIET_S = 0.1, 0.5
@@ -52,10 +53,13 @@ class Sender:
         try:
             self._log = LogReader(self._outbox)
             self._sinks = [sink_of(sink, self._outbox, self._find) for sink in config.sinks]
+            gone = other_positions(self._outbox, [sink.port for sink in config.sinks])
             self._remove_delivered()
         except RunError as error:
             self._fail(error)
             raise
+        refused = sum(position.refused for position in gone)
+        self._gone = {"messages": sum(position.messages for position in gone) - refused, "refused": refused}
         self._write_status("running")
 
     def _find(self, diagnostic: Diagnostic) -> None:
@@ -186,7 +190,7 @@ class Sender:
             self.status.say(diagnostic)
         live = {} if self.live is None else {"live": self._live_status(self.live)}
         sinks = [self._sink_status(sink) for sink in self._sinks]
-        return self.status.write(state, records=self._log.base.number, sinks=sinks, **live)
+        return self.status.write(state, records=self._log.base.number, sinks=sinks, gone=self._gone, **live)
 
     def _live_status(self, live: LiveLog) -> dict[str, object]:
         writers, messages = tuple(live.state.writers.values()), live.state.messages.copy()  # tasks change both values

@@ -23,6 +23,7 @@ AHEAD_BYTES = 4 * 1024 * 1024  # limit for bytes that are read and not yet in th
 POLL_S = 0.2
 LOOK_S, LOOK_ANSWER_S = 5.0, 5.0  # time between searches for new partitions, and deadline of the brokers' answer
 AWAY_LOOK_S = 1.0
+GATHER_S = 0.005  # while records come one by one, a frame has those of so many seconds; each frame costs CPU time
 BEGINNING = -2
 _NAME = POINT_HEADER.decode()
 
@@ -188,9 +189,12 @@ class KafkaReader:
             first = consumer.poll(POLL_S)
             if first is not None:
                 self._take(first, consumer)
-                for message in consumer.consume(FRAME_MESSAGES, 0):
+                more = consumer.consume(FRAME_MESSAGES, 0)
+                for message in more:
                     self._take(message, consumer)
                 self._put()
+                if len(more) < FRAME_MESSAGES:
+                    self._stopping.wait(GATHER_S)
             if self._gone:
                 self._begin_again(consumer)
 

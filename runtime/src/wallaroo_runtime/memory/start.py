@@ -87,7 +87,8 @@ def _program(app: str | Callable[..., Any], args: Sequence[str]) -> LoadedProgra
 def _topology(app: str, args: Sequence[str], inputs: str, outputs: str, tell: Callable[[str], None]) -> Topology:
     application = load_application(app, args, inputs, outputs, tell)
     if application.archive is not None:
-        raise RunError.of("R609", USAGE, app=app, reason="an archive runs on Spark")
+        fix = "give the program that was packed, or leave out --engine memory: an archive runs on Spark"
+        raise RunError.of("R608", USAGE, reason=f"{app} is an archive, which the memory engine does not run", fix=fix)
     return application.topology
 
 

@@ -14,7 +14,7 @@ from enum import IntEnum
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.match import match_parts
 from wallaroo_runtime.plan.plan import Plan
-from wallaroo_runtime.plan.shape import ShapeChange, compare_shapes
+from wallaroo_runtime.plan.shape import ShapeChange, compare_shapes, new_fields
 from wallaroo_runtime.topology.model import (
     ConnectorSource,
     KafkaSink,
@@ -220,7 +220,7 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
     if not isinstance(old, Source) and not isinstance(new, Source):
         now = [matched.get(path, f"{path} (new)") for path in new.inputs]
         if list(old.inputs) != now:
-            text = _was(f"input of {called(new)}", ", ".join(old.inputs), ", ".join(new.inputs))
+            text = _was(f"input of {called(new)}", ", ".join(old.inputs), ", ".join(now))
             yield Change(Impact.SAFE, new.path, text)
     if isinstance(old, Step) and isinstance(new, Step) and old.state and new.state:
         safe.append(("ttl_ms", old.state.ttl_ms or "none", new.state.ttl_ms or "none"))
@@ -270,24 +270,19 @@ def _record_changes(old: Part, new: Part) -> Iterator[Change]:
 
 
 Setting = tuple[str, object, object]
+SETTINGS: Mapping[type[Part], tuple[str, ...]] = {
+    TcpSource: ("max_message_bytes",),
+    ConnectorSource: ("max_message_bytes", "max_credits", "refill_credits"),
+    KafkaSource: ("max_message_bytes", "start", "partitions", "options", "content", "create"),
+    KafkaSink: ("topic", "options", "exactly_once", "create"),
+    SparkSource: ("max_message_bytes", "options", "value", "key", "timestamp"),
+    SparkSink: ("format", "options", "value", "schema"),
+}
 
 
 def _settings(old: Part, new: Part) -> Iterator[Setting]:
     """Yield the settings of a source, sink or window that may differ, with their old and new values."""
-    names: tuple[str, ...] = ()
-    if isinstance(new, TcpSource):
-        names = ("max_message_bytes",)
-    elif isinstance(new, ConnectorSource):
-        names = ("max_message_bytes", "max_credits", "refill_credits")
-    elif isinstance(new, KafkaSource):
-        names = ("max_message_bytes", "start", "partitions", "options", "content", "create")
-    elif isinstance(new, KafkaSink):
-        names = ("topic", "options", "exactly_once", "create")
-    elif isinstance(new, SparkSource):
-        names = ("max_message_bytes", "options", "value", "key", "timestamp")
-    elif isinstance(new, SparkSink):
-        names = ("format", "options", "value", "schema")
-    for name in names:
+    for name in SETTINGS.get(type(new), ()):
         yield name, getattr(old, name), getattr(new, name)
     if isinstance(old, Step) and isinstance(new, Step) and old.window and new.window:
         for name in ("gap_ms", "delay_ms", "late", "flush_ms"):
@@ -358,6 +353,8 @@ def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, 
         else:
             text = f"{_was(text, shape.was, shape.now)}; {shape.why}"
             yield Change(Impact.BREAKS_STATE, now.path, text, False, shape=shape)
+    elif added := new_fields(before, after):
+        yield Change(Impact.SAFE, now.path, f'state "{name}" of {called(now)} has the new {added}', False)
 
 
 def window_shape(window: Window | None) -> str:

@@ -53,6 +53,14 @@ def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> Sh
     return compare_components(*components, language=workers[1].language, is_same=is_same)
 
 
+def new_fields(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> str:
+    """Return in words the fields that only the new version of a state has; empty if there are none, or none known."""
+    shapes = [component.shape if (component := state_component(*each)) else None for each in (old, new)]
+    if shapes[0] is None or shapes[1] is None:
+        return ""
+    return _listed(sorted(path for path in shapes[1].keys() - shapes[0].keys() if not path.startswith(CLASSES)))
+
+
 def compare_components(
     before: Component | None, after: Component | None, *, language: str, is_same: bool
 ) -> ShapeChange | None:

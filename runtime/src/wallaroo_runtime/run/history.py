@@ -19,9 +19,13 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, messages: int | None, 
         messages: Number of messages that sources have taken so far; None if it is unknown, because Spark reads sources.
     """
     if checkpoint.continues:
-        past = "at the positions of its sources" if messages is None else f"after {count(messages, 'message')}"
+        past = (
+            "its sources continue at their positions"
+            if messages is None
+            else f"earlier runs took {count(messages, 'message')}"
+        )
         reporter.note(f"continuing from {checkpoint.directory}")
-        reporter.note(f"it goes on {past}; --fresh starts over")
+        reporter.note(f"{past}; --fresh starts over")
     kept = checkpoint.manifest.shuffle_partitions
     if asked not in (0, kept) and checkpoint.manifest.mode != REALTIME:
         quoted = shlex.quote(str(checkpoint.directory))

@@ -106,10 +106,10 @@ class Watch:
             return
         self._looked_at, family, own = now, ProcessFamily(), os.getpid()
         self._workers = list(self._workers_of(self._query.targets, family))
-        spark = sum(map(family.resident_bytes, family.named(own, "java")))
+        java = family.named(own, "java")
         self._processes = [
             {"name": "driver", "pid": own, "memory_bytes": resident_bytes(own)},
-            {"name": "spark", "memory_bytes": spark},
+            {"name": "spark", "pid": min(java, default=0), "memory_bytes": sum(map(family.resident_bytes, java))},
         ]
         names = ["gateway", *(f"gateway {number}" for number in range(2, len(gateways) + 1)), "egress"]
         for name, status in zip(names, (*gateways, egress), strict=True):

@@ -188,7 +188,8 @@ class Peers:
         return self._of_sinks("refused")
 
     def _of_sinks(self, name: str) -> int:
-        return sum(int(sink.get(name, 0)) for sink in self.egress.status().get("sinks", []))
+        status = self.egress.status()
+        return sum(int(sink.get(name, 0)) for sink in (*status.get("sinks", ()), status.get("gone", {})))
 
     def undelivered(self) -> int:
         """Return the number of published messages that the sinks of the egress have not got; -1 if it is not known."""

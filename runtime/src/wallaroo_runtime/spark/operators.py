@@ -70,7 +70,6 @@ def task_settings(
         "controls_precede": precede_all(plan, records),
         "targets": plan.targets,
         "later_ports": [sorted(ports) for ports in plan.later_ports],
-        "is_rehearsal": False,
     }
 
 

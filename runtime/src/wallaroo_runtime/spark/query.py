@@ -21,7 +21,7 @@ from wallaroo_runtime.spark.failure.cause import causes_of, query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, is_loss, needing_java, translated
 from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.machine.jar import java_class
-from wallaroo_runtime.spark.machine.settings import POLLING, is_local
+from wallaroo_runtime.spark.machine.settings import POLLING
 from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.operators import microbatch_settings, put_credentials
 from wallaroo_runtime.spark.options import QueryOptions
@@ -32,7 +32,6 @@ from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.spark.source.file_name import check_batch, check_names, file_sources, forget_renamed
 from wallaroo_runtime.spark.source.kafka import records_lost
 from wallaroo_runtime.spark.source.record import record_sources
-from wallaroo_runtime.spark.warmup import rehearse
 from wallaroo_runtime.spark.worker_start import Workers, start_workers
 from wallaroo_runtime.storage.progress import Progress, read_offset, unread_records
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
@@ -266,8 +265,6 @@ def _start(
     settings = microbatch_settings(plan, workers.running, options, parts, wait_s, records)
     put_credentials(session, [*(journal.service for journal in options.journals), options.output.service])
     operators: Any = java_class(session, "microbatch.MicroBatch")
-    if is_local(session.sparkContext.master):  # executors must see its temporary directory
-        rehearse(session, settings)
     loaded = [source.load(session)._jdf for source in records]
     frame = DataFrame(operators.lower(session._jsparkSession, settings, loaded), session)
     writer = frame.writeStream.option("checkpointLocation", spark_path(options.checkpoint)).outputMode("append")

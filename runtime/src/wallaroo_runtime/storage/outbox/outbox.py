@@ -22,7 +22,7 @@ from wallaroo_runtime.storage.outbox.log import (
     cut_delivered,
     damaged,
 )
-from wallaroo_runtime.storage.outbox.position import begin_position, forget_position, read_position
+from wallaroo_runtime.storage.outbox.position import begin_position, read_position
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 COMPACT_BYTES = 1024 * 1024
@@ -75,7 +75,7 @@ class Outbox:
         self._remove_unknown(known)
         published = self._base.messages + read_last(self.directory).state.messages
         for port in filter(lambda port: not self._has_sink(port), published):
-            forget_position(self.directory, port)
+            (self.directory / f"open-{port}").unlink(missing_ok=True)  # totals still need its position
         for path in Path(staging).glob("*.frames") if staging is not None else ():
             path.unlink(missing_ok=True)
 

@@ -78,10 +78,14 @@ def begin_position(directory: Path, port: int) -> None:
         sync_file(path)
 
 
-def forget_position(directory: Path, port: int) -> None:
-    """Remove the records of a port whose sink is gone."""
-    for name in ("position", "open"):
-        (directory / f"{name}-{port}").unlink(missing_ok=True)
+def other_positions(directory: Path, ports: Collection[int]) -> list[SinkPosition]:
+    """Return the recorded positions of the sinks that are gone: of all ports but these. No port is used again.
+
+    Raises:
+        RunError: R698 if a file is damaged.
+    """
+    recorded = {int(path.name.rpartition("-")[2]) for path in directory.glob("position-*")}
+    return [read_position(directory, port) for port in sorted(recorded.difference(ports))]
 
 
 def _read(path: Path) -> SinkPosition | None:

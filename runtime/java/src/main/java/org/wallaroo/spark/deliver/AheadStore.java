@@ -16,19 +16,29 @@ import org.wallaroo.spark.bucket.StoreRequest;
  */
 public final class AheadStore implements BucketStore {
     private final BarrierQueue queue;
+    private final boolean isNew;
     private final Map<Integer, BucketVersion> versions = new HashMap<>();
     private final Map<Integer, Map<Integer, byte[]>> ahead = new HashMap<>(); // unstored, by bucket and number
     private List<Changes> unbound = new ArrayList<>(); // since the last barrier
 
-    public AheadStore(BarrierQueue queue) {
+    /**
+     * Makes the view of an engine.
+     *
+     * @param queue of the engine
+     * @param isNew whether Spark's store had nothing when the engine began
+     */
+    public AheadStore(BarrierQueue queue, boolean isNew) {
         this.queue = queue;
+        this.isNew = isNew;
     }
 
     @Override
     public BucketVersion version(int bucket) {
         BucketVersion known = versions.get(bucket);
         if (known == null) {
-            known = BucketVersion.fromBytes(queue.ask(new StoreRequest(bucket, null)).get(0));
+            known = isNew
+                    ? BucketVersion.EMPTY
+                    : BucketVersion.fromBytes(queue.ask(new StoreRequest(bucket, null)).get(0));
             versions.put(bucket, known);
         }
         return known;

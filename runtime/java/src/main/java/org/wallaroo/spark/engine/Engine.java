@@ -29,6 +29,7 @@ import org.wallaroo.spark.stage.StateLevels;
  *
  * <p>Tasks take barriers from the engine, so that the states and the offset that they store belong to one barrier. An
  * engine serves the next task, too, if this task begins where the previous one ended. A failed task ends the engine.
+ * The engine of a new query begins before its first task, which comes seconds later.
  */
 public final class Engine implements EngineGuard.Served {
     private static final Map<String, EngineGuard> GUARDS = new ConcurrentHashMap<>();
@@ -48,7 +49,7 @@ public final class Engine implements EngineGuard.Served {
         this.start = start;
         this.attempt = attempt;
         queue = new BarrierQueue(start, attempt.attempt());
-        store = new AheadStore(queue);
+        store = new AheadStore(queue, attempt.batch() == 0);
         thread = new Thread(this::run, "wallaroo-engine");
         thread.setDaemon(true);
         thread.start();

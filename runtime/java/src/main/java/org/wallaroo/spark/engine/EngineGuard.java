@@ -60,6 +60,13 @@ public final class EngineGuard {
         closeEngine();
     }
 
+    /** Begins the engine of a query that has never committed a batch. The first task takes its work. */
+    public synchronized void beginNew(JournalOffset start, String query) {
+        if (engine == null && current == NOBODY && !isStopped) {
+            engine = engines.apply(start, new Attempt(query, 0, 0, 0));
+        }
+    }
+
     /** Begins a batch. The present engine serves the batch if it can go on from {@code start}, otherwise a new one. */
     synchronized void begin(JournalOffset start, Attempt attempt) {
         if (isStopped) { // nobody would end a new engine

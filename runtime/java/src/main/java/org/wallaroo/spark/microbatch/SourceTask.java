@@ -2,7 +2,6 @@ package org.wallaroo.spark.microbatch;
 
 import java.io.Closeable;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
@@ -36,16 +35,15 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     @Override
     public Iterator<byte[]> call(Iterator<byte[]> parts) {
         Credentials.putAll(credentials);
-        Attempt attempt = settings.isRehearsal() ? Attempt.current().rehearsing() : Attempt.current();
+        Attempt attempt = Attempt.current();
         TaskAccount account = new TaskAccount(attempt, 0);
         LevelOutput output = new LevelOutput(settings, 0, attempt, account);
-        Parts rows = new Parts(settings, settings.isRehearsal() ? Collections.emptyIterator() : parts, account);
+        Parts rows = new Parts(settings, parts, account);
         TaskContext.get().addTaskCompletionListener(ended -> {
             rows.close();
         });
         Fault.reach("task.before_stage");
-        Iterator<byte[]> found = run(SourceLevel.of(settings, attempt, rows, account), output, List::of);
-        return settings.isRehearsal() ? rehearsed().iterator() : found;
+        return run(SourceLevel.of(settings, attempt, rows, account), output, List::of);
     }
 
     /**
@@ -84,12 +82,6 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         List<byte[]> rows = new ArrayList<>(output.take(items));
         output.finish().forEachRemaining(rows::add);
         return rows.iterator();
-    }
-
-    /** Returns the rows with which a rehearsal opens the store of each partition. */
-    private List<byte[]> rehearsed() {
-        return settings.levels().size() == 1 ? List.of()
-                : ShuffleRow.toAll(settings.targets(), ShuffleRow.Kind.ACCOUNT, TaskAccount.EMPTY);
     }
 
     /** Yields the frames of parts of journals, one part after the other. */

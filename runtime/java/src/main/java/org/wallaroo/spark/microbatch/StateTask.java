@@ -1,9 +1,7 @@
 package org.wallaroo.spark.microbatch;
 
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.List;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.StatefulProcessorWithInitialState;
@@ -60,7 +58,7 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
 
     private java.util.Iterator<byte[]> made(Integer key, java.util.Iterator<byte[]> input) {
         Credentials.putAll(credentials);
-        Attempt attempt = settings.isRehearsal() ? Attempt.current().rehearsing() : Attempt.current();
+        Attempt attempt = Attempt.current();
         if (settings.applied() != null && settings.applied().isStream()) {
             new KeptFacts(settings, number).check(store);
         }
@@ -78,9 +76,6 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
         if (first != null) {
             first.end();
         }
-        if (settings.isRehearsal()) {
-            return rehearsed(input, level);
-        }
         if (settings.applied() == null) {
             return new LevelRows(settings, number, input, level::leaving, output, account);
         }
@@ -97,13 +92,5 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
                 "state \"%s\" has several rows of the key \"%s\"".formatted(
                         settings.applied().states().get(port), new String(key, StandardCharsets.UTF_8)),
                 "fix", "keep one of them, e.g. with .dropDuplicates([\"name\", \"key\"])");
-    }
-
-    private java.util.Iterator<byte[]> rehearsed(java.util.Iterator<byte[]> rows, Level level) {
-        level.warm();
-        boolean isLast = number + 1 == settings.levels().size();
-        List<byte[]> made = new ArrayList<>();
-        rows.forEachRemaining(row -> made.add(isLast ? new byte[0] : row));
-        return made.iterator();
     }
 }

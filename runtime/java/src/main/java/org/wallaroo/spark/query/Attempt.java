@@ -14,20 +14,17 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
 public record Attempt(String query, long batch, int partition, long attempt) {
     /** Local property of Spark with the number of the batch, on the driver and in tasks. */
     public static final String BATCH = "streaming.sql.batchId";
+    /** Local property with the id of the streaming query. */
+    public static final String QUERY = "sql.streaming.queryId";
     /** Local property with the number of partitions of the stores of a streaming query, which its checkpoint keeps. */
     public static final String STORES = "spark.sql.streaming.internal.stateStore.partitions";
 
     public static Attempt current() {
         TaskContext context = TaskContext.get();
         String batch = context.getLocalProperty(BATCH);
-        String query = context.getLocalProperty(batch != null ? "sql.streaming.queryId" : "spark.sql.execution.id");
+        String query = context.getLocalProperty(batch != null ? QUERY : "spark.sql.execution.id");
         return new Attempt(query == null ? "" : query, batch == null ? 0 : Long.parseLong(batch), context.partitionId(),
                 context.taskAttemptId());
-    }
-
-    /** Returns the attempt for a rehearsal, without a query, so that it is not traced. */
-    public Attempt rehearsing() {
-        return new Attempt("", batch, partition, attempt);
     }
 
     /** Returns the opening of a stage's stream with the ids of this attempt. */

@@ -23,7 +23,6 @@ import org.wallaroo.spark.message.Origins;
  * @param controlsPrecede whether visits precede all messages of a micro-batch, and its tick follows them
  * @param targets for each partition the key by which Spark's shuffle brings rows to this partition
  * @param laterPorts for each level the ports of the frames that later levels take
- * @param isRehearsal whether tasks without messages load the classes that the first message needs
  * @param journals place of each journal of a query in micro-batches
  * @param parts largest number of tasks that share a micro-batch of a journal
  * @param waitMs time that Spark waits for the next message before it looks at other sources
@@ -43,10 +42,9 @@ import org.wallaroo.spark.message.Origins;
 public record Settings(
         String text, List<List<StageSettings>> levels, Set<Integer> controls, Map<Integer, Origins.Topic> topics,
         Set<Integer> timedTopics, ErrorPolicy policy, Applied applied, List<RecordSource> records,
-        boolean controlsPrecede, List<Integer> targets, List<Set<Integer>> laterPorts, boolean isRehearsal,
-        List<JsonNode> journals, int parts, long waitMs, String staging, String egress, long egressEpoch,
-        String journal, String journalId, String gateway, long gatewayEpoch, int rowBytes, long batchBytes,
-        long batchMs, long idleMs, long flushMs) implements Serializable {
+        boolean controlsPrecede, List<Integer> targets, List<Set<Integer>> laterPorts, List<JsonNode> journals,
+        int parts, long waitMs, String staging, String egress, long egressEpoch, String journal, String journalId,
+        String gateway, long gatewayEpoch, int rowBytes, long batchBytes, long batchMs, long idleMs, long flushMs) implements Serializable {
     public static Settings of(String text) {
         return Json.read(((ObjectNode) Json.parse(text)).put("text", text), Settings.class);
     }

@@ -21,7 +21,7 @@ import org.wallaroo.spark.query.Settings;
 final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> {
     private final Settings settings;
     private final JournalOffset start;
-    private final TaskSide task; // link to the engine; null in a rehearsal
+    private final TaskSide task; // link to the engine
     private final long begin = System.nanoTime();
     private long latest = begin; // time of the latest barrier
     private JournalRow.Place place;
@@ -30,7 +30,7 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
     JournalPartitionReader(JournalStream.Begin begin) {
         settings = begin.settings();
         start = begin.start();
-        task = begin.isRehearsal() ? null : TaskSide.begin(settings, start);
+        task = TaskSide.begin(settings, start);
         place = new JournalRow.Place(start.offset(), start.messages(), -1);
     }
 
@@ -69,7 +69,7 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
 
     /** Waits for work of the engine. Returns false if the batch must end. */
     private boolean find(long until) throws InterruptedException {
-        if (task == null || place.offset() - start.offset() >= settings.batchBytes()) {
+        if (place.offset() - start.offset() >= settings.batchBytes()) {
             return false;
         }
         long end = until;

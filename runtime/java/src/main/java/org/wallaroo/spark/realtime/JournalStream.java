@@ -1,5 +1,6 @@
 package org.wallaroo.spark.realtime;
 
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
@@ -11,28 +12,28 @@ import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode;
 import org.wallaroo.spark.engine.Engine;
 import org.wallaroo.spark.journal.JournalHead;
 import org.wallaroo.spark.journal.JournalOffset;
+import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
 /** Plans the batches of the source: one partition, which begins at the offset at which the last batch ended. */
 final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, SupportsAdmissionControl {
-    // The first batches are rehearsals, which end at once: Spark is slow between the first two batches.
-    private static final int REHEARSALS = 2;
-
     private final Settings settings;
     private JournalOffset start;
-    private int batches; // number of batches that this query has begun
 
     JournalStream(Settings settings) {
         this.settings = settings;
     }
 
-    /** A partition of a batch: the journal from an offset on. A rehearsal ends before it reads anything. */
-    record Begin(Settings settings, JournalOffset start, boolean isRehearsal) implements InputPartition {}
+    /** A partition of a batch: the journal from an offset on. */
+    record Begin(Settings settings, JournalOffset start) implements InputPartition {}
 
+    /** Returns the offset at which a new query begins, and begins its engine: the first task comes seconds later. */
     @Override
     public Offset initialOffset() {
-        return new JournalOffset(Long.parseUnsignedLong(settings.journalId(), 16), 0, 0);
+        JournalOffset first = new JournalOffset(Long.parseUnsignedLong(settings.journalId(), 16), 0, 0);
+        Engine.guard(settings).beginNew(first, SparkContext.getOrCreate().getLocalProperty(Attempt.QUERY));
+        return first;
     }
 
     @Override
@@ -59,7 +60,7 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
     public InputPartition[] planInputPartitions(Offset from) {
         start = (JournalOffset) from;
         BatchEnd.begin(settings);
-        return new InputPartition[] {new Begin(settings, start, batches++ < REHEARSALS)};
+        return new InputPartition[] {new Begin(settings, start)};
     }
 
     @Override

@@ -152,6 +152,10 @@ class EngineGuardTest {
     @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20})
     void whatIsCommittedIsThatOfABarrier(long seed) throws InterruptedException {
         Query query = new Query(seed);
+        if (seed % 2 == 0) { // Spark asks a new query where it begins, maybe twice
+            query.guard.beginNew(new JournalOffset(1, 0, 0), "query");
+            query.guard.beginNew(new JournalOffset(1, 0, 0), "query");
+        }
         for (long batch = 0; query.at < END; batch++) {
             while (!query.attempt(batch)) {
                 assertTrue(query.failures < 1000, "it does not come to an end");
@@ -212,6 +216,7 @@ class EngineGuardTest {
         IllegalStateException error = assertThrows(
                 IllegalStateException.class, () -> guard.begin(new JournalOffset(1, 0, 0), attempt));
         assertEquals("the query has stopped", error.getMessage());
+        guard.beginNew(new JournalOffset(1, 0, 0), "query");
         assertEquals(-1, guard.end());
     }
 

@@ -39,7 +39,7 @@ final class ModelEngine implements EngineGuard.Served {
         this.end = end;
         this.failing = failing;
         queue = new BarrierQueue(start, attempt.attempt());
-        store = new AheadStore(queue);
+        store = new AheadStore(queue, attempt.batch() == 0);
         expected = begin.copy();
         offset = start.offset();
         atBarrier.put(offset, begin);
