@@ -3,7 +3,7 @@
 import wallaroo
 
 
-def application_setup(args):
+def application_setup(args: list[str]) -> wallaroo.Application:
     """Declare the application; `wallaroo run` calls this."""
     totals = (
         wallaroo.source("lines", wallaroo.TCPSourceConfig("127.0.0.1", 7010, decode))
@@ -18,36 +18,36 @@ def application_setup(args):
 class Total:
     """The state of a word: its count. Each word has its own state."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.count = 0
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
+def decode(payload: bytes) -> str:
     """Return a line from its bytes, which follow four bytes with their length."""
     return payload.decode()
 
 
 @wallaroo.computation_multi(name="split")
-def split(line):
+def split(line: str) -> list[str]:
     """Return the words of a line."""
     return line.lower().split()
 
 
 @wallaroo.key_extractor
-def by_word(word):
+def by_word(word: str) -> str:
     """Return the word as the key. Messages with the same key share a state and are processed in order."""
     return word
 
 
 @wallaroo.state_computation("count", Total)
-def count(word, total):
+def count(word: str, total: Total) -> str:
     """Count a word, and return the word with its total."""
     total.count += 1
     return f"{word} {total.count}"
 
 
 @wallaroo.encoder
-def encode(text):
+def encode(text: str) -> bytes:
     """Return a text as a line of bytes."""
     return (text + "\n").encode()

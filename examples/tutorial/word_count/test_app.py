@@ -7,7 +7,7 @@ from wallaroo.testing import run
 APP = Path(__file__).parent / "app.py"
 
 
-def test_words_are_counted():
+def test_words_are_counted() -> None:
     """Send a line, and check the totals and the state of a word."""
     with run(APP) as app:
         app.send([b"My oh my"])
@@ -15,7 +15,7 @@ def test_words_are_counted():
         assert app.state("count", "my").count == 2
 
 
-def test_what_is_no_text_is_a_dead_letter():
+def test_what_is_no_text_is_a_dead_letter() -> None:
     """A line that is no UTF-8 becomes a dead letter. Other lines are processed."""
     with run(APP) as app:
         app.send([b"\xff", b"oh"])

@@ -15,7 +15,6 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo_runtime.checkpoint.directory import MANIFEST, find_directory, running_directory, what_runs
-from wallaroo_runtime.checkpoint.drain import Drain, waiting_ports
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.checkpoint.uncommitted import find_repeated
 from wallaroo_runtime.cli.document import WHAT, add_app_options, is_document, read_topology, split_document
@@ -76,6 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _with_work(changes: list[Change], path: Path, old: Topology, new: Topology) -> list[Change]:
     """Return the changes with the work that is left; a change needs no drain if a checkpoint that rests has none."""
+    from wallaroo_runtime.checkpoint.drain import Drain, waiting_ports
+
     manifest = read_manifest(path)
     if manifest.services or is_served(path):
         return changes
