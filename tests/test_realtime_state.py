@@ -45,6 +45,7 @@ def test_states_are_those_of_a_prefix_of_what_came(language: str, seed: int, tmp
     draw, shown = random.Random(seed), list[tuple[int, dict[str, dict[str, int]]]]()
     with Receiver() as receiver, Run(APPS[language], receiver, tmp_path / "c", *REALTIME, "--conf", SHORT) as run:
         sender = Sender(run.ready(), rate=300, seed=seed)
+        run.wait_while_alive(lambda: bool(asked(run)["keys"]), lambda: "the first commit")
         for _ in range(LOOKS):
             whole = asked(run)
             shown.append((whole["batch"], by_key(whole["keys"])))
