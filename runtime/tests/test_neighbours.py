@@ -55,7 +55,7 @@ outbox = options.output.open({2})
 rows = RowSinks(session, {}, options.output, options.records)
 publisher = Publisher(outbox, ErrorPolicy.of(topology(), ""), rows=rows)
 room = OutboxRoom(publisher, outbox, 1 << 20)
-batches = MicroBatches(session)
+batches = MicroBatches(session, lambda rows, batch: None)
 writer = session.readStream.format("rate").load().writeStream
 query = batches.start(writer.option("checkpointLocation", options.checkpoint))
 running = RunningQuery(
@@ -205,7 +205,7 @@ def test_a_query_whose_driver_is_asked_ends(phase: str, ends: str, spark: Any, t
         assert goes_on.wait(END_S)
         raise TaskFailure(RunError.of("R625", size=2, limit=1))
 
-    batches = MicroBatches(spark, **{phase: ask})
+    batches = MicroBatches(spark, **{"publish": lambda rows, batch: None, phase: ask})
     query = batches.start(lines(spark, tmp_path))
     assert entered.wait(END_S)
     if ends == "stopped":

@@ -86,7 +86,7 @@ class Writer:
 
 
 def started(java: Java, **functions: Any) -> MicroBatches:
-    batches = MicroBatches(cast(Any, java), **functions)
+    batches = MicroBatches(cast(Any, java), **{"publish": lambda rows, batch: None, **functions})
     assert batches.start(cast(Any, Writer())) == "query"
     return batches
 

@@ -79,12 +79,13 @@ class SparkFiles:
 
     def _sweep(self) -> None:
         """Remove what the death of Spark in its first micro-batch has left: Spark begins only in empty folders."""
-        for log in ("offsets", "commits"):
-            names = self.directory.names(f"{self.folder}/{log}")
-            whole = {name for name in names if name.isdecimal()}
-            for name in {*names} - whole - {f".{number}.crc" for number in whole}:
-                self.directory.remove(f"{self.folder}/{log}/{name}")
-        if self._last("offsets") < 0:
+        whole = set[str]()
+        for log in (f"{self.folder}/commits", f"{self.folder}/offsets"):
+            names = {f"{log}/{name}" for name in self.directory.names(log)}
+            whole = {name for name in names if name.rpartition("/")[2].isdecimal()}
+            for name in names - whole - {*map(_checksum, whole)}:
+                self.directory.remove(name)
+        if not whole:  # no micro-batch is planned
             self.directory.remove(f"{self.folder}/state")
 
     def repeated(self) -> int:

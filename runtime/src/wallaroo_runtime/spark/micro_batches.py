@@ -22,10 +22,6 @@ Rows = Sequence[str]
 Publish = Callable[[Rows, int], None]
 
 
-def drop(rows: Rows, batch: int) -> None:
-    """Publish nothing. This can stand for `publish` if the rows of a micro-batch do not matter."""
-
-
 def admit(batch: int) -> None:
     """Let a micro-batch run at once, without a check."""
 
@@ -39,7 +35,7 @@ class MicroBatches:
         begin: Called before a micro-batch runs.
     """
 
-    def __init__(self, session: SparkSession, publish: Publish = drop, begin: Callable[[int], None] = admit) -> None:
+    def __init__(self, session: SparkSession, publish: Publish, begin: Callable[[int], None] = admit) -> None:
         self._publish, self._begin, self._has_ended = publish, begin, False
         self._java: Any = java_class(session, "publish.MicroBatches")()
         self._thread = threading.Thread(target=self._answer_all, name="micro-batches", daemon=True)
