@@ -95,7 +95,6 @@ class Reader:
                 "auto.offset.reset": "earliest",
                 "enable.partition.eof": True,
                 "enable.auto.commit": False,
-                "fetch.wait.max.ms": 5,
                 "log_level": 0,
             }
         )
@@ -130,8 +129,9 @@ class Reader:
     def take(self, wait_s: float) -> list[Output]:
         """Return what has come since the last call, or comes soon."""
         before = len(self.found)
-        for message in self._client.consume(BLOCK, wait_s):
-            self._take(message, set())
+        if (first := self._client.poll(wait_s)) is not None:
+            for message in (first, *self._client.consume(BLOCK, 0)):
+                self._take(message, set())
         return self.found[before:]
 
     def _take(self, message: Message, open_ends: set[int]) -> None:
