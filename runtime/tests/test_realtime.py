@@ -119,7 +119,7 @@ def test_explain_says_both_modes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", str(VALID / "word_count.json")]) == 0
     text = capsys.readouterr().out
     assert "publishes the staged output to the outbox" in text
-    assert "transformWithState s1: 8 buckets, calls that stay open" in text.partition("in real-time mode")[2]
+    assert "transformWithState s1: 4 buckets, calls that stay open" in text.partition("in real-time mode")[2]
 
 
 @pytest.mark.slow

@@ -70,15 +70,15 @@ def test_a_checkpoint_without_micro_batches_gets_the_mode_alone_and_its_numbers_
 ) -> None:
     opened(tmp_path)
     assert rescale(tmp_path, "realtime") == 0
-    assert numbers(tmp_path) == ("realtime", 1, 8)
-    told = "run it with --mode realtime now; 1 shuffle partition of 8 buckets, were 3 of 5; no state to move, in "
+    assert numbers(tmp_path) == ("realtime", 1, 4)
+    told = "run it with --mode realtime now; 1 shuffle partition of 4 buckets, were 3 of 5; no state to move, in "
     assert capsys.readouterr().out.startswith(told)
     assert rescale(tmp_path, "realtime") == 0
-    assert capsys.readouterr().out == "1 shuffle partition of 8 buckets, as before; nothing to do\n"
+    assert capsys.readouterr().out == "1 shuffle partition of 4 buckets, as before; nothing to do\n"
     opened(tmp_path, "realtime")  # a run keeps what the checkpoint says
     assert rescale(tmp_path, "microbatch") == 0
     assert numbers(tmp_path) == ("microbatch", 3, 5)
-    told = "run it with --mode microbatch now; 3 shuffle partitions of 5 buckets, were 1 of 8; no state to move, in "
+    told = "run it with --mode microbatch now; 3 shuffle partitions of 5 buckets, were 1 of 4; no state to move, in "
     assert capsys.readouterr().out.startswith(told)
     opened(tmp_path)
 

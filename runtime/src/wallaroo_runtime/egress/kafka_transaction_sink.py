@@ -26,7 +26,7 @@ class TransactionalSink(KafkaSink):
     Parameters and attributes are those of `Sink`; `position` is the position that Kafka has committed.
     """
 
-    _period_s = 0.04  # a transaction takes about as long at 1,000 records/s; brokers spend CPU time on each
+    _period_s = 0.02  # a transaction takes about as long at 1,000 records/s; brokers spend CPU time on each
     _start_brokers = (
         "the brokers; if they run, look whether transaction.state.log.replication.factor is at most their number"
     )

@@ -23,7 +23,7 @@ AHEAD_BYTES = 4 * 1024 * 1024  # limit for bytes that are read and not yet in th
 POLL_S = 0.2
 LOOK_S, LOOK_ANSWER_S = 5.0, 5.0  # time between searches for new partitions, and deadline of the brokers' answer
 AWAY_LOOK_S = 1.0
-GATHER_S = 0.005  # while records come one by one, a frame has those of so many seconds; each frame costs CPU time
+GATHER_S = 0.01  # while records come one by one, a frame has those of so many seconds; each frame costs CPU time
 BEGINNING = -2
 _NAME = POINT_HEADER.decode()
 

@@ -6,7 +6,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.plan.plan import NodeKind, Plan
 from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Part, Sink, Source, Topology
 
-PARTITIONS, BUCKETS = 1, 8  # without a shuffle, one task does all work; its buckets run in parallel
+PARTITIONS, BUCKETS = 1, 4  # one task does all work, without a shuffle; a call for each bucket, at the same time
 MICROBATCH = "leave out --mode"
 LOCAL = f"{MICROBATCH}: micro-batches run there; or give --master local[*], without --deploy-mode, to use this machine"
 OPTIONS = "kafka."  # options for the Kafka client; others are for Spark
