@@ -5,16 +5,16 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
-from importlib import import_module
 from pathlib import Path
 from threading import Thread
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import INPUT_CONVERTER, Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
+from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
@@ -57,6 +57,7 @@ def create_session(
             if Java ends during the start, R659 if a standalone master refuses the driver.
     """
     _keep_quiet()
+    _forget_arrays()
     output = directory / "spark.out"
     begin = output.stat().st_size if output.exists() else 0
     java = java or launch(master, directory, settings or {})
@@ -92,13 +93,18 @@ def begin_session(create: Callable[[], SparkSession]) -> Callable[[], SparkSessi
 
     def begin() -> None:
         try:
-            import_module("pyspark.testing.utils")  # PySpark's first call of Java imports it; Java starts meanwhile
             session.set_result(create())
         except BaseException as error:
             session.set_exception(error)
 
     Thread(target=begin, name="spark-start", daemon=True).start()
     return session.result
+
+
+def _forget_arrays() -> None:
+    """Pass no arrays of NumPy to Java. Otherwise PySpark's first call imports NumPy and pandas: 40 MB."""
+    array = (NumpyArrayConverter, NumpyScalarConverter)
+    INPUT_CONVERTER[:] = [converter for converter in INPUT_CONVERTER if not isinstance(converter, array)]
 
 
 def running_session() -> SparkSession | None:
