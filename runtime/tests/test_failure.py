@@ -64,6 +64,16 @@ def test_kafka_without_an_answer_is_named(kind: str, text: str) -> None:
     assert finding.fix == "start the brokers; run again to continue from the checkpoint"
 
 
+def test_a_record_with_an_impossible_time_is_named() -> None:
+    """Its producer took nanoseconds for milliseconds. Spark cannot read it, and no encoder can mend that."""
+    text = "Record at topic t partition 1 offset 12 has timestamp value 1 that overflows"
+    report = f"org.apache.spark.sql.kafka010.KafkaIllegalStateException: [KAFKA_MALFORMED_RECORD_TIMESTAMP] {text}"
+    (finding,) = translated(causes_of(JAVA.format(text=report)), "/c/spark").diagnostics
+    assert finding.code == "R611" and finding.message.startswith("the query stopped; Spark cannot read a record: ")
+    assert finding.message.endswith(text)
+    assert finding.fix.startswith("correct the producer, and let the topic refuse such times")
+
+
 def test_other_failures_say_what_spark_says() -> None:
     (finding,) = translated(causes_of("java.lang.IllegalStateException: no such thing\n\tat x.y.Z")).diagnostics
     assert (finding.code, finding.message) == (

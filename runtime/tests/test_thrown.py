@@ -45,6 +45,11 @@ THROWN = [
     (f"{KAFKA}.TopicAuthorizationException", "Not authorized to access topics: [t]", "Kafka refuses access"),
     (f"{KAFKA}.UnknownTopicOrPartitionException", "This server does not host it", "no such topic or partition"),
     (f"{KAFKA}.RecordTooLargeException", "The message is 9 bytes", "refuses a record"),
+    (
+        "org.apache.spark.sql.kafka010.KafkaIllegalStateException",
+        "[KAFKA_MALFORMED_RECORD_TIMESTAMP] Record at topic t partition 1 offset 12 has timestamp value 9",
+        "Spark cannot read a record: ",
+    ),
     ("org.apache.kafka.common.config.ConfigException", "Unknown value x for acks", "does not accept a setting"),
     (f"{KAFKA}.TimeoutException", "Timeout of 3000ms expired", "Kafka gave no answer"),
     ("java.util.concurrent.TimeoutException", "Cannot fetch record for offset 7 in 1 ms", "Kafka gave no answer"),

@@ -1,16 +1,22 @@
-"""Counts the words of topic NAME-in into topic NAME-out, exactly once; arguments: NAME, HOST:PORT of each broker."""
+"""Counts the words of topic NAME-in into topic NAME-out, exactly once.
+
+Arguments: NAME, HOST:PORT of each broker, and --create if the topics are created.
+"""
 
 from typing import Any
 
 import wallaroo
 
+CREATE = "--create"
+
 
 def application_setup(args: list[str]) -> Any:
     """Build it."""
-    name, *addresses = args[1:]
+    name, *addresses = (each for each in args[1:] if each != CREATE)
     brokers = [(host, int(port)) for host, _, port in (address.partition(":") for address in addresses)]
-    source = wallaroo.KafkaSourceConfig(f"{name}-in", brokers, "Warn", decode)
-    sink = wallaroo.KafkaSinkConfig(f"{name}-out", brokers, "Warn", 5, 1_000_000, encode, exactly_once=True)
+    more: dict[str, Any] = {"create": {"partitions": 3}} if CREATE in args else {}
+    source = wallaroo.KafkaSourceConfig(f"{name}-in", brokers, "Warn", decode, **more)
+    sink = wallaroo.KafkaSinkConfig(f"{name}-out", brokers, "Warn", 5, 1_000_000, encode, exactly_once=True, **more)
     return wallaroo.build_application(name, wallaroo.source("words", source).key_by(word_of).to(count).to_sink(sink))
 
 

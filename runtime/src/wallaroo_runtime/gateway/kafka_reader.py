@@ -12,7 +12,7 @@ from wallaroo.message.frame import PLAIN, encode_body
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.intake import Gathered
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER, point_headers
-from wallaroo_runtime.kafka.client import connection_errors
+from wallaroo_runtime.kafka.client import silence_of
 from wallaroo_runtime.kafka.consumer import make_consumer
 from wallaroo_runtime.kafka.frame import FRAME_MESSAGES, MESSAGE_BYTES, columns_of, encode_headers, whole_value
 from wallaroo_runtime.kafka.offset import why_lost
@@ -223,9 +223,8 @@ class KafkaReader:
         """Look for lost brokers, a missing topic, and new partitions."""
         if self._lost or self.outage:
             self._lost.clear()  # brokers also close connections that were idle for long
-            errors = connection_errors(self.config.brokers)
-            if errors:
-                self._tell_outage("; ".join(f"{broker}: {error}" for broker, error in errors.items()))
+            if reason := silence_of(self.config.brokers):
+                self._tell_outage(reason)
                 return
         numbers = self._partitions(consumer)
         if not numbers:

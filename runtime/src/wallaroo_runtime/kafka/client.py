@@ -2,8 +2,11 @@
 
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import TimeoutError as NoAnswerError  # another class than the built-in one before Python 3.11
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wallaroo_runtime.errors import USAGE, RunError
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
 
 CONNECT_S, ANSWER_S, RETRY_S = 5.0, 20.0, 0.1
 EARLIEST, LATEST = -2, -1
+ACCESS = "correct user, password, certificate or mechanism in the options, or permit the access with the broker's ACLs"
+CORRECT = "correct what it names, and try again"
 T = TypeVar("T")
 
 # Settings of Kafka's Java client, as errors of librdkafka name them, with librdkafka's settings; empty if it has none.
@@ -81,28 +86,47 @@ class Cluster:
     def __init__(self, brokers: Sequence[str], options: Mapping[str, str], what: str = "wallaroo topics") -> None:
         self.kafka = kafka_client(what)
         codes = self.kafka.KafkaError
-        self.without_leader = codes.NOT_LEADER_FOR_PARTITION, codes.LEADER_NOT_AVAILABLE  # for a moment, if it is new
+        # For a moment, new topics have no leaders, and brokers without a consumer group have no coordinator.
+        self.passing = (
+            *(codes.NOT_LEADER_FOR_PARTITION, codes.LEADER_NOT_AVAILABLE, codes.NOT_COORDINATOR),
+            *(codes.COORDINATOR_NOT_AVAILABLE, codes.COORDINATOR_LOAD_IN_PROGRESS),
+        )
+        self._silent = codes._TRANSPORT, codes._ALL_BROKERS_DOWN, codes._TIMED_OUT, codes._RESOLVE
+        self._noted: deque[KafkaError] = deque(maxlen=100)  # errors of connections
         self.what, self.name = what, ",".join(brokers)
         check_answer(brokers, what)
         # The client's log on stderr repeats its errors.
-        self.settings: dict[str, Any] = {"bootstrap.servers": self.name, "log_level": 0, **options}
+        own = {"bootstrap.servers": self.name, "log_level": 0, "error_cb": self._noted.append}
+        self.settings: dict[str, Any] = {**own, **options}
 
     @contextmanager
-    def translated(self, fix: str = "correct what it names, and try again") -> Iterator[None]:
+    def translated(self, fix: str = CORRECT) -> Iterator[None]:
         """Turn an error of Kafka in the block into the error of `refused`. `fix` is the remedy of R727."""
+        self._noted.clear()
         try:
             yield
         except self.kafka.KafkaException as error:
             raise self.refused(error.args[0], fix) from error
+        except NoAnswerError as error:
+            raise self._unanswered(reason="no answer in time") from error
 
     def refused(self, error: "KafkaError", fix: str) -> RunError:
         """Return the `RunError` for an error of Kafka: R672 if no broker answers, else R727."""
         codes = self.kafka.KafkaError
-        if error.code() in (codes._TRANSPORT, codes._ALL_BROKERS_DOWN, codes._TIMED_OUT, codes._RESOLVE):
-            return RunError.of("R672", what=self.what, brokers=self.name, reason=error.str())
-        if error.code() == codes.INVALID_RECORD:
+        access = codes._AUTHENTICATION, codes._SSL
+        is_silent = error.code() in self._silent
+        if is_silent:  # a connection's error has the reason
+            error = next((each for each in self._noted if each.code() in access), next(iter(self._noted), error))
+        if error.code() in access:
+            fix = ACCESS
+        elif is_silent or error.code() in self.passing:
+            return self._unanswered(error.str())
+        elif error.code() == codes.INVALID_RECORD:
             fix = "give each record a key, if the topic is compacted"
         return RunError.of("R727", USAGE, what=self.what, brokers=self.name, reason=error.str(), fix=fix)
+
+    def _unanswered(self, reason: str) -> RunError:
+        return RunError.of("R672", what=self.what, brokers=self.name, reason=reason)
 
     def admin(self) -> "AdminClient":
         """Return a client that creates and describes topics."""
@@ -111,11 +135,28 @@ class Cluster:
         with self.translated():
             return AdminClient(self.settings)
 
-    def metadata(self) -> "ClusterMetadata":
-        """Return the brokers' metadata of all topics."""
+    @contextmanager
+    def asking(self) -> "Iterator[AdminClient]":
+        """Yield a client as `admin`, and turn an error of Kafka in the block into the error of `refused`."""
         admin = self.admin()
         with self.translated():
-            return admin.list_topics(timeout=ANSWER_S)
+            try:
+                yield admin
+            except self.kafka.KafkaException:
+                admin.poll(0)  # notes errors of connections
+                raise
+
+    def metadata(self) -> "ClusterMetadata":
+        """Return the brokers' metadata of all topics.
+
+        Raises:
+            RunError: R672 if no broker answers; R727 if a broker refuses.
+        """
+        with self.asking() as admin:  # signals wait for the end of a call
+            metadata = self.retried(partial(admin.list_topics, timeout=CONNECT_S), *self._silent)
+        if not metadata.brokers:  # a broker that starts or stops may answer so
+            raise self._unanswered(reason="the cluster has no brokers now")
+        return metadata
 
     def partitions(self, topic: str) -> list[int]:
         """Return the numbers of a topic's partitions.
@@ -148,14 +189,13 @@ class Cluster:
         asked: dict[Any, Any] = {TopicPartition(*partition): spec for partition in partitions}
         if not asked:
             return {}
-        admin = self.admin()
+        with self.asking() as admin:
 
-        def answered() -> dict[tuple[str, int], int]:
-            answers = admin.list_offsets(asked, request_timeout=ANSWER_S)
-            return {(at.topic, at.partition): int(each.result(ANSWER_S).offset) for at, each in answers.items()}
+            def answered() -> dict[tuple[str, int], int]:
+                answers = admin.list_offsets(asked, request_timeout=ANSWER_S)
+                return {(at.topic, at.partition): int(each.result(ANSWER_S).offset) for at, each in answers.items()}
 
-        with self.translated():
-            return self.retried(answered, *self.without_leader, self.kafka.KafkaError.UNKNOWN_TOPIC_OR_PART)
+            return self.retried(answered, *self.passing, self.kafka.KafkaError.UNKNOWN_TOPIC_OR_PART)
 
     def topic_id(self, topic: str) -> str:
         """Return the id of a topic; empty if the brokers have no ids.
@@ -165,8 +205,7 @@ class Cluster:
         """
         from confluent_kafka import TopicCollection
 
-        admin = self.admin()
-        with self.translated():
+        with self.asking() as admin:
             asked = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_S)
             return id_of(str(asked[topic].result(ANSWER_S).topic_id))
 
@@ -178,16 +217,15 @@ class Cluster:
         """
         from confluent_kafka import ConsumerGroupTopicPartitions
 
-        admin, codes = self.admin(), self.kafka.KafkaError
+        asked = [ConsumerGroupTopicPartitions(group)]
+        with self.asking() as admin:
 
-        def answered() -> Any:
-            asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=ANSWER_S)
-            return asked[group].result(ANSWER_S).topic_partitions
+            def answered() -> Any:
+                answers = admin.list_consumer_group_offsets(asked, request_timeout=ANSWER_S)
+                return answers[group].result(ANSWER_S).topic_partitions
 
-        # Brokers have no coordinator before their first consumer group.
-        later = (codes.NOT_COORDINATOR, codes.COORDINATOR_NOT_AVAILABLE, codes.COORDINATOR_LOAD_IN_PROGRESS)
-        with self.translated():
-            return any(each.topic == topic and each.offset >= 0 for each in self.retried(answered, *later))
+            committed = self.retried(answered, *self.passing)
+        return any(each.topic == topic and each.offset >= 0 for each in committed)
 
     def retried(self, call: Callable[[], T], *passing: int) -> T:
         """Return the result of a call. Repeat the call for some time while it fails with a code of `passing`."""
@@ -217,21 +255,13 @@ def check_answer(brokers: Sequence[str], what: str) -> None:
 
 def silence_of(brokers: Sequence[str]) -> str:
     """Return in words why no broker accepts a connection; empty if at least one broker does."""
-    texts = {
-        broker: getattr(error, "strerror", None) or str(error) for broker, error in connection_errors(brokers).items()
-    }
-    return "; ".join(f"{broker}: {text}" if len(texts) > 1 else text for broker, text in texts.items())
-
-
-def connection_errors(brokers: Sequence[str]) -> dict[str, Exception]:
-    """Return the error of each broker if no broker accepts a connection; empty if at least one does."""
-    errors: dict[str, Exception] = {}
+    errors: dict[str, str] = {}
     for broker in brokers:
-        host, _, port = broker.rpartition(":")
+        host, _, port = broker.rpartition("://")[2].rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
         except (OSError, ValueError, OverflowError) as error:
-            errors[broker] = error
+            errors[broker] = getattr(error, "strerror", None) or str(error)
         else:
-            return {}
-    return errors
+            return ""
+    return "; ".join(f"{broker}: {text}" if len(errors) > 1 else text for broker, text in errors.items())

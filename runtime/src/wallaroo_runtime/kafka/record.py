@@ -115,7 +115,7 @@ def follow(
             for number in chosen:
                 partition = kafka.TopicPartition(topic, number)
                 begin, end = cluster.retried(
-                    partial(consumer.get_watermark_offsets, partition, timeout=ANSWER_S), *cluster.without_leader
+                    partial(consumer.get_watermark_offsets, partition, timeout=ANSWER_S), *cluster.passing
                 )
                 partition.offset = begin if from_beginning else end
                 places.append(partition)

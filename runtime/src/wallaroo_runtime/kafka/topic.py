@@ -177,9 +177,12 @@ def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
     """
     if name in cluster.metadata().topics:
         return False
-    with cluster.translated():
+    from confluent_kafka.admin import NewTopic
+
+    topic = NewTopic(name, partitions, replicas, config=dict(settings))
+    with cluster.asking() as admin:
         try:
-            _create(cluster, name, partitions, replicas, settings)
+            admin.create_topics([topic], operation_timeout=ANSWER_S)[name].result(2 * ANSWER_S)
         except cluster.kafka.KafkaException as error:
             if error.args[0].code() == cluster.kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                 return False  # another run was faster
@@ -196,14 +199,6 @@ def _wait_known(cluster: Cluster, name: str, partitions: int) -> None:
             reason = f'topic "{name}" was created, and is not to be seen {ANSWER_S:g} s later'
             raise RunError.of("R672", what=cluster.what, brokers=cluster.name, reason=reason)
         time.sleep(KNOWN_S)
-
-
-def _create(cluster: Cluster, name: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> None:
-    from confluent_kafka.admin import NewTopic
-
-    topic = NewTopic(name, partitions, replicas, config=dict(settings))
-    admin = cluster.admin()  # the answer comes only while the client exists
-    admin.create_topics([topic], operation_timeout=ANSWER_S)[name].result(2 * ANSWER_S)
 
 
 def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:
@@ -230,8 +225,8 @@ def _settings(cluster: Cluster, names: Collection[str]) -> dict[str, dict[str, s
     from confluent_kafka.admin import ConfigResource, ConfigSource
 
     asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
-    chosen, admin = ConfigSource.DYNAMIC_TOPIC_CONFIG.value, cluster.admin()
-    with cluster.translated():
+    chosen = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    with cluster.asking() as admin:
         answers = admin.describe_configs(asked, request_timeout=ANSWER_S) if names else {}
         return {
             topic.name: {name: entry.value for name, entry in sorted(answer.result().items()) if entry.source == chosen}

@@ -9,7 +9,7 @@ from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.manifest import PENDING
 from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.run.snapshot import Reporter
-from wallaroo_runtime.run.topics import has_committed, tables_left
+from wallaroo_runtime.run.topics import cluster_of, tables_left, until_answered
 from wallaroo_runtime.storage.place import JournalPlace
 
 STARTING = "starting"
@@ -31,8 +31,15 @@ def check_left(checkpoint: Checkpoint) -> None:
     from wallaroo_runtime.spark.goka.group import inputs_of, nothing_left
 
     inputs = ((group.name, source) for group in topology.pipelines for source in inputs_of(group))
-    if not any(has_committed(source, group) for group, source in inputs):
+    if not any(cluster_of(source).has_committed(group, source.topic) for group, source in inputs):
         raise nothing_left(topology.name)
+
+
+def tell_left(checkpoint: Checkpoint, reporter: Reporter) -> None:
+    """Report the records in topics of tables (R779) that a new checkpoint does not take over."""
+    if not checkpoint.continues and checkpoint.manifest.goka != PENDING:
+        for finding in until_answered(lambda: [*tables_left(checkpoint.topology)], reporter):
+            reporter.warn(finding)
 
 
 def begin_groups(
@@ -41,10 +48,8 @@ def begin_groups(
     checkpoint: Checkpoint,
     journals: Sequence[JournalPlace],
     reporter: Reporter,
-    *,
-    tells_left: bool,
 ) -> None:
-    """Take over the tables of Goka's processors if the checkpoint must begin with these tables; else report them.
+    """Take over the tables of Goka's processors if the checkpoint must begin with these tables.
 
     If the run is killed meanwhile, the next run takes the tables over again, because nothing in Kafka has changed.
 
@@ -54,7 +59,6 @@ def begin_groups(
         checkpoint: The checkpoint; if it is new, Spark's own checkpoint in it is empty.
         journals: Sources of the query.
         reporter: Gets notes and findings.
-        tells_left: Whether to report records in tables' topics that a new checkpoint does not take over.
 
     Raises:
         RunError: R788 as for `check_left`, or the error of a read from Kafka. The checkpoint is then unchanged.
@@ -63,8 +67,6 @@ def begin_groups(
     from wallaroo_runtime.spark.goka.group import continue_goka
 
     if checkpoint.manifest.goka != PENDING:
-        for finding in tables_left(checkpoint.topology) if tells_left and not checkpoint.continues else []:
-            reporter.warn(finding)
         return
     reporter.doing(STARTING, "reading the tables of Goka's groups")
     spark = checkpoint.manifest.spark

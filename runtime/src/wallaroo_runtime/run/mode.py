@@ -1,6 +1,7 @@
 """The mode of a run: micro-batches. `realtime.py` has the other mode, which overrides this one."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
@@ -8,11 +9,11 @@ from wallaroo_runtime.peer.configuration import Starts
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
 from wallaroo_runtime.plan.plan import Plan
-from wallaroo_runtime.run.goka import begin_groups
+from wallaroo_runtime.run.goka import begin_groups, check_left
 from wallaroo_runtime.run.options import CheckpointOptions, RunOptions, SparkOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Reporter
-from wallaroo_runtime.run.topics import check_topics
+from wallaroo_runtime.run.topics import check_sinks, create_topics, until_answered
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
 
 if TYPE_CHECKING:
@@ -55,12 +56,21 @@ class MicroBatchMode:
         """Return the settings for Spark: those of the mode, and those that the user has chosen."""
         return dict(chosen)
 
-    def starts(self, topology: Topology, checkpoint: Checkpoint, options: RunOptions) -> Starts | None:
-        """Return where gateways begin to read topics, and where they may end; None if Spark reads the topics.
+    def starts(
+        self, topology: Topology, checkpoint: Checkpoint, options: RunOptions, reporter: Reporter
+    ) -> Starts | None:
+        """Create topics, and check those of sinks. May be called again after an error.
+
+        Returns:
+            Where gateways begin to read topics, and where they may end; None if Spark reads the topics.
 
         Raises:
-            RunError: R673, R738, R792 and others if a topic cannot be read from the place where reading must begin.
+            RunError: R673, R738, R792 and others if a topic cannot be read from the place where reading must begin, or
+                cannot be written.
         """
+        check_left(checkpoint)
+        create_topics(topology, reporter.note)
+        check_sinks(topology)
         return None
 
     def is_counted(self, topology: Topology) -> bool:
@@ -71,13 +81,20 @@ class MicroBatchMode:
         self, session: Any, plan: Plan, checkpoint: Checkpoint, options: CheckpointOptions, peers: Peers,
         reporter: Reporter,
     ) -> dict[str, str]:  # fmt: skip
-        """Prepare topics and the tables of a new checkpoint, before the query starts. Return the ids of topics.
+        """Check topics, and take over tables, before the query starts. Return the ids of topics.
 
         Raises:
             RunError: A topic cannot be read from where the checkpoint ended.
         """
-        ids = check_topics(session, checkpoint.topology, checkpoint, options.topic_reset, reporter.warn)
-        begin_groups(session, plan, checkpoint, peers.journals, reporter, tells_left=not options.fresh)
+        from wallaroo_runtime.spark.source.kafka import check_kafka  # late import: this imports pyspark
+
+        folder = f"{checkpoint.directory}/{checkpoint.manifest.spark}"
+        known, warn = checkpoint.topic_ids, reporter.warn if options.topic_reset else None
+        check = partial(
+            check_kafka, session, checkpoint.topology, known, folder, warn, repeats=checkpoint.repeated >= 0
+        )
+        ids = until_answered(check, reporter)
+        begin_groups(session, plan, checkpoint, peers.journals, reporter)
         return ids
 
     def start(self, session: Any, plan: Plan, topology: Topology, options: "QueryOptions", peers: Peers) -> "Query":

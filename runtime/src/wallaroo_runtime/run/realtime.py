@@ -15,10 +15,10 @@ from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.plan.realtime import BUCKETS, MICROBATCH, PARTITIONS, obstacles
 from wallaroo_runtime.run.mode import MicroBatchMode
-from wallaroo_runtime.run.options import CheckpointOptions, RunOptions, SparkOptions
+from wallaroo_runtime.run.options import RunOptions, SparkOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Reporter
-from wallaroo_runtime.run.topics import kafka_starts, tables_left
+from wallaroo_runtime.run.topics import kafka_starts
 from wallaroo_runtime.spark.machine.master import cluster_of, cores
 from wallaroo_runtime.topology.model import Topology
 
@@ -80,24 +80,15 @@ class RealTimeMode(MicroBatchMode):
 
         return session_settings(dict(chosen))
 
-    def starts(self, topology: Topology, checkpoint: Checkpoint, options: RunOptions) -> Starts:
-        """Return where gateways begin to read topics, and where they may end."""
+    def starts(self, topology: Topology, checkpoint: Checkpoint, options: RunOptions, reporter: Reporter) -> Starts:
+        """Create and check topics. Return where gateways begin to read them, and where they may end."""
+        super().starts(topology, checkpoint, options, reporter)
         reset, to_ends = options.checkpoint.topic_reset, options.available_now
         return kafka_starts(topology, checkpoint.topic_ids, reset, to_ends=to_ends)
 
     def is_counted(self, topology: Topology) -> bool:
         """Return True, because gateways take all messages."""
         return True
-
-    def begin(
-        self, session: Any, plan: Plan, checkpoint: Checkpoint, options: CheckpointOptions, peers: Peers,
-        reporter: Reporter,
-    ) -> dict[str, str]:  # fmt: skip
-        """Report tables that a new checkpoint does not take over. `starts` has checked the topics already."""
-        if not options.fresh and not checkpoint.continues:
-            for finding in tables_left(checkpoint.topology):
-                reporter.warn(finding)
-        return peers.topic_ids()
 
     def start(self, session: Any, plan: Plan, topology: Topology, options: "QueryOptions", peers: Peers) -> "Query":
         """Start the query, with the addresses of gateway and egress."""

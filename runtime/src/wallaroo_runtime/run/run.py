@@ -26,7 +26,7 @@ from wallaroo_runtime.program.interface_diff import explaining
 from wallaroo_runtime.run.check import check_application
 from wallaroo_runtime.run.end import EndCondition, ends_of
 from wallaroo_runtime.run.gateway_workers import check_setups, path_of, start_beside
-from wallaroo_runtime.run.goka import check_left
+from wallaroo_runtime.run.goka import tell_left
 from wallaroo_runtime.run.history import records_of, tell_past
 from wallaroo_runtime.run.log_mark import mark_begin, mark_stop
 from wallaroo_runtime.run.monitor import Flow
@@ -39,7 +39,7 @@ from wallaroo_runtime.run.snapshot import Reporter, listening
 from wallaroo_runtime.run.start_over import start_over
 from wallaroo_runtime.run.state_query import states_of_run
 from wallaroo_runtime.run.topic_watch import watch_topics
-from wallaroo_runtime.run.topics import check_sinks, create_topics
+from wallaroo_runtime.run.topics import until_answered
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.machine.check import check_machine
 from wallaroo_runtime.spark.machine.master import SUBMITTED, check_master, cores, shuffle_partitions
@@ -226,7 +226,6 @@ def _run(
     mode = chosen_mode(options)
     for finding in open_sources(topology):
         reporter.warn(finding)
-    check_left(checkpoint)
     with ExitStack() as stack:  # Spark starts first, since it is the slowest
         reporter.doing(STARTING, "starting the application" if is_launched() else "starting Spark")
         settings = _spark_settings(options, topology)
@@ -236,11 +235,12 @@ def _run(
             (ending.spark or stack).callback(end_java, java, reporter)
         local = java if cores(options.spark.master) else None
         with ending_java(local, stopped):
-            create_topics(topology, reporter.note)
-            check_sinks(topology)
+            starts = until_answered(partial(mode.starts, topology, checkpoint, options, reporter), reporter)
+            if not options.checkpoint.fresh:
+                tell_left(checkpoint, reporter)
             peers = Peers(
                 topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh,
-                starts=mode.starts(topology, checkpoint, options), sets_aside=options.on_error == "dead_letter",
+                starts=starts, sets_aside=options.on_error == "dead_letter",
             )  # fmt: skip
             stack.enter_context(peers.telling_refused(reporter.warn))
             reporter, flow, query, watch = _start(
@@ -326,7 +326,9 @@ def _start(
     for opened in open_cluster(session.sparkContext.getConf()):
         reporter.warn(opened)
     with needing_java(logs / "spark.log"):
-        topic_ids = mode.begin(session, plan, checkpoint, options.checkpoint, peers, reporter)
+        topic_ids = peers.topic_ids()
+        if mode.reads_kafka:
+            topic_ids = mode.begin(session, plan, checkpoint, options.checkpoint, peers, reporter)
     check()
     reporter.doing(STARTING, "starting the query and its workers")
     if watch is not None:

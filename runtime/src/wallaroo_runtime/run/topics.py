@@ -1,12 +1,12 @@
 """Creates topics, checks all topics, and finds the offsets at which a gateway begins to read them (real-time mode)."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
-from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
 from wallaroo.message.kafka_record import connection_settings
-from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.errors import RunError, count
 from wallaroo_runtime.kafka.client import EARLIEST, LATEST, Cluster
 from wallaroo_runtime.kafka.consumer import consumer_settings, make_consumer
@@ -14,12 +14,42 @@ from wallaroo_runtime.kafka.identity import RESET_REALTIME, is_other, other_topi
 from wallaroo_runtime.kafka.offset import check_partitions, has_content, starting_offsets
 from wallaroo_runtime.kafka.topic import check_written, ensure_topic
 from wallaroo_runtime.peer.configuration import TopicStart, kafka_sources
+from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records, is_table, place_of
 from wallaroo_runtime.topology.secret import resolved
 from wallaroo_runtime.topology.topic import TopicCreation
 
-Warn = Callable[[Diagnostic], None]
+STARTING = "starting"
+AGAIN_S, TELL_S = 0.5, 10.0
+T = TypeVar("T")
 Wanted = dict[str, tuple[KafkaSource | KafkaSink, TopicCreation]]  # topics to create, by name
+
+
+def until_answered(ask: Callable[[], T], reporter: Reporter) -> T:
+    """Return the result of questions to Kafka. While brokers are away, report that, and ask again.
+
+    A signal interrupts the wait, because the run starts.
+
+    Raises:
+        RunError: The error of `ask` if it is not an outage.
+    """
+    told, tell_at = "", 0.0
+    while True:
+        try:
+            result = ask()
+        except RunError as error:
+            if error.kind is not Kind.OUTAGE:
+                raise
+            if not told:
+                reporter.doing(STARTING, "waiting for Kafka")
+            if str(error) != told or time.monotonic() >= tell_at:
+                told, tell_at = str(error), time.monotonic() + TELL_S
+                reporter.warn(error.diagnostics[0])
+        else:
+            if told:
+                reporter.doing(STARTING, "Kafka answers")
+            return result
+        time.sleep(AGAIN_S)
 
 
 def create_topics(topology: Topology, note: Callable[[str], None]) -> None:
@@ -49,23 +79,6 @@ def check_sinks(topology: Topology) -> None:
     """
     for sink in topology.kafka_sinks():
         check_written(cluster_of(sink), sink.topic)
-
-
-def check_topics(session: Any, topology: Topology, checkpoint: Checkpoint, reset: str, warn: Warn) -> dict[str, str]:
-    """Refuse topics that Spark cannot continue to read, and return the ids of topics by path of the source.
-
-    Args:
-        reset: `start` to warn and continue if records are gone or a topic was created again; empty if that ends the
-            run.
-
-    Raises:
-        RunError: As `check_kafka`.
-    """
-    from wallaroo_runtime.spark.source.kafka import check_kafka  # late import: this imports pyspark
-
-    folder = f"{checkpoint.directory}/{checkpoint.manifest.spark}"
-    known, repeats = checkpoint.topic_ids, checkpoint.repeated >= 0
-    return check_kafka(session, topology, known, folder, warn if reset else None, repeats=repeats)
 
 
 def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:
@@ -174,12 +187,3 @@ def tables_left(topology: Topology) -> Iterator[Diagnostic]:
     for sink in filter(is_table, topology.kafka_sinks()):
         if has_content(cluster_of(sink), sink.topic):
             yield Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0])
-
-
-def has_committed(source: KafkaSource, group: str) -> bool:
-    """Return whether a consumer group has committed offsets of a source's topic.
-
-    Raises:
-        RunError: R672 if no broker answers; R728 if the client is not installed.
-    """
-    return cluster_of(source).has_committed(group, source.topic)

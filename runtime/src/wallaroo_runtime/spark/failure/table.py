@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
+from wallaroo_runtime.kafka.client import ACCESS
 from wallaroo_runtime.spark.failure.cause import Cause, significant
 
 JARS = "add the jars that contain it, e.g. --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:{hadoop}"
@@ -61,6 +62,12 @@ LOSS = FailureRow(
     "the records that are left, and keeps the states",
     kinds=r"org\.apache\.kafka\..*\.(OffsetOutOfRange|NoOffsetForPartition)Exception",
     conditions="KAFKA_DATA_LOSS|RESOLVED_START_OFFSET_GREATER|LOST_TOPIC_PARTITIONS|KAFKA_START_OFFSET",
+)
+SILENCE = FailureRow(
+    "Kafka gave no answer",
+    "start the brokers",
+    kinds=r"org\.apache\.kafka\.common\.errors\.(Timeout|Disconnect|Network|BrokerNotAvailable|LeaderNotAvailable"
+    r"|NotLeaderOrFollower|\w*Coordinator\w*|NotEnoughReplicas\w*|KafkaStorage|Retriable)Exception",
 )
 TABLE: tuple[FailureRow, ...] = (
     # The end of Spark.
@@ -180,7 +187,7 @@ TABLE: tuple[FailureRow, ...] = (
     LOSS,
     FailureRow(
         "Kafka refuses access",
-        "correct user, password, certificate or mechanism in the options, or permit the access with the broker's ACLs",
+        ACCESS,
         kinds=r"org\.apache\.kafka\..*(Authorization|Authentication|Sasl)\w*Exception|.*\.LoginException",
     ),
     FailureRow(
@@ -195,6 +202,11 @@ TABLE: tuple[FailureRow, ...] = (
         "otherwise correct the encoder",
         kinds=r"org\.apache\.kafka\..*\.(RecordTooLarge|RecordBatchTooLarge|InvalidRecord|InvalidTimestamp"
         r"|CorruptRecord|UnsupportedForMessageFormat)Exception",
+    ),
+    FailureRow(
+        "Spark cannot read a record",
+        "correct the producer, and let the topic refuse such times (message.timestamp.after.max.ms); delete the "
+        "records of the partition up to this one (kafka-delete-records.sh), and run with `--topic-reset start`",
         conditions="KAFKA_MALFORMED_RECORD",
     ),
     FailureRow(
@@ -202,13 +214,8 @@ TABLE: tuple[FailureRow, ...] = (
         "correct the options of the source or sink",
         kinds=r"org\.apache\.kafka\.common\.config\.ConfigException",
     ),
-    FailureRow(
-        "Kafka gave no answer",
-        "start the brokers",
-        kinds=r"org\.apache\.kafka\.common\.errors\.(Timeout|Disconnect|Network|BrokerNotAvailable|LeaderNotAvailable"
-        r"|NotLeaderOrFollower|CoordinatorNotAvailable|NotEnoughReplicas\w*|KafkaStorage|Retriable)Exception",
-    ),
-    FailureRow("Kafka gave no answer", "start the brokers", message="Cannot fetch record for offset"),
+    SILENCE,
+    SILENCE._replace(kinds="", message="Cannot fetch record for offset"),
     FailureRow(
         "Kafka refuses a request",
         "correct what the message names, in the options or in the settings of topic or brokers",

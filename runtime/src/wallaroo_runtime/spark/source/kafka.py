@@ -9,12 +9,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.kafka.client import EARLIEST, LATEST, check_answer
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.kafka.client import CORRECT, EARLIEST, LATEST, check_answer
 from wallaroo_runtime.kafka.identity import IS_RESET, REPEATED, RESET, id_of, is_other, other_topic
 from wallaroo_runtime.kafka.java import PREFIX, java_options
 from wallaroo_runtime.kafka.offset import check_partitions, lost_records, starting_offsets
 from wallaroo_runtime.kafka.topic import AUTO_CREATE, NOT_CREATED
+from wallaroo_runtime.spark.failure.cause import causes_of
+from wallaroo_runtime.spark.failure.table import SILENCE, row_of
 from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory, spark_path
 from wallaroo_runtime.spark.planned import past_progress
 from wallaroo_runtime.spark.source.kafka_connector import uses_kafka
@@ -151,7 +153,10 @@ def check_kafka(
                 offsets = admin.offsets(source.topic, known if is_other(was, now) else (), EARLIEST)
             if offsets:
                 fix = REPEATED if repeats else RESET if warn is None else IS_RESET
-                _told(other_topic(source.name, source.topic, was, now, fix), None if repeats else warn)
+                other = other_topic(source.name, source.topic, was, now, fix)
+                if repeats or warn is None:
+                    raise other
+                warn(other.diagnostics[0])
                 begins[source.topic] = offsets
             check_partitions(source.topic, source.brokers[0], known, (number for number, _ in source.partitions or ()))
     for sink in filter(None, map(spark_topic, topology.sinks())):
@@ -175,12 +180,6 @@ def spark_topic(sink: Sink) -> KafkaSink | None:
     brokers = resolved(sink.options).get(PREFIX + "bootstrap.servers", "").split(",")
     names = {name: getattr(sink, name) for name in ("path", "name", "kind", "worker", "inputs", "options")}
     return KafkaSink(**names, topic=topic, brokers=tuple(brokers))
-
-
-def _told(other: RunError, warn: Callable[[Diagnostic], None] | None) -> None:
-    if warn is None:
-        raise other
-    warn(other.diagnostics[0])
 
 
 def passes_lost(source: KafkaSource) -> bool:
@@ -239,9 +238,9 @@ class KafkaAdmin:
             self._client: Any = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(self._map(settings.items()))
         except Py4JJavaError as error:
             cause = error.java_exception.getCause() or error.java_exception
-            raise RunError.of(
-                "R672", what=place_of(part), brokers=",".join(part.brokers), reason=str(cause.getMessage())
-            ) from error
+            what, reason = f"an option of {place_of(part)}", str(cause.getMessage())
+            fix = "correct the options of Kafka's client in Java, which Spark uses"
+            raise RunError.of("R716", USAGE, what=what, reason=reason, fix=fix) from error
 
     def __enter__(self) -> "KafkaAdmin":
         return self
@@ -254,6 +253,9 @@ class KafkaAdmin:
         for name, value in items:
             values.put(name, value)
         return values
+
+    def _only(self, item: Any) -> Any:
+        return self._jvm.java.util.Collections.singleton(item)
 
     def partitions(self, topic: str) -> list[int]:
         """Return the numbers of a topic's partitions.
@@ -272,9 +274,7 @@ class KafkaAdmin:
         return id_of(str(self._described(topic).topicId().toString()))
 
     def _described(self, topic: str) -> Any:
-        names = self._jvm.java.util.ArrayList()
-        names.add(topic)
-        return self._get(self._client.describeTopics(names).allTopicNames()).get(topic)
+        return self._get(self._client.describeTopics(self._only(topic)).allTopicNames()).get(topic)
 
     def check_written(self, topic: str) -> None:
         """Refuse a topic that does not exist, if the broker says that it creates no topic for a client that writes.
@@ -285,11 +285,14 @@ class KafkaAdmin:
         if topic in self._get(self._client.listTopics().names()):
             return
         broker = self._get(self._client.describeCluster().nodes()).iterator().next().idString()
+        kinds = getattr(self._jvm.org.apache.kafka.common.config, "ConfigResource$Type")
+        resource = self._jvm.org.apache.kafka.common.config.ConfigResource(kinds.BROKER, broker)
         try:
-            (creates,) = self.settings(broker, AUTO_CREATE, kind="BROKER")
+            answers = self._get(self._client.describeConfigs(self._only(resource)).all())
         except RunError:  # a client that may write need not have the right to ask this
             return
-        if creates == "false":
+        creates = answers.get(resource).get(AUTO_CREATE)
+        if creates is not None and creates.value() == "false":
             brokers = ",".join(self._part.brokers)
             raise RunError.of("R673", topic=topic, brokers=brokers, reason=f"{place_of(self._part)} {NOT_CREATED}")
 
@@ -303,21 +306,10 @@ class KafkaAdmin:
         answer = self._get(self._client.listOffsets(self._map((key, spec) for key in keys.values())).all())
         return {number: int(answer.get(key).offset()) for number, key in keys.items()}
 
-    def settings(self, name: str, *wanted: str, kind: str = "TOPIC") -> list[str]:
-        """Return the wanted settings of a topic or broker, with an empty text for each unknown setting."""
-        resource = self._jvm.org.apache.kafka.common.config.ConfigResource
-        kinds = getattr(self._jvm.org.apache.kafka.common.config, "ConfigResource$Type")
-        asked = resource(getattr(kinds, kind), name)
-        names = self._jvm.java.util.ArrayList()
-        names.add(asked)
-        config = self._get(self._client.describeConfigs(names).all()).get(asked)
-        return [str(entry.value()) if (entry := config.get(each)) else "" for each in wanted]
-
     def members(self, group: str) -> int:
         """Return the present number of members of a consumer group."""
-        names = self._jvm.java.util.ArrayList()
-        names.add(group)
-        description = self._get(self._client.describeConsumerGroups(names).describedGroups().get(group), NO_GROUP)
+        groups = self._client.describeConsumerGroups(self._only(group)).describedGroups()
+        description = self._get(groups.get(group), NO_GROUP)
         return 0 if description is None else int(description.members().size())
 
     def committed(self, group: str, topic: str) -> dict[int, tuple[int, str]]:
@@ -354,6 +346,9 @@ class KafkaAdmin:
             if name == "UnknownTopicOrPartitionException":
                 topic, broker = self._part.topic, self._part.brokers[0]
                 raise RunError.of("R673", topic=topic, brokers=broker, reason="it does not exist") from error
-            raise RunError.of(
-                "R672", what=place_of(self._part), brokers=",".join(self._part.brokers), reason=f"{name}: {text}"
-            ) from error
+            what, brokers, reason = place_of(self._part), ",".join(self._part.brokers), f"{name}: {text}"
+            match = row_of(causes_of(error))
+            if name == "TimeoutException" or (match is not None and match[0] is SILENCE):
+                raise RunError.of("R672", what=what, brokers=brokers, reason=reason) from error
+            fix = match[0].fix if match else CORRECT
+            raise RunError.of("R727", USAGE, what=what, brokers=brokers, reason=reason, fix=fix) from error

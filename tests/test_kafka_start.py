@@ -1,0 +1,76 @@
+"""Brokers that are away while an application starts: the start waits for them, says so, and goes on by itself."""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from support.kafka import Broker, free_port
+from support.kafka_application import (
+    DEADLINE_S,
+    PARTITIONS,
+    Application,
+    Make,
+    Topic,
+    application,
+    send,
+    words,
+)
+from support.run import READY, TESTS, wait_until
+
+__all__ = ["application"]  # the fixture
+
+pytestmark = pytest.mark.kafka
+APP = TESTS / "support" / "kafka_words.py"
+
+
+def waits(running: Application, text: str, times: int = 1) -> None:
+    """Wait until the run has said something so often; it does not end."""
+    assert running.process is not None
+    process = running.process
+    wait_until(lambda: process.poll() is not None or running.output().count(text) >= times, running.output, DEADLINE_S)
+    assert process.poll() is None, running.output()
+
+
+def check(running: Application, broker: Broker, topic: str, sent: list[str]) -> None:
+    """Read the topic until it has each word, once; end the run in order."""
+    found = Topic(broker, topic)
+    try:
+        found.read_words(len(sent), running)
+    finally:
+        found.close()
+    assert found.counts == {word: {1} for word in sent}
+    assert found.records == len(sent)
+    assert running.end() == 0, running.output()
+
+
+@pytest.mark.parametrize("mode", ["microbatch", "realtime"])
+def test_a_start_waits_for_brokers_and_creates_the_topics_then(mode: str, tmp_path: Path, application: Make) -> None:
+    broker = Broker(tmp_path / "late")
+    broker._port = free_port()
+    broker.address = f"127.0.0.1:{broker._port}"
+    running = application(APP, "late", broker.address, "--create")
+    told = (
+        f'R672 sink "late" with create: no answer from Kafka at {broker.address}; Connection refused\n'
+        "  fix: start the brokers, e.g. `wallaroo broker`, or correct their address\n"
+    )
+    for number in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C, `wallaroo stop`
+        running.start("--mode", mode)
+        waits(running, told)
+        begun = time.monotonic()
+        assert running.end(number) == 128 + number
+        assert time.monotonic() - begun < 5
+        (running.directory / "output").unlink()
+    running.start("--mode", mode)
+    waits(running, told, 3)
+    assert READY not in running.output()
+    broker.start()
+    try:
+        waits(running, READY)
+        assert f'topic "late-in" created, {PARTITIONS} partitions\n' in running.output()
+        sent = words(0, 300)
+        send(broker, "late-in", sent)
+        check(running, broker, "late-out", sent)
+    finally:
+        broker.stop()
