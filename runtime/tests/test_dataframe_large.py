@@ -103,4 +103,4 @@ def test_a_value_of_bytes_is_no_row(session: Any, tmp_path: Path) -> None:
     found = steps.apply_all(rows.union(rows.selectExpr(f"repeat('x', {MOST + 1})")))
     assert [row["size"] for row in steps.select(found, "Lengths").collect()] == [1]
     (letter,) = steps.dead_letters(found).collect()
-    assert letter["error"] == "a value of 16,777,217 bytes; at most 16,777,216 are taken"
+    assert letter["error"] == "a message of 16,777,217 bytes; at most 16,777,216 are taken"

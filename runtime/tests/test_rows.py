@@ -15,10 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo.message.frame import encode_frame, read_frame
+from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import resolve
+from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.program.emit import emit
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.publish import Publisher
@@ -40,6 +42,15 @@ WORKER = json.loads((VALID / "word_count.json").read_bytes())["workers"][0]
 HEAD = {"path": "0/sources/0", "name": "in", "codec": "native", "worker": "main", "max_message_bytes": 20}
 KAFKA = KafkaSource(**HEAD, kind="kafka", topic="orders", brokers=("b:1",), start="start", options={})
 ROWS = SparkSource(**HEAD, kind="spark", format="rate", options={}, value="value")
+SAME = """
+import wallaroo
+
+def application_setup(args):
+    rows, (folder, out) = wallaroo.Rows({"id": int, "text": str}), args[1:]
+    source = wallaroo.SparkSourceConfig("parquet", {"path": folder}, rows)
+    return wallaroo.build_application("Same", wallaroo.source("rows", source).to_sink(
+        wallaroo.SparkSinkConfig("parquet", {"path": out}, rows, "id, text")))
+"""
 WORD = "trim(TRAILING '\\n' FROM CAST(value AS STRING))"
 
 
@@ -195,6 +206,26 @@ def test_the_tutorial_s_files_give_what_its_page_shows(
     query.stop()
     rows = [line for file in (tmp_path / "out").glob("*.csv") for line in file.read_text().splitlines()]
     assert sorted(rows) == sorted(shown[1].splitlines())
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("most", [10, 20_000, 200_000])
+def test_rows_of_all_sizes_come_through_and_one_that_is_too_large_is_set_aside(
+    spark: Any, start: Callable[..., RunningQuery], wait_until: Callable[..., None], tmp_path: Path, most: int
+) -> None:
+    (tmp_path / "same.py").write_text(SAME)
+    draw, folder, out = random.Random(most), str(tmp_path / "in"), str(tmp_path / "out")
+    texts = [draw.choice('a"\\,]ü\n') * draw.randrange(most) for _ in range(min(3000, 3_000_000 // most))]
+    rows = spark.createDataFrame(list(enumerate(texts)), "id BIGINT, text STRING")
+    large = spark.sql(f"SELECT -1L AS id, repeat('xy', {16 << 19}) AS text")
+    rows.union(large).repartition(3).write.parquet(folder)
+    query = start(load_application(str(tmp_path / "same.py"), [folder, out], "", "").topology)
+    wait_until(lambda: finished(query, len(texts) + 1), "all rows", 300.0)
+    query.stop()
+    assert sorted(spark.read.parquet(out).collect()) == list(enumerate(texts))
+    (letter,) = read_letters(tmp_path / "checkpoint")
+    assert (letter.record.code, letter.record.step, letter.record.input) == ("R606", "rows", b"")
+    assert letter.record.error.startswith("a row of 16,777,2") and 'column "text" has 16,777,21' in letter.record.error
 
 
 @pytest.mark.jvm

@@ -112,7 +112,8 @@ def test_the_dead_letters_of_wrong_times(kit: Any) -> None:
     impossible, latest, stuck = kit.letters(result.outputs)
     assert (impossible.code, impossible.sequence, stuck.code, stuck.sequence) == ("C523", 0, "C524", 4)
     assert impossible.error == (
-        "a message of key 'a' has the time 1700000000000000; expected milliseconds since 1970 of the years 1 to 9999"
+        "a message of key 'a' has the time 1700000000000000; expected milliseconds since 1970 of the years 1 to 9999 "
+        "(null is -62135596800001)"
     )
     assert "has the time 9223372036854775807 or later; expected" in latest.error, "the nearest of what the program gave"
     assert stuck.error == (

@@ -20,7 +20,7 @@ from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.program.pack import PackOptions, pack
 from wallaroo_runtime.spark.machine.settings import is_local
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
-from wallaroo_runtime.spark.row import check_times, of_objects, struct_of
+from wallaroo_runtime.spark.row import rows_of
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import SparkSink, place_of
 
@@ -159,8 +159,7 @@ class Steps:
         mine = rows.where((F.col("output") == output) & F.col("value").isNotNull())
         if not isinstance(sink, SparkSink) or not sink.schema:
             return mine.select("key", "value")
-        check_times(rows.sparkSession, struct_of(sink.schema), place_of(sink))
-        return mine.select(F.inline(of_objects(F.col("value"), sink.schema)))
+        return rows_of(mine, sink.schema, place_of(sink))
 
     def dead_letters(self, rows: DataFrame) -> DataFrame:
         """Return the dead letters with these columns: code, step, error, traceback, input, preview, key and at.
@@ -288,11 +287,10 @@ class Steps:
             if not isinstance(frame, DataFrame):
                 reason = f"{name} is a {type(frame).__name__}"
                 raise _refused(reason, f"pass a DataFrame of PySpark: {_shown([name])}")
-        order_by = more["order_by"]
+        order_by, observation = more["order_by"], more["observation"]
         if not isinstance(order_by, str):
             reason = f"order_by is a {type(order_by).__name__}"
             raise _refused(reason, 'give the name of a column, e.g. order_by="at"')
-        observation = more["observation"]
         if not isinstance(observation, str | Observation):
             reason = f"observation is a {type(observation).__name__}"
             raise _refused(reason, 'give a name for metrics, e.g. observation="alerts"')

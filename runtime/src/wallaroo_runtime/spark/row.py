@@ -69,13 +69,19 @@ def as_object(columns: Sequence[Column]) -> Column:
     return F.to_json(F.struct(*columns), _WRITTEN).cast("binary")
 
 
-def of_objects(value: Column, schema: str) -> Column:
-    """Return an array of structs with the columns of JSON objects. An object, or an array of them, is given as bytes.
+def rows_of(objects: DataFrame, schema: str, what: str) -> DataFrame:
+    """Return rows from the column `value`, which has JSON objects, or arrays of them, in bytes.
 
     Args:
-        schema: The columns as DDL.
+        schema: The columns of the rows as DDL.
+        what: Names the rows in the error.
+
+    Raises:
+        RunError: R716, as for `check_times`.
     """
-    return F.from_json(value.cast("string"), ArrayType(struct_of(schema)), _READ)
+    columns = struct_of(schema)
+    check_times(objects.sparkSession, columns, what)
+    return objects.select(F.inline(F.from_json(F.col("value").cast("string"), ArrayType(columns), _READ)))
 
 
 def struct_of(schema: str) -> StructType:

@@ -6,14 +6,13 @@ from typing import Any, cast
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import AGAIN, described, translated
 from wallaroo_runtime.spark.machine.jar import java_class
-from wallaroo_runtime.spark.row import check_times, of_objects, struct_of
+from wallaroo_runtime.spark.row import rows_of
 from wallaroo_runtime.spark.source.record import analysed
 from wallaroo_runtime.storage.outbox.refused import CORRECT
 from wallaroo_runtime.storage.outbox.staging import StagedFile
@@ -91,27 +90,24 @@ class RowSinks:
 
     def _write(self, sink: SparkSink, files: Sequence[StagedFile]) -> None:
         try:
-            chosen = self._chosen(sink, self._rows(files))
+            chosen = self._chosen(sink, self._rows(sink, files))
             chosen.write.format(sink.format).options(**resolved(sink.options)).mode("append").save()
         except (PySparkException, Py4JJavaError) as error:
             failed = translated(causes_of(error))
             if failed.kind is not Kind.QUERY:
                 raise failed from error
             _, reason, fix = described(causes_of(error))
-            fix = f"{fix}; {AGAIN}" if fix else CORRECT
-            target = f"{sink.kind} {sink.place}"
-            raise RunError.of("R674", sink=sink.name, place=target, reason=reason, fix=fix) from error
+            fix, place = f"{fix}; {AGAIN}" if fix else CORRECT, f"{sink.kind} {sink.place}"
+            raise RunError.of("R674", sink=sink.name, place=place, reason=reason, fix=fix) from error
 
     def _chosen(self, sink: SparkSink, rows: DataFrame) -> DataFrame:
-        if sink.schema:
-            check_times(self._session, struct_of(sink.schema), place_of(sink))
         view = "wallaroo_rows_" + sink.path.replace("/", "_")
-        frame = rows.select(F.inline(of_objects(F.col("value"), sink.schema))) if sink.schema else rows
+        frame = rows_of(rows, sink.schema, place_of(sink)) if sink.schema else rows
         frame.createOrReplaceTempView(view)
         return self._session.sql(f"SELECT {sink.value} FROM {view}")
 
-    def _rows(self, files: Sequence[StagedFile]) -> DataFrame:
-        """Return the keys and values of the messages in staged files."""
+    def _rows(self, sink: SparkSink, files: Sequence[StagedFile]) -> DataFrame:
+        """Return the keys and values of the messages in staged files; without keys if the sink declares columns."""
         rows: Any = java_class(self._session, "microbatch.StagedRows")
         paths = [file.path for file in files]
-        return DataFrame(rows.of(cast(Any, self._session)._jsparkSession, paths), self._session)
+        return DataFrame(rows.of(cast(Any, self._session)._jsparkSession, paths, bool(sink.schema)), self._session)

@@ -10,6 +10,7 @@ from wallaroo_runtime.topology.origin import letter_words
 from wallaroo_runtime.topology.worker import Worker
 
 FAIL = "fail"
+TOO_LARGE, SHORTEN = "R606", "make the message smaller at its origin, or delete it there,"
 GOKA = "goka.(*group)."  # symbols of components of a Go program's groups begin so
 REMEDY, GO_REMEDY, GOKA_REMEDY = (
     'give "{name}" on_error "dead_letter"',
@@ -94,6 +95,6 @@ def stopped_by(letter: pb.DeadLetter, policy: ErrorPolicy) -> RunError:
     return RunError.of(
         "R611",
         reason=f"{letter.code} {letter.error}{letter_words(letter)}",
-        fix=f"correct the user code and run again, or {fix}",
+        fix=f"{SHORTEN if letter.code == TOO_LARGE else 'correct the user code'} and run again, or {fix}",
         traceback=letter.traceback,
     )

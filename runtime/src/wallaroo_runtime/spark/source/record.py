@@ -55,11 +55,6 @@ class RecordSource:
     port: int
     source: KafkaSource | SparkSource
 
-    @property
-    def is_table(self) -> bool:
-        """Whether the source is a table: its messages precede all others of a micro-batch."""
-        return isinstance(self.source, KafkaSource) and self.source.table
-
     def settings(self, plan: Plan) -> dict[str, Any]:
         """Return the settings of the source for `RecordSource.java`."""
         source = self.source
@@ -73,7 +68,7 @@ class RecordSource:
             "keys": source.gives_keys,
             "whole": has_records(source),
             "topic": isinstance(source, KafkaSource),
-            "table": self.is_table,
+            "table": isinstance(source, KafkaSource) and source.table,
             "rows": isinstance(source, SparkSource) and source.value == EVERYTHING,
         }
 
@@ -84,7 +79,7 @@ class RecordSource:
         have sequence 0, so that they come first. Records of a key stay in order: one task reads their partition.
         """
         if isinstance(self.source, KafkaSource):
-            sequence = "CAST(0 AS LONG)" if self.is_table else "offset"
+            sequence = "CAST(0 AS LONG)" if self.source.table else "offset"
             return read_kafka(session, self.source).selectExpr(
                 f"{sequence} AS sequence",
                 "key",

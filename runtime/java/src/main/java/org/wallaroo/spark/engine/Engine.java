@@ -14,6 +14,7 @@ import org.wallaroo.spark.deliver.DeliverStream;
 import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.journal.JournalRows;
 import org.wallaroo.spark.message.Arrivals;
+import org.wallaroo.spark.message.JournalOrigins;
 import org.wallaroo.spark.message.JournalRow.Kind;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.LetterFrame;
@@ -99,7 +100,8 @@ public final class Engine implements EngineGuard.Served {
         account.counters().restore(numbers.begin(start.offset()));
         try (JournalRows rows = new JournalRows(settings, start);
                 DeliverStream stream = new DeliverStream(settings, attempt, start.offset(), queue);
-                SourceLevel source = SourceLevel.of(settings, attempt, rows, account);
+                SourceLevel source = SourceLevel.of(
+                        settings, 0, attempt, rows, new JournalOrigins(settings.topics()), account);
                 StateLevels states = new StateLevels(settings, attempt, store, account)) {
             deliveries = stream;
             states.warm();

@@ -1,5 +1,6 @@
 package org.wallaroo.spark.message;
 
+import java.io.ByteArrayOutputStream;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -31,6 +32,7 @@ public record Columns(
     private static final int TIMESTAMPS = 4;
     private static final int HEADERS = 8;
     private static final int ABSENT = 16;
+    private static final int ARRAY_BYTES = 64 << 10;
 
     /**
      * Reads a frame whose header and checksum are right.
@@ -87,6 +89,22 @@ public record Columns(
     /** Returns the key of a message, or an empty array if the message has no key. */
     public byte[] key(int index) {
         return keys.isEmpty() ? new byte[0] : keys.get((int) keyIndexes[index]);
+    }
+
+    /** Returns JSON values as arrays of about 64 KiB: Spark's parser has a buffer of 8 KiB for each text, however short. */
+    public List<byte[]> arrays() {
+        List<byte[]> arrays = new ArrayList<>();
+        ByteArrayOutputStream array = new ByteArrayOutputStream();
+        for (int i = 0; i < count(); i++) {
+            array.write(array.size() == 0 ? '[' : ',');
+            array.writeBytes(values.get(i));
+            if (array.size() >= ARRAY_BYTES || i + 1 == count()) {
+                array.write(']');
+                arrays.add(array.toByteArray());
+                array.reset();
+            }
+        }
+        return arrays;
     }
 
     /**

@@ -31,13 +31,22 @@ public record LetterFrame(long timestamp, List<Letter> letters) {
         List<Letter> letters = new ArrayList<>();
         for (int i = 0; i < columns.count(); i++) {
             byte[] value = columns.values().get(i);
-            try {
-                letters.add(new Letter(columns.sequence(i), DeadLetter.parseFrom(value).getPath(), value));
-            } catch (InvalidProtocolBufferException error) {
-                throw new IllegalArgumentException("a value is no DeadLetter: " + error.getMessage(), error);
-            }
+            letters.add(new Letter(columns.sequence(i), parsed(value).getPath(), value));
         }
         return new LetterFrame(columns.timestamp(), letters);
+    }
+
+    /**
+     * Returns a dead letter that is the value of a message.
+     *
+     * @throws IllegalArgumentException if the value is no dead letter
+     */
+    public static DeadLetter parsed(byte[] value) {
+        try {
+            return DeadLetter.parseFrom(value);
+        } catch (InvalidProtocolBufferException error) {
+            throw new IllegalArgumentException("a value is no DeadLetter: " + error.getMessage(), error);
+        }
     }
 
     /** Returns the letters as one frame. */

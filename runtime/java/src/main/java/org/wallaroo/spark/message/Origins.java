@@ -1,10 +1,8 @@
 package org.wallaroo.spark.message;
 
 import com.google.protobuf.ByteString;
-import com.google.protobuf.InvalidProtocolBufferException;
 import java.util.List;
 import java.util.function.Function;
-import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
 /** Finds the records of Kafka from which dead letters come, and writes them into the letters. */
@@ -21,7 +19,7 @@ public interface Origins {
     record Topic(String source, String name) {
         private static final int KEY_BYTES = 200; // a longer key is cut, since people only look at it
 
-        Origin origin(int partition, long offset, byte[] key) {
+        public Origin origin(int partition, long offset, byte[] key) {
             return Origin.newBuilder().setSource(source).setTopic(name).setPartition(partition).setOffset(offset)
                     .setKey(ByteString.copyFrom(key, 0, Math.min(key.length, KEY_BYTES))).build();
         }
@@ -61,11 +59,8 @@ public interface Origins {
     }
 
     private static LetterFrame.Letter with(LetterFrame.Letter letter, Origin origin) {
-        try {
-            return origin == null ? letter : new LetterFrame.Letter(letter.sequence(), letter.path(),
-                    DeadLetter.parseFrom(letter.value()).toBuilder().setOrigin(origin).build().toByteArray());
-        } catch (InvalidProtocolBufferException error) {
-            throw new IllegalArgumentException("it was a dead letter before", error);
-        }
+        var read = LetterFrame.parsed(letter.value());
+        return origin == null || read.hasOrigin() ? letter : new LetterFrame.Letter(letter.sequence(), letter.path(),
+                read.toBuilder().setOrigin(origin).build().toByteArray());
     }
 }

@@ -11,6 +11,7 @@ import org.wallaroo.spark.message.LetterFrame;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.RecordSource;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
+import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
 /** Makes the dead letter of a row that is larger than messages may be. */
 final class LargeRow {
@@ -20,16 +21,24 @@ final class LargeRow {
 
     private LargeRow() {}
 
-    /** Returns the dead letter. It contains only the beginning of the row, since users know where the row came from. */
-    static LetterFrame.Letter letter(RecordSource source, long sequence, long timeMs, byte[] value) {
+    /**
+     * Returns the dead letter. It contains only the beginning of the row, since users know where the row came from.
+     *
+     * @param bytes size of the message with its key and headers
+     * @param origin the record of Kafka; null if the source is no topic
+     */
+    static LetterFrame.Letter letter(
+            RecordSource source, long sequence, long timeMs, long bytes, byte[] value, Origin origin) {
         String error = String.format(Locale.ROOT, "a %s of %,d bytes; at most %,d are taken",
-                source.rows() ? "row" : "value", value.length, source.limit());
-        DeadLetter letter = DeadLetter.newBuilder()
+                source.rows() ? "row" : source.topic() ? "record" : "message", bytes, source.limit());
+        DeadLetter.Builder letter = DeadLetter.newBuilder()
                 .setCode(OperatorFailure.TOO_LARGE).setPath(source.path()).setStep(source.name()).setSequence(sequence)
                 .setPort(source.port()).setTimestampMs(timeMs).setError(error + (source.rows() ? longest(value) : ""))
-                .setPreview(preview(value))
-                .build();
-        return new LetterFrame.Letter(sequence, source.path(), letter.toByteArray());
+                .setPreview(preview(value));
+        if (origin != null) {
+            letter.setOrigin(origin);
+        }
+        return new LetterFrame.Letter(sequence, source.path(), letter.build().toByteArray());
     }
 
     private static String preview(byte[] value) {

@@ -35,10 +35,6 @@ final class LevelOutput {
     private final boolean isApplied;
     private final boolean isObserved;
 
-    LevelOutput(Settings settings, int level, Attempt attempt, TaskAccount account) {
-        this(settings, level, attempt, account, false);
-    }
-
     /**
      * Makes the output of a task.
      *

@@ -1,7 +1,5 @@
 package org.wallaroo.spark.microbatch;
 
-import com.google.protobuf.InvalidProtocolBufferException;
-import java.io.ByteArrayOutputStream;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -31,7 +29,6 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
             + "preview: STRING, key: BINARY, at_ms: LONG>, state STRUCT<name: STRING, key: BINARY, encoding: INT, value: BINARY>, "
             + "counts ARRAY<BIGINT>");
     private static final long serialVersionUID = 1L;
-    private static final int ARRAY_BYTES = 64 << 10;
 
     private final Settings settings;
 
@@ -51,14 +48,14 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
             JournalRow.Item item = new JournalRow.Item(columns.port(), -1, -1, frame);
             LetterFrame.Letter last = settings.policy().firstThatStops(List.of(item));
             if (last != null) {
-                throw OperatorFailure.ended(parsed(last.value()), applied.wayOut());
+                throw OperatorFailure.ended(LetterFrame.parsed(last.value()), applied.wayOut());
             }
-            columns.values().forEach(letter -> found.add(row(parsed(letter))));
+            columns.values().forEach(letter -> found.add(row(LetterFrame.parsed(letter))));
             return found.iterator();
         }
         String output = applied.outputs().get(columns.port());
         if (applied.joinsRows()) {
-            return joined(output, columns).iterator();
+            return columns.arrays().stream().map(array -> RowFactory.create(output, null, array, null, null, null)).iterator();
         }
         String state = applied.states().get(columns.port());
         for (int i = 0; i < columns.count(); i++) {
@@ -70,22 +67,6 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
                             null));
         }
         return found.iterator();
-    }
-
-    /** Returns rows with arrays of messages: Spark's JSON parser has a buffer of 8 KiB for each text, however short. */
-    private static List<Row> joined(String output, Columns columns) {
-        List<Row> found = new ArrayList<>();
-        ByteArrayOutputStream array = new ByteArrayOutputStream();
-        for (int i = 0; i < columns.count(); i++) {
-            array.write(array.size() == 0 ? '[' : ',');
-            array.writeBytes(columns.values().get(i));
-            if (array.size() >= ARRAY_BYTES || i + 1 == columns.count()) {
-                array.write(']');
-                found.add(RowFactory.create(output, null, array.toByteArray(), null, null, null));
-                array.reset();
-            }
-        }
-        return found;
     }
 
     private static Row counts(Applied applied, Map<String, Map<String, Long>> steps) {
@@ -100,13 +81,5 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
                 letter.getInput().toByteArray(), letter.getPreview(),
                 letter.getHasKey() ? letter.getKey().toByteArray() : null, letter.getTimestampMs());
         return RowFactory.create(null, null, null, row, null, null);
-    }
-
-    private static DeadLetter parsed(byte[] letter) {
-        try {
-            return DeadLetter.parseFrom(letter);
-        } catch (InvalidProtocolBufferException error) {
-            throw new IllegalArgumentException("a value is no DeadLetter: " + error.getMessage(), error);
-        }
     }
 }

@@ -8,15 +8,15 @@ import java.nio.charset.StandardCharsets;
 import java.util.Iterator;
 import java.util.List;
 import java.util.TreeMap;
-import java.util.function.Consumer;
 import org.apache.spark.sql.Row;
 import org.wallaroo.spark.message.FrameWriter;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.LetterFrame;
-import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.message.Origins;
 import org.wallaroo.spark.query.RecordSource;
 import wallaroo.record.v1.RecordOuterClass.Header;
 import wallaroo.record.v1.RecordOuterClass.Record;
+import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
 /**
  * Packs the rows of one partition of a source that Spark reads into frames, in order.
@@ -24,7 +24,7 @@ import wallaroo.record.v1.RecordOuterClass.Record;
  * <p>The columns are sequence, key, value, timestamp_ms and headers, and for a topic also partition and offset. If rows
  * are ordered, the sequence is the position of the value, and null precedes all values. Otherwise rows with a null
  * sequence are numbered here. A frame has messages of one place, since sequences that precede the ticks cannot
- * express null and all 64-bit values.
+ * express null and all 64-bit values. A row that is too large is a dead letter, in a frame of its own.
  */
 final class RecordFrames implements Iterator<JournalRow> {
     static final int FRAME_BYTES = 512 << 10;
@@ -45,7 +45,7 @@ final class RecordFrames implements Iterator<JournalRow> {
     private int partition = -1;
     private long latest = Long.MIN_VALUE;
     private Message held; // message that is not yet in a frame
-    private final Consumer<LetterFrame.Letter> letters; // null if a message that is too large ends the query
+    private LetterFrame.Letter letter; // of the latest row if it is too large, until it is returned
 
     /**
      * Makes the iterator over frames.
@@ -54,15 +54,12 @@ final class RecordFrames implements Iterator<JournalRow> {
      * @param account counts the messages
      * @param isOrdered whether the rows have the order of a column
      * @param last the last sequence of a message; larger ones become {@code last}, and get a separate place
-     * @param letters takes the dead letter of a message that is too large; null if such a message ends the query
      */
     RecordFrames(
-            RecordSource source, Iterator<Row> rows, long batch, TaskAccount account, boolean isOrdered, long last,
-            Consumer<LetterFrame.Letter> letters) {
+            RecordSource source, Iterator<Row> rows, long batch, TaskAccount account, boolean isOrdered, long last) {
         this.source = source;
         this.isOrdered = isOrdered;
         this.last = last;
-        this.letters = letters;
         this.rows = rows;
         this.account = account;
         this.following = batch << 32;
@@ -87,11 +84,12 @@ final class RecordFrames implements Iterator<JournalRow> {
 
     @Override
     public boolean hasNext() {
-        return isHolding() || !begun.isEmpty();
+        return isHolding() || letter != null || !begun.isEmpty();
     }
 
+    /** Says whether a message is held. Reads rows up to the next message, or to a row that is too large. */
     private boolean isHolding() {
-        while (held == null && rows.hasNext()) {
+        while (held == null && letter == null && rows.hasNext()) {
             held = message(rows.next());
         }
         return held != null;
@@ -110,12 +108,22 @@ final class RecordFrames implements Iterator<JournalRow> {
                 held = null;
             }
         }
+        if (letter != null) {
+            account.received(1);
+            byte[] refused = new LetterFrame(0, List.of(letter)).toBytes();
+            letter = null;
+            return row(0, refused);
+        }
         long place = begun.firstKey();
         FrameWriter frame = begun.remove(place);
         isEnding &= !begun.isEmpty();
         bytes = isEnding ? bytes : 0;
         count(frame);
-        List<JournalRow.Item> items = List.of(new JournalRow.Item(0, -1, -1, frame.toBytes()));
+        return row(place, frame.toBytes());
+    }
+
+    private static JournalRow row(long place, byte[] frame) {
+        List<JournalRow.Item> items = List.of(new JournalRow.Item(0, -1, -1, frame));
         return new JournalRow(JournalRow.Kind.FRAMES, new JournalRow.Place(place, 0, -1), items);
     }
 
@@ -134,7 +142,7 @@ final class RecordFrames implements Iterator<JournalRow> {
         }
     }
 
-    /** Returns the message of a row; null if it is too large and became a dead letter. */
+    /** Returns the message of a row; null if it is too large, and {@code letter} is its dead letter. */
     private Message message(Row row) {
         boolean isNull = row.isNullAt(0);
         long sequence = !isNull ? row.getLong(0) : isOrdered ? 0 : following;
@@ -149,26 +157,23 @@ final class RecordFrames implements Iterator<JournalRow> {
             latest = Math.max(latest, timeMs);
         }
         List<Row> headers = row.isNullAt(4) ? List.of() : row.getList(4);
-        String record = String.valueOf(sequence);
         if (source.topic()) {
             partition = row.getInt(5);
-            record = row.getLong(6) + " of partition " + partition;
         }
         if (source.whole()) {
             value = whole(key, value, timeMs, headers, row.getLong(6));
             headers = List.of();
         }
         Message message = new Message(at, sequence, timeMs, key, encoded(headers), value);
-        long size = source.topic() && !source.whole() ? message.bytes() - MESSAGE_BYTES : value == null ? 0 : value.length;
-        if (size > source.limit() && letters != null) {
-            letters.accept(LargeRow.letter(source, sequence, timeMs, value));
-            return null;
+        long size = source.whole() ? value.length : message.bytes() - MESSAGE_BYTES;
+        if (size <= source.limit()) {
+            return message;
         }
-        if (size > source.limit()) {
-            throw OperatorFailure.of("R606", "source", source.name(), "place", source.place() + ", record " + record,
-                    "limit", source.limit(), "reason", "it has " + size + " bytes");
-        }
-        return message;
+        Origin origin = !source.topic() ? null : new Origins.Topic(source.name(), source.place())
+                .origin(partition, row.getLong(6), key == null ? NONE : key);
+        letter = LargeRow.letter(
+                source, message.sequence(), timeMs, size, row.isNullAt(2) ? NONE : row.<byte[]>getAs(2), origin);
+        return null;
     }
 
     /** Returns a whole record as the value of a message. */

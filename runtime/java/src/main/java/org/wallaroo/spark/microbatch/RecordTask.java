@@ -1,15 +1,11 @@
 package org.wallaroo.spark.microbatch;
 
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
-import java.util.function.Consumer;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
-import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
-import org.wallaroo.spark.message.LetterFrame;
 import org.wallaroo.spark.message.Origins;
 import org.wallaroo.spark.message.RecordOrigins;
 import org.wallaroo.spark.query.Attempt;
@@ -52,25 +48,16 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
             return SourceTask.ending(output, ticks(Long.MIN_VALUE));
         }
         boolean isApplied = settings.applied() != null;
-        List<JournalRow.Item> last = new ArrayList<>(); // letters of messages that are too large, then ticks
-        Consumer<LetterFrame.Letter> refused = letter -> {
-            account.refused(letter.path());
-            byte[] frame = new LetterFrame(0, List.of(letter)).toBytes();
-            last.add(new JournalRow.Item(Frames.DEAD_LETTER_PORT, -1, -1, frame));
-        };
         RecordFrames frames = new RecordFrames(
                 source, rows, attempt.batch(), account, isApplied && settings.applied().isOrdered(),
-                isApplied ? new WindowTime(settings).last() : -1, isApplied ? refused : null);
+                isApplied ? new WindowTime(settings).last() : -1);
         Origins origins = source.topic()
                 ? new RecordOrigins(new Origins.Topic(source.name(), source.place()), source.path(), source.table(),
                         frames::partition)
                 : Origins.NONE;
         Fault.reach("task.before_stage");
         SourceLevel level = SourceLevel.of(settings, source.stage(), attempt, frames, origins, account);
-        return SourceTask.run(level, output, () -> {
-            last.addAll(ticks(frames.latest()));
-            return last;
-        });
+        return SourceTask.run(level, output, () -> ticks(frames.latest()));
     }
 
     private List<JournalRow.Item> ticks(long latest) {

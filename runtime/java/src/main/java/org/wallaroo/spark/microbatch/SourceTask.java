@@ -13,6 +13,7 @@ import org.wallaroo.spark.journal.JournalPlace;
 import org.wallaroo.spark.journal.JournalRange;
 import org.wallaroo.spark.message.Arrivals;
 import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalOrigins;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Fault;
@@ -37,13 +38,14 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         Credentials.putAll(credentials);
         Attempt attempt = Attempt.current();
         TaskAccount account = new TaskAccount(attempt, 0);
-        LevelOutput output = new LevelOutput(settings, 0, attempt, account);
+        LevelOutput output = new LevelOutput(settings, 0, attempt, account, false);
         Parts rows = new Parts(settings, parts, account);
         TaskContext.get().addTaskCompletionListener(ended -> {
             rows.close();
         });
         Fault.reach("task.before_stage");
-        return run(SourceLevel.of(settings, attempt, rows, account), output, List::of);
+        var origins = new JournalOrigins(settings.topics());
+        return run(SourceLevel.of(settings, 0, attempt, rows, origins, account), output, List::of);
     }
 
     /**
@@ -116,7 +118,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
             JournalRow row = range.next();
             for (JournalRow.Item item : row.items()) {
                 var counts = Frames.countByPort(item.frame());
-                counts.keySet().retainAll(sources);
+                counts.keySet().removeIf(Frames::isControl);
                 account.read(counts.values().stream().mapToLong(Long::longValue).sum(),
                         Arrivals.now(item.frame(), row.place().offset(), sources, Set.of()));
             }

@@ -7,10 +7,11 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.sql.Dataset;
@@ -34,56 +35,43 @@ public final class StagedRows {
      *
      * @param session that reads them
      * @param files paths of the files
+     * @param joins whether a row has several messages, as an array of JSON without key
      */
-    public static Dataset<Row> of(SparkSession session, List<String> files) {
+    public static Dataset<Row> of(SparkSession session, List<String> files, boolean joins) {
         return session.createDataset(files, Encoders.STRING())
                 .repartition(files.size())
-                .flatMap(new Reader(), Encoders.row(StructType.fromDDL(SCHEMA)));
+                .flatMap(new Reader(joins), Encoders.row(StructType.fromDDL(SCHEMA)));
     }
 
     /** Reads the files of a partition. */
-    record Reader() implements FlatMapFunction<String, Row> {
+    record Reader(boolean joins) implements FlatMapFunction<String, Row> {
         @Override
         public Iterator<Row> call(String path) throws IOException {
-            FileFrames frames = new FileFrames(Path.of(path));
+            FileRows rows = new FileRows(Path.of(path), joins);
             TaskContext context = TaskContext.get();
             if (context != null) {
                 context.addTaskCompletionListener(ended -> {
-                    frames.close();
+                    rows.close();
                 });
             }
-            return new Flattened<>() {
-                @Override
-                protected Iterator<Row> following() {
-                    byte[] frame = frames.next();
-                    return frame == null ? null : rows(Columns.read(frame)).iterator();
-                }
-            };
-        }
-
-        private static List<Row> rows(Columns frame) {
-            List<Row> found = new ArrayList<>();
-            for (int i = 0; i < frame.count(); i++) {
-                byte[] key = frame.key(i).length == 0 ? null : frame.key(i);
-                byte[] value = frame.absent().get(i) ? null : frame.values().get(i);
-                found.add(RowFactory.create(key, value));
-            }
-            return found;
+            return rows;
         }
     }
 
-    /** The frames of a file. One frame is in memory at a time. */
-    private static final class FileFrames {
+    /** The rows of a file. One frame is in memory at a time. */
+    private static final class FileRows extends Flattened<Row> {
         private final Path path;
+        private final boolean joins;
         private final DataInputStream input;
 
-        private FileFrames(Path path) throws IOException {
+        private FileRows(Path path, boolean joins) throws IOException {
             this.path = path;
+            this.joins = joins;
             this.input = new DataInputStream(new BufferedInputStream(Files.newInputStream(path)));
         }
 
-        /** Returns the next frame; null at the end of the file. */
-        private byte[] next() {
+        @Override
+        protected Iterator<Row> following() {
             try {
                 byte[] header = input.readNBytes(Frames.HEADER_BYTES);
                 if (header.length == 0) {
@@ -96,12 +84,18 @@ public final class StagedRows {
                 if (found.end() != frame.length) {
                     throw new IOException(path + " is damaged: " + found.fault());
                 }
-                return frame;
+                return rows(Columns.read(frame)).iterator();
             } catch (EOFException error) {
                 throw new UncheckedIOException(path + " is cut", error);
             } catch (IOException error) {
                 throw new UncheckedIOException(error);
             }
+        }
+
+        private Stream<Row> rows(Columns frame) {
+            return joins ? frame.arrays().stream().map(array -> RowFactory.create(null, array))
+                    : IntStream.range(0, frame.count()).mapToObj(i -> RowFactory.create(
+                            frame.key(i).length == 0 ? null : frame.key(i), frame.absent().get(i) ? null : frame.values().get(i)));
         }
 
         private void close() {

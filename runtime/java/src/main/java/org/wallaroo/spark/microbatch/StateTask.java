@@ -63,7 +63,7 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
             new KeptFacts(settings, number).check(store);
         }
         TaskAccount account = new TaskAccount(attempt, number);
-        LevelOutput output = new LevelOutput(settings, number, attempt, account);
+        LevelOutput output = new LevelOutput(settings, number, attempt, account, false);
         TaskContext.get().addTaskFailureListener((failed, error) -> {
             output.abort();
         });

@@ -12,7 +12,6 @@ import org.wallaroo.spark.message.Arrivals;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.worker.WorkerConnection;
-import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 
 /** The counts of one attempt of a task. {@code spark/account.py} compares the counts of a micro-batch's tasks. */
 final class TaskAccount implements CallCounts {
@@ -57,11 +56,6 @@ final class TaskAccount implements CallCounts {
     /** Notes messages of a source that Spark reads. */
     void received(long messages) {
         records += messages;
-    }
-
-    /** Notes a message of a source that became a dead letter before a worker got it. */
-    void refused(String source) {
-        counters.count(List.of(StepCount.newBuilder().setPath(source).setMessagesIn(1).setDeadLetters(1).build()));
     }
 
     /** Notes messages of a topic by time, rounded to 3 % of their age, since old records have many different times. */

@@ -9,6 +9,8 @@ import java.util.List;
 import java.util.Map;
 import org.wallaroo.spark.account.CallCounts;
 import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.message.LetterFrame;
 import org.wallaroo.spark.worker.Audit;
 import org.wallaroo.spark.worker.Deadline;
 import org.wallaroo.spark.worker.Quarantine;
@@ -21,6 +23,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
 import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
 import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
+import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 
 /**
  * The calls of a stage without state. Data goes to the endpoints of the worker in turn; answers are in the same order.
@@ -75,6 +78,14 @@ final class DataCalls {
                 again(gone);
             }
         }
+    }
+
+    /** Counts dead letters that came in place of messages. */
+    void pass(JournalRow.Item letters) {
+        account.ran(opening.getStage().getId(), Frames.countByPort(letters.frame()));
+        account.gave(opening.getStage().getId(), List.of(letters));
+        LetterFrame.read(letters.frame()).letters().forEach(letter -> account.counters().count(List.of(
+                StepCount.newBuilder().setPath(letter.path()).setMessagesIn(1).setDeadLetters(1).build())));
     }
 
     /** Ends the streams. */

@@ -9,7 +9,6 @@ import java.util.Set;
 import org.wallaroo.spark.account.CallCounts;
 import org.wallaroo.spark.message.Arrivals;
 import org.wallaroo.spark.message.Frames;
-import org.wallaroo.spark.message.JournalOrigins;
 import org.wallaroo.spark.message.JournalRow.Kind;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.Origins;
@@ -23,7 +22,8 @@ import wallaroo.worker.v1.WorkerOuterClass.Output;
  * Level 0: sends frames of the journal to the worker of the sources, and returns outputs in the order of the journal.
  *
  * <p>The level sends on output that is for its other workers. Some rows are in flight at the same time. When the
- * journal has no more frames, the level takes no row until the rows in flight are answered.
+ * journal has no more frames, the level takes no row until the rows in flight are answered. A dead letter that comes in
+ * place of its message, e.g. because the message is too large for a frame, passes through.
  */
 public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     private static final int WINDOW = 3;
@@ -48,10 +48,6 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
         this.sources = sources;
         this.timedTopics = timedTopics;
         this.controls = controls;
-    }
-
-    public static SourceLevel of(Settings settings, Attempt attempt, Iterator<JournalRow> rows, CallCounts account) {
-        return of(settings, 0, attempt, rows, new JournalOrigins(settings.topics()), account);
     }
 
     /**
@@ -98,11 +94,15 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
             isIdle &= row.kind() != Kind.FRAMES; // a FLUSH does not mean that the journal has more
             JournalRow taken = dividedOf(row);
             underWay.add(taken);
-            taken.items().stream().filter(item -> !Frames.isControl(item.port())).forEach(item -> calls.send(item.frame()));
+            taken.items().stream().filter(item -> !isPassing(item)).forEach(item -> calls.send(item.frame()));
         }
     }
 
-    /** Splits a row into one item for all data, if it has any, and one item for each tick and visit. */
+    private static boolean isPassing(JournalRow.Item item) {
+        return Frames.isControl(item.port()) || item.port() == Frames.DEAD_LETTER_PORT;
+    }
+
+    /** Splits a row into one item for all data, if it has any, and one item for each tick, visit and frame of letters. */
     private JournalRow dividedOf(JournalRow row) {
         List<JournalRow.Item> items = new ArrayList<>();
         Arrivals arrivals = Arrivals.NONE;
@@ -114,6 +114,8 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
             }
             Frames.ofPorts(item.frame(), controls).forEach(frame -> items.add(new JournalRow.Item(
                     Frames.port(frame, 0), item.bucket(), item.origin(), Frames.control(frame))));
+            Frames.ofPorts(item.frame(), Set.of(Frames.DEAD_LETTER_PORT)).forEach(frame -> items.add(
+                    new JournalRow.Item(Frames.DEAD_LETTER_PORT, -1, item.origin(), frame)));
         }
         return new JournalRow(row.kind(), row.place(), items, arrivals);
     }
@@ -122,7 +124,10 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
         List<JournalRow.Item> items = new ArrayList<>();
         byte[] data = {};
         for (JournalRow.Item item : row.items()) {
-            if (Frames.isControl(item.port())) {
+            if (item.port() == Frames.DEAD_LETTER_PORT) {
+                calls.pass(item);
+            }
+            if (isPassing(item)) {
                 items.add(item);
                 continue;
             }

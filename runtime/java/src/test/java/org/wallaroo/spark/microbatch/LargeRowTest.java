@@ -16,7 +16,7 @@ class LargeRowTest {
             new RecordSource(3, 0, "0/sources/0", "in", "clicks", 1, true, false, true, false, false);
 
     private static String preview(byte[] value) throws InvalidProtocolBufferException {
-        return DeadLetter.parseFrom(LargeRow.letter(SOURCE, 1, 2, value).value()).getPreview();
+        return DeadLetter.parseFrom(LargeRow.letter(SOURCE, 1, 2, value.length, value, null).value()).getPreview();
     }
 
     /** Characters of one to four bytes: none is cut, and nothing is added. */

@@ -66,7 +66,7 @@ class LevelRowsTest {
         LevelRows made = new LevelRows(settings, 1, rows.iterator(), items -> {
             ran.addAll(items);
             return List.<List<JournalRow.Item>>of().iterator();
-        }, new LevelOutput(settings, 1, new Attempt("q", 5, 0, 7), account), account);
+        }, new LevelOutput(settings, 1, new Attempt("q", 5, 0, 7), account, false), account);
         made.forEachRemaining(row -> {});
         List<Long> found = ran.stream().filter(item -> item.port() == Frames.TICK_PORT)
                 .map(item -> Frames.timeMs(item.frame())).toList();
@@ -114,7 +114,7 @@ class LevelRowsTest {
         LevelRows made = new LevelRows(settings(), 1, input, items -> {
             ran.addAll(items);
             return outputs;
-        }, new LevelOutput(settings(), 1, attempt, account), account);
+        }, new LevelOutput(settings(), 1, attempt, account, false), account);
 
         for (int number = 0; number < rows.size(); number++) {
             ShuffleRow row = rows.get(number);

@@ -31,7 +31,7 @@ final class RecordFramesMain {
             TaskAccount account = new TaskAccount(new Attempt("q", batch, 0, 0), 0);
             RecordSource source = Json.read(drawn.get("source"), RecordSource.class);
             List<String> frames = new ArrayList<>();
-            new RecordFrames(source, rows.iterator(), batch, account, false, -1, null)
+            new RecordFrames(source, rows.iterator(), batch, account, false, -1)
                     .forEachRemaining(row -> frames.add(HEX.formatHex(row.items().get(0).frame())));
             System.out.println(Json.write(frames));
         }

@@ -2,11 +2,11 @@ package org.wallaroo.spark.microbatch;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.google.protobuf.ByteString;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -19,10 +19,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.wallaroo.spark.message.Columns;
+import org.wallaroo.spark.message.Frames;
+import org.wallaroo.spark.message.LetterFrame;
 import org.wallaroo.spark.query.Attempt;
-import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.RecordSource;
 import scala.jdk.javaapi.CollectionConverters;
+import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
+import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
 class RecordFramesTest {
     private static final HexFormat HEX = HexFormat.of();
@@ -46,7 +49,7 @@ class RecordFramesTest {
 
     private static List<Columns> frames(RecordSource source, List<Row> rows, TaskAccount account) {
         List<Columns> found = new ArrayList<>();
-        new RecordFrames(source, rows.iterator(), 5, account, false, -1, null)
+        new RecordFrames(source, rows.iterator(), 5, account, false, -1)
                 .forEachRemaining(row -> found.add(Columns.read(row.items().get(0).frame())));
         return found;
     }
@@ -158,26 +161,65 @@ class RecordFramesTest {
         }
     }
 
-    @Test
-    void aMessageThatIsTooLongStopsTheQuery() {
-        RecordSource source = source(false, false, 20);
-        Row row = RowFactory.create(4L, null, new byte[21], 1L, null, 2, 4L);
-        OperatorFailure failure = assertThrows(OperatorFailure.class, () -> frames(source, List.of(row), account()));
-        assertTrue(failure.getMessage().startsWith("R606 source \"in\", clicks, record 4 of partition 2: a message has "
-                + "more than max_message_bytes, 20; it has 21 bytes\n  fix: correct"), failure.getMessage());
-        for (List<Row> headers : List.of(List.<Row>of(), List.of(RowFactory.create("h", new byte[7])))) {
-            Row odd = row(4L, new byte[headers.isEmpty() ? 21 : 7], null, 1, headers, 4);
-            failure = assertThrows(OperatorFailure.class, () -> frames(source, List.of(odd), account()));
-            assertTrue(failure.getMessage().contains("; it has 21 bytes"), failure.getMessage());
+    private static byte[] drawnOf(Random random, int most) {
+        return random.nextInt(3) == 0 ? null : new byte[random.nextInt(most)];
+    }
+
+    /** Whatever of a record is large. The other records are in frames, in their order. */
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8})
+    void aMessageThatIsTooLargeIsADeadLetterWithItsPlace(long seed) {
+        Random random = new Random(seed);
+        boolean isWhole = random.nextBoolean();
+        boolean isTopic = isWhole || random.nextBoolean();
+        RecordSource source = new RecordSource(
+                3, 0, "0/sources/0", "in", "clicks", 40, true, isWhole, isTopic, isWhole && random.nextBoolean(), false);
+        List<Row> rows = new ArrayList<>();
+        for (long offset = 0; offset < 60; offset++) {
+            List<Row> headers = random.nextBoolean() ? null : List.of(RowFactory.create("h", drawnOf(random, 30)));
+            Row row = row(offset, drawnOf(random, 40), drawnOf(random, 60), 7, headers, offset);
+            rows.add(row);
         }
-        Row whole = RowFactory.create(0L, new byte[50], null, 0L, null, 2, 41L);
-        failure = assertThrows(OperatorFailure.class, () -> frames(source(true, true, 40), List.of(whole), account()));
-        assertTrue(failure.getMessage().contains("clicks, record 41 of partition 2"), failure.getMessage());
+        TaskAccount account = account();
+        List<Long> sequences = new ArrayList<>();
+        List<Long> refused = new ArrayList<>();
+        for (Columns frame : frames(source, rows, account)) {
+            if (frame.port() != Frames.DEAD_LETTER_PORT) {
+                for (int i = 0; i < frame.count(); i++) {
+                    sequences.add(frame.sequence(i));
+                }
+                continue;
+            }
+            DeadLetter letter = LetterFrame.parsed(frame.values().get(0));
+            long offset = frame.sequence(0);
+            Row row = rows.get((int) offset);
+            refused.add(offset);
+            assertEquals(List.of("R606", "0/sources/0", "in", offset, 7L, 3), List.of(letter.getCode(), letter.getPath(),
+                    letter.getStep(), letter.getSequence(), letter.getTimestampMs(), letter.getPort()));
+            assertTrue(letter.getError().matches("a (record|message) of \\d+ bytes; at most 40 are taken"), letter::getError);
+            assertEquals(isTopic, letter.hasOrigin());
+            if (isTopic) {
+                byte[] key = row.isNullAt(1) ? new byte[0] : row.getAs(1);
+                assertEquals(Origin.newBuilder().setSource("in").setTopic("clicks").setPartition(2).setOffset(offset)
+                        .setKey(ByteString.copyFrom(key)).build(), letter.getOrigin());
+            }
+        }
+        for (long offset = 0; offset < 60; offset++) {
+            Row row = rows.get((int) offset);
+            long bytes = (row.isNullAt(1) ? 0 : row.<byte[]>getAs(1).length)
+                    + (row.isNullAt(2) ? 0 : row.<byte[]>getAs(2).length);
+            if (bytes > 40) {
+                assertTrue(refused.contains(offset), "offset " + offset);
+            }
+        }
+        assertEquals(60, sequences.size() + refused.size());
+        assertEquals(sequences.stream().sorted().distinct().toList(), sequences);
+        assertTrue(account.json().contains("\"records\":60,"), account::json);
     }
 
     @Test
     void thePartitionIsKnownWithTheFirstRow() {
-        RecordFrames frames = new RecordFrames(TABLE, List.of(row(0L, null, null, 1, null, 9)).iterator(), 0, account(), false, -1, null);
+        RecordFrames frames = new RecordFrames(TABLE, List.of(row(0L, null, null, 1, null, 9)).iterator(), 0, account(), false, -1);
         assertEquals(-1, frames.partition());
         frames.next();
         assertEquals(2, frames.partition());

@@ -57,9 +57,9 @@ class StagedRowsTest {
         return path;
     }
 
-    private static List<Row> read(Path path) throws IOException {
+    private static List<Row> read(Path path, boolean joins) throws IOException {
         List<Row> found = new ArrayList<>();
-        Iterator<Row> rows = new StagedRows.Reader().call(path.toString());
+        Iterator<Row> rows = new StagedRows.Reader(joins).call(path.toString());
         rows.forEachRemaining(found::add);
         return found;
     }
@@ -79,7 +79,7 @@ class StagedRowsTest {
                         random.nextBoolean() ? null : random.nextInt(-1, 4)));
             }
             Path path = file(messages, random);
-            List<Row> all = read(path);
+            List<Row> all = read(path, false);
             assertEquals(messages.size(), all.size());
             for (int i = 0; i < messages.size(); i++) {
                 Drawn drawn = messages.get(i);
@@ -89,19 +89,39 @@ class StagedRowsTest {
         }
     }
 
+    /** The arrays of a frame have its values in order, and each but the last one has 64 KiB. */
+    @ParameterizedTest
+    @ValueSource(ints = {1, 100, 5000, 200_000})
+    void jsonBecomesArrays(int most) throws IOException {
+        Random random = new Random(most);
+        List<Drawn> messages = new ArrayList<>();
+        for (int count = random.nextInt(40); count >= 0; count--) {
+            messages.add(new Drawn(drawnBytes(random, 9), ("\"" + "v".repeat(random.nextInt(most)) + "\"").getBytes(), null));
+        }
+        StringBuilder joined = new StringBuilder();
+        for (Row row : read(file(messages, random), true)) {
+            String array = new String(row.<byte[]>getAs(1));
+            assertTrue(row.isNullAt(0) && array.startsWith("[") && array.endsWith("]"));
+            joined.append(array, 1, array.length() - 1).append(',');
+        }
+        StringBuilder wanted = new StringBuilder();
+        messages.forEach(each -> wanted.append(new String(each.value)).append(','));
+        assertEquals(wanted.toString(), joined.toString());
+    }
+
     @Test
     void aFileThatIsCutOrChangedIsNoOutput() throws IOException {
         Path path = file(List.of(new Drawn(null, new byte[50], null)), new Random(1));
         byte[] whole = Files.readAllBytes(path);
         for (int at = 1; at < whole.length; at++) {
             Files.write(path, Arrays.copyOf(whole, at));
-            assertThrows(UncheckedIOException.class, () -> read(path));
+            assertThrows(UncheckedIOException.class, () -> read(path, false));
             byte[] changed = whole.clone();
             changed[at] ^= 1;
             Files.write(path, changed);
-            assertThrows(UncheckedIOException.class, () -> read(path));
+            assertThrows(UncheckedIOException.class, () -> read(path, false));
         }
         Files.write(path, new byte[0]);
-        assertTrue(read(path).isEmpty());
+        assertTrue(read(path, false).isEmpty());
     }
 }

@@ -55,7 +55,7 @@ class TaskAccountTest {
             assertTrue(account.json().contains("\"endings\":{\"driver, process 7\":\"it was killed\"}"));
             LevelOutput output = new LevelOutput(Settings.of(
                     "{\"levels\": [[], []], \"later_ports\": [[], []], \"targets\": [0], \"controls_precede\": false}"), 0,
-                    new Attempt("q", 5, 0, attempt), account);
+                    new Attempt("q", 5, 0, attempt), account, false);
             output.abort();
         }
         TaskAccount last = new TaskAccount(new Attempt("q", 5, 0, 3), 0);
