@@ -206,26 +206,17 @@ def tampered(content: Entries) -> Iterator[tuple[str, Entries, str]]:
     )
 
 
-KINDS = [
-    "changed", "longer", "gone", "more", "twice", "link", "../x", "/x", "a//b", "a/../../x", ".", "name", "huge",
-    "minus", "listed", "late", "form", "topology",
-]  # fmt: skip
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_archive_that_was_changed(kind: str, packed: Path, tmp_path: Path) -> None:
-    found = {name: (content, said) for name, content, said in tampered(entries(packed))}
-    assert list(found) == KINDS
-    content, said = found[kind]
-    file = written(tmp_path / "changed.tar.gz", content)
-    text = refused(lambda: load_application(str(file), (), "", ""))
-    assert text.startswith(f"R655 {file} cannot be used as an archive; it is not the archive of an application, ")
-    assert said in text
-    if kind != "topology":  # what is unpacked has the digest that the driver has read
-        unpacked = tmp_path / "unpacked"
-        assert said in refused(lambda: unpack(file, file_digest(file), unpacked, sys.executable))
-        assert not list(tmp_path.glob("unpacked*")), "something was left"
+def test_archive_that_was_changed(packed: Path, tmp_path: Path) -> None:
+    file, unpacked = tmp_path / "changed.tar.gz", tmp_path / "unpacked"
+    for kind, content, said in tampered(entries(packed)):
+        written(file, content)
+        text = refused(lambda: load_application(str(file), (), "", ""))
+        assert text.startswith(f"R655 {file} cannot be used as an archive; it is not the archive of an application, ")
+        assert said in text, kind
+        if kind != "topology":  # what is unpacked has the digest that the driver has read
+            assert said in refused(lambda: unpack(file, file_digest(file), unpacked, sys.executable)), kind
+            assert not list(tmp_path.glob("unpacked*")), "something was left"
 
 
 @pytest.mark.slow
@@ -406,5 +397,4 @@ def test_what_cannot_be_packed(
 
 
 def test_limits_are_those_of_the_documentation() -> None:
-    assert manifest.MAX_FILE_BYTES == 1 << 30
-    assert manifest.MAX_BYTES == 4 << 30
+    assert (manifest.MAX_FILE_BYTES, manifest.MAX_BYTES) == (1 << 30, 4 << 30)
