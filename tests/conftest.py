@@ -72,6 +72,8 @@ ON_ONE_SPARK = {
     for name in SHARING.split()
     for path in (HERE.parent / "runtime" / "tests").glob(f"test_{name}.py")
 } - {"runtime/tests/test_dataframe_session.py"}
+# Files that share the process of the fixture `java_client`, which is compiled before.
+ON_ONE_JAVA = {f"runtime/tests/test_{name}.py" for name in ("audit", "channel", "state_ending", "trace", "trace_user")}
 
 
 def unit(nodeid: str) -> str:
@@ -81,7 +83,7 @@ def unit(nodeid: str) -> str:
         return nodeid
     if file in BY_LANGUAGE:
         return file + next((language for language in LANGUAGES if language in re.split(r"[\[\]-]", name)), "")
-    return "spark" if file in ON_ONE_SPARK else file
+    return "spark" if file in ON_ONE_SPARK else "java" if file in ON_ONE_JAVA else file
 
 
 class Scheduler(LoadScopeScheduling):

@@ -79,8 +79,15 @@ def run_once(app: Path, checkpoint: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", SIGNALS)
-@pytest.mark.parametrize("options", [(), ("--watch",), ("--engine", "memory"), ("--json",)], ids=" ".join)
+@pytest.mark.parametrize(
+    ("options", "number"),
+    [
+        ((), signal.SIGINT),
+        (("--watch",), signal.SIGTERM),
+        (("--engine", "memory"), signal.SIGINT),
+        (("--json",), signal.SIGTERM),
+    ],
+)
 def test_a_start_that_was_broken_off_is_no_success(options: tuple[str, ...], number: int, tmp_path: Path) -> None:
     app = tmp_path / "app.py"
     app.write_text(ENDLESS)

@@ -40,29 +40,29 @@ def local(nursery: Nursery) -> Run:
 
 @pytest.mark.slow
 def test_drawn_applications(local: Run) -> None:
-    assert search(local, 12, number=SEED) >= 12
+    assert search(local, 6, number=SEED) >= 6
 
 
 @pytest.mark.slow
 def test_drawn_windows_after_windows(local: Run) -> None:
     """Several ticks come without a message between them, before and after borders of micro-batches."""
-    assert search(local, 8, number=SEED, languages=(PYTHON,), begins=AFTER) >= 8
-    assert search(local, 2, number=SEED, languages=(GO,), begins=AFTER) >= 2
-    assert search(local, 6, number=SEED, languages=(PYTHON,), begins=SESSIONS) >= 6
+    assert search(local, 4, number=SEED, languages=(PYTHON,), begins=AFTER) >= 4
+    assert search(local, 1, number=SEED, languages=(GO,), begins=AFTER) >= 1
+    assert search(local, 3, number=SEED, languages=(PYTHON,), begins=SESSIONS) >= 3
 
 
 @pytest.mark.slow
 def test_drawn_times_of_states(local: Run) -> None:
-    assert search(local, 25, number=SEED, languages=(PYTHON,), begins=TIMED) >= 25
-    assert search(local, 2, number=SEED, languages=(GO,), begins=TIMED) >= 2
+    assert search(local, 10, number=SEED, languages=(PYTHON,), begins=TIMED) >= 10
+    assert search(local, 1, number=SEED, languages=(GO,), begins=TIMED) >= 1
 
 
 @pytest.mark.slow
 def test_drawn_applications_in_the_test_kit() -> None:
-    assert search(run_in_kit, 10, number=SEED, languages=(PYTHON,), prepare=timed) >= 10
-    assert search(run_in_kit, 8, number=SEED, languages=(PYTHON,), prepare=timed, begins=AFTER) >= 8
-    assert search(run_in_kit, 6, number=SEED, languages=(PYTHON,), prepare=timed, begins=SESSIONS) >= 6
-    assert search(run_in_kit, 6, number=SEED, languages=(PYTHON,), prepare=timed, begins=TIMED) >= 6
+    assert search(run_in_kit, 5, number=SEED, languages=(PYTHON,), prepare=timed) >= 5
+    assert search(run_in_kit, 4, number=SEED, languages=(PYTHON,), prepare=timed, begins=AFTER) >= 4
+    assert search(run_in_kit, 3, number=SEED, languages=(PYTHON,), prepare=timed, begins=SESSIONS) >= 3
+    assert search(run_in_kit, 3, number=SEED, languages=(PYTHON,), prepare=timed, begins=TIMED) >= 3
 
 
 @pytest.mark.slow

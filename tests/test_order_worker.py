@@ -15,9 +15,10 @@ from hypothesis import strategies as some
 from conformance.application import BUCKETS
 from conformance.process import Worker
 from conformance.session import Answer, BucketStore, StateStream, process
-from support.run import TESTS, wallaroo
+from support.run import TESTS
 from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.program.build import build
 from wallaroo_runtime.storage.state_log import entries_of, latest_states
 
 pytestmark = pytest.mark.slow
@@ -27,13 +28,10 @@ SINKS = (6, 7)
 
 
 @pytest.fixture(scope="module", params=["python", "go"])
-def worker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+def worker(request: pytest.FixtureRequest) -> Iterator[Worker]:
     command = [sys.executable, "-m", "wallaroo.worker", str(FOLDER / "app.py")]
     if request.param == "go":
-        binary = tmp_path_factory.mktemp("order") / "worker"
-        built = wallaroo("build", FOLDER, "-o", binary)
-        assert built.returncode == 0, built.stderr
-        command = [str(binary)]
+        command = [str(build(FOLDER))]
     args = ["--in", "127.0.0.1:7010,127.0.0.1:7011", "--out", "127.0.0.1:7002"]
     with Worker(shlex.join(command), args=args) as started:
         yield started.ready()

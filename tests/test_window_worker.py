@@ -16,7 +16,7 @@ from window_history import cut, histories, reference
 
 from conformance.process import Worker
 from conformance.session import BucketStore, StateStream
-from support.run import TESTS, wallaroo
+from support.run import TESTS
 from wallaroo.message.frame import PLAIN
 from wallaroo.worker._proto import worker_pb2 as pb
 
@@ -46,20 +46,18 @@ WINDOWS = some_windows(5)
 
 
 @pytest.fixture(scope="module", params=["python", "go"])
-def worker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+def worker(request: pytest.FixtureRequest) -> Iterator[Worker]:
     command = [sys.executable, "-m", "wallaroo.worker", str(FOLDER / "app.py")]
     if request.param == "go":
-        binary = tmp_path_factory.mktemp("windows") / "worker"
-        built = wallaroo("build", FOLDER, "-o", binary)
-        assert built.returncode == 0, built.stderr
-        command = [str(binary)]
+        command = [str(request.getfixturevalue("go_conformance"))]
     args = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002", "--windows", json.dumps(WINDOWS)]
     with Worker(shlex.join(command), args=args) as started:
         yield started.ready()
 
 
-def test_windows_of_a_worker_are_those_of_the_reference(worker: Worker) -> None:
-    @settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.long)])
+def test_windows_of_a_worker_are_those_of_the_reference(worker: Worker, count: int) -> None:
+    @settings(max_examples=count, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(number=some.integers(0, len(WINDOWS) - 1), events=histories(), data=some.data())
     def holds(number: int, events: list[dict[str, Any]], data: some.DataObject) -> None:
         check(worker, number, events, data)

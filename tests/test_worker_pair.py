@@ -25,14 +25,14 @@ def workers(go_conformance: Path) -> Iterator[tuple[Context, Context]]:
         context.close()
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [20, pytest.param(400, marks=pytest.mark.long)])
 def test_timed_steps(workers: tuple[Context, Context], count: int) -> None:
     """Their rules change between calls: ttl, kind of time, timers; calls are repeated, skip messages, or have parts."""
     for seed in range(SEED, SEED + count):
         assert [*timed_pair.compare(*workers, seed)] == [], seed
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(400, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [30, pytest.param(400, marks=pytest.mark.long)])
 def test_windows(workers: tuple[Context, Context], count: int) -> None:
     """Delay, gap and policy change between calls."""
     windows = window_pair.windows_of(SEED)

@@ -2,14 +2,15 @@
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from java_client import JavaClient, ended, started_java
+from java_client import JavaChannel, JavaClient, ended, started_java
 
 from support.dated_totals import PROGRAM
 from wallaroo.message.frame import read_frame, split_frames
@@ -23,35 +24,53 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))
 
 
+def wait(holds: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
+        time.sleep(0.02)
+
+
 @pytest.fixture
 def wait_until() -> Callable[..., None]:
     """Give a function that waits for a condition, with a deadline."""
-
-    def wait(holds: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
-        deadline = time.monotonic() + seconds
-        while not holds():
-            assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-            time.sleep(0.02)
-
     return wait
+
+
+def plain(directory: Path) -> WorkerSpec:
+    return WorkerSpec("counts", "main", ("{python}", PLAIN_WORKER), str(directory), run=str(directory))
 
 
 @pytest.fixture
 def plain_spec(tmp_path: Path) -> WorkerSpec:
     """Return a worker that no other test has."""
-    return WorkerSpec("counts", "main", ("{python}", PLAIN_WORKER), str(tmp_path), run=str(tmp_path))
+    return plain(tmp_path)
 
 
-@pytest.fixture
-def executor(plain_spec: WorkerSpec, wait_until: Callable[..., None]) -> Iterator[ProcessId]:
-    """Give a process in the part of the executor; what it owns must be gone soon after it."""
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+@contextmanager
+def running_executor(spec: WorkerSpec) -> Iterator[ProcessId]:
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
     owner = ProcessId.of(process.pid)
-    parent = worker_directory(plain_spec, owner).parent
+    parent = worker_directory(spec, owner).parent
     yield owner
     process.kill()
     process.communicate()
-    wait_until(lambda: not names_in(parent), "the directory to be empty or gone", 60.0)
+    wait(lambda: not names_in(parent), "the directory to be empty or gone", 60.0)
+
+
+@pytest.fixture
+def executor(plain_spec: WorkerSpec) -> Iterator[ProcessId]:
+    """Give a process in the part of the executor; what it owns must be gone soon after it."""
+    with running_executor(plain_spec) as owner:
+        yield owner
+
+
+@pytest.fixture(scope="module")
+def shared_channel(java_client: JavaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaChannel]:
+    """Give the way to a plain worker that the tests of a file share."""
+    spec = replace(plain(tmp_path_factory.mktemp("worker")), restart_limit=100)
+    with running_executor(spec) as owner:
+        yield JavaChannel(java_client, spec, owner)
 
 
 @pytest.fixture(scope="session")

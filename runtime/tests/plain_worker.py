@@ -3,9 +3,9 @@
 It hosts one fixed application: messages are text after a big-endian 32-bit length; words are counted by their first
 letter; each word gives a line `word => count nonce`, where nonce is random and added up in the state, so that a copy
 of the state that was not committed shows. Words that a test reserves: `!raise` fails, `!hang` never returns.
-The arguments change how it starts: `fail-setup`, `exit`, `never-listen`, `print`. With `wrong FAULT` it breaks one rule
-in what it answers (`wrong_reply.py`). With `trip FILE` it holds up, once FILE exists, all calls of states but one:
-FILE is then FILE.reached, until a test removes it.
+The arguments change how it starts: `fail-setup`, `exit`, `never-listen`, `print`. For a query that is named like a
+fault it breaks one rule in what it answers (`wrong_reply.py`). With `trip FILE` it holds up, once FILE exists, all
+calls of states but one: FILE is then FILE.reached, until a test removes it.
 """
 
 import contextlib
@@ -19,6 +19,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from concurrent import futures
+from itertools import chain
 from pathlib import Path
 
 import grpc
@@ -277,11 +278,12 @@ def counted(nodes, entered, made, dead):
 
 
 def through_fault(method):
-    """Wrap a method of the service, so that its replies pass the fault."""
-    fault = WRONG.get(ARGS[1]) if ARGS[:1] == ["wrong"] else None
+    """Wrap a method of the service, so that its replies pass the fault that the query is named like."""
 
     def run(self, requests, context):
-        for reply in method(self, requests, context):
+        first = next(requests)
+        fault = WRONG.get(first.opening.query)
+        for reply in method(self, chain([first], requests), context):
             if fault is not None:
                 fault(reply)
             yield reply

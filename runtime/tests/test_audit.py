@@ -48,34 +48,35 @@ STATE = [
 ]
 
 
-def process(channel: JavaChannel) -> None:
+def process(channel: JavaChannel, fault: str) -> None:
+    """Call a stage; the worker breaks the rule that the query is named like."""
     frame = write_frame(FrameHeader(0, 2, 0, encoding=FRAMED), [b"\0\0\0\2at\0\0\0\2an"])
-    list(channel.data(pb.Opening(application="counts", query="q", stage=SPLIT), [frame]))
+    list(channel.data(pb.Opening(application="counts", query=fault, stage=SPLIT), [frame]))
 
 
-def process_state(channel: JavaChannel) -> None:
+def process_state(channel: JavaChannel, fault: str) -> None:
     frame = encode_frame([b"at", b"an"], port=1, encoding=16, keys=[b"a"], key_indexes=[0, 0])
-    opening = pb.Opening(application="counts", query="q", stage=COUNT)
-    JavaBuckets(channel, opening, 1).run([frame])
+    opening = pb.Opening(application="counts", query=fault, stage=COUNT)
+    task = JavaBuckets(channel, opening, 1)
+    try:
+        task.run([frame])
+    finally:
+        task.close()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "text"), KEYED)
-def test_a_stage_that_breaks_a_rule(
-    java_client: JavaClient, plain_spec: WorkerSpec, executor: ProcessId, fault: str, text: str
-) -> None:
+def test_a_stage_that_breaks_a_rule(shared_channel: JavaChannel, fault: str, text: str) -> None:
     with pytest.raises(RunError) as caught:
-        process(JavaChannel(java_client, replace(plain_spec, args=("wrong", fault)), executor))
+        process(shared_channel, fault)
     assert str(caught.value).startswith(text)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "text"), STATE)
-def test_a_bucket_call_that_breaks_a_rule(
-    java_client: JavaClient, plain_spec: WorkerSpec, executor: ProcessId, fault: str, text: str
-) -> None:
+def test_a_bucket_call_that_breaks_a_rule(shared_channel: JavaChannel, fault: str, text: str) -> None:
     with pytest.raises(RunError) as caught:
-        process_state(JavaChannel(java_client, replace(plain_spec, args=("wrong", fault)), executor))
+        process_state(shared_channel, fault)
     assert str(caught.value).startswith(text)
 
 
@@ -84,9 +85,9 @@ def test_a_bucket_call_that_breaks_a_rule(
 def test_a_call_without_its_end_is_told_at_its_deadline(
     java_client: JavaClient, plain_spec: WorkerSpec, executor: ProcessId, call: object, stage: str
 ) -> None:
-    channel = JavaChannel(java_client, replace(plain_spec, args=("wrong", "no done"), deadline_ms=1000), executor)
+    channel = JavaChannel(java_client, replace(plain_spec, deadline_ms=1000), executor)
     assert callable(call)
     with pytest.raises(RunError) as caught:
-        call(channel)
+        call(channel, "no done")
     assert str(caught.value).startswith(f'{BROKE}stage "{stage}", field done: missing for 1 s after 1 outputs')
     assert channel.connection().generation == 1, "it was not tried again"

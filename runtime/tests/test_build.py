@@ -122,11 +122,6 @@ def test_a_new_program(tmp_path: Path) -> None:
     assert by_hand(build(tmp_path / "new")).returncode == 2
 
 
-def test_another_architecture(program: Path) -> None:
-    binary = build(program, goos="linux", goarch="arm64")
-    assert binary.read_bytes()[18] == 0xB7
-
-
 def test_more_of_c_keeps_cgo(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = program / "app.go"
     text = (
@@ -249,7 +244,6 @@ def test_init_makes_go_tools_work(program: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("GOFLAGS", "")
     monkeypatch.setenv("GOWORK", "")
     subprocess.run(["go", "vet", "./..."], cwd=program, check=True, timeout=300)
-    assert by_hand(build(program)).returncode == 2
 
 
 @pytest.mark.long  # compiles the SDK again, since its path is another

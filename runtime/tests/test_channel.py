@@ -54,36 +54,36 @@ def words_of(outputs: list[pb.Output]) -> list[str]:
     return [value.decode() for output in outputs for value in read_frame(output.frame).values()]
 
 
-def test_outputs_come_in_order(channel: JavaChannel) -> None:
+def test_outputs_come_in_order(shared_channel: JavaChannel) -> None:
     inputs = [journal_frame([f"a{number}", f"b{number}"], 2 * number) for number in range(50)]
-    outputs = list(channel.data(opening(SPLIT), inputs, 9))
+    outputs = list(shared_channel.data(opening(SPLIT), inputs, 9))
     assert [sorted(words_of(group)) for group in outputs] == [[f"a{n}", f"b{n}"] for n in range(50)]
 
 
-def test_a_killed_worker_loses_and_repeats_nothing(channel: JavaChannel) -> None:
+def test_a_killed_worker_loses_and_repeats_nothing(shared_channel: JavaChannel) -> None:
     inputs = [journal_frame([f"w{number}"] * 3, 3 * number) for number in range(60)]
     words: list[str] = []
     killed: set[int] = set()
-    channel.java.take_endings()
-    for number, outputs in enumerate(channel.data(opening(SPLIT), inputs, 9)):
+    shared_channel.java.take_endings()
+    for number, outputs in enumerate(shared_channel.data(opening(SPLIT), inputs, 9)):
         words += words_of(outputs)
         if number % 10 == 5 and number < 50:
-            pid = channel.connection().pid  # on a slow machine it may be the one that was killed before
+            pid = shared_channel.connection().pid  # on a slow machine it may be the one that was killed before
             os.kill(pid, signal.SIGKILL)  # the next calls are in flight
             killed.add(pid)
     told = []
-    for text in channel.java.take_endings().values():
+    for text in shared_channel.java.take_endings().values():
         found = re.fullmatch(
             r'worker "main", process (\d+): it was ended by SIGKILL; (no messages were|1 message was|\d+ messages were)'
             r" in flight; process \d+ repeats what was not answered",
             text,
         )
         assert found, text
-        assert channel.java.log().count(text) == 1, "nobody else reports it where the application is applied"
+        assert shared_channel.java.log().count(text) == 1, "nobody else reports it where the application is applied"
         told.append(int(found[1]))
     assert len(set(told)) == len(told) > 1, "each is told once"
     assert killed.issuperset(told), "a process that was killed before the task had reached it is missing"
-    assert channel.java.take_endings() == {}
+    assert shared_channel.java.take_endings() == {}
     assert words == [f"w{number}" for number in range(60) for _ in range(3)]
 
 
@@ -103,8 +103,8 @@ def test_the_worker_has_no_deadline_while_the_task_waits_for_input(channel: Java
     assert channel.java.take_endings() == {}
 
 
-def test_dead_letters_are_outputs(channel: JavaChannel) -> None:
-    ((outputs),) = channel.data(opening(SPLIT), [journal_frame(["one !raise two"], 7)])
+def test_dead_letters_are_outputs(shared_channel: JavaChannel) -> None:
+    ((outputs),) = shared_channel.data(opening(SPLIT), [journal_frame(["one !raise two"], 7)])
     (letter,) = [output for output in outputs if output.port == DEAD_LETTER_PORT]
     frame = read_frame(letter.frame)
     assert pb.DeadLetter.FromString(frame.values()[0]).code == "C501"
@@ -182,28 +182,28 @@ def keyed(channel: JavaChannel, text: str) -> list[bytes]:
     return [output.frame for output in outputs]
 
 
-def test_state_is_cached_until_the_worker_dies(channel: JavaChannel) -> None:
-    frames, task = keyed(channel, "at at an"), JavaBuckets(channel, opening(COUNT), 1)
+def test_state_is_cached_until_the_worker_dies(shared_channel: JavaChannel) -> None:
+    frames, task = keyed(shared_channel, "at at an"), JavaBuckets(shared_channel, opening(COUNT), 1)
     first, second = (task.commit(task.run(frames)) for _ in range(2))
     assert [count for _, count, _ in counted(second)] == [3, 4, 2]
     assert first.reads == second.reads == 0
-    os.kill(channel.connection().pid, signal.SIGKILL)
+    os.kill(shared_channel.connection().pid, signal.SIGKILL)
     third = task.run(frames, wants_snapshot=True)
     assert [count for _, count, _ in counted(third)] == [5, 6, 3]
     assert (third.reads, third.is_whole, third.keys) == (1, True, 1)
     task.close()
 
 
-def test_a_copy_that_was_not_committed_is_never_used(channel: JavaChannel) -> None:
-    frames, task = keyed(channel, "at"), JavaBuckets(channel, opening(COUNT), 1)
+def test_a_copy_that_was_not_committed_is_never_used(shared_channel: JavaChannel) -> None:
+    frames, task = keyed(shared_channel, "at"), JavaBuckets(shared_channel, opening(COUNT), 1)
     first = task.commit(task.run(frames))
     task.run(frames)  # reply lost: the task was killed
-    other = JavaBuckets(channel, opening(COUNT), 1)
+    other = JavaBuckets(shared_channel, opening(COUNT), 1)
     other.commit(first)
     again = other.commit(other.run(frames))
     assert again.reads == 1
     assert counted(again)[0][1] == 2
-    os.kill(channel.connection().pid, signal.SIGKILL)
+    os.kill(shared_channel.connection().pid, signal.SIGKILL)
     after = other.run(frames)
     assert counted(first)[0][2] < counted(again)[0][2] < counted(after)[0][2]
     assert counted(after)[0][2] - counted(again)[0][2] < 1000, "state continues from the output"
@@ -211,8 +211,8 @@ def test_a_copy_that_was_not_committed_is_never_used(channel: JavaChannel) -> No
     other.close()
 
 
-def test_a_worker_cuts_bytes(channel: JavaChannel) -> None:
-    connection = channel.connection()
+def test_a_worker_cuts_bytes(shared_channel: JavaChannel) -> None:
+    connection = shared_channel.connection()
     splitter = WorkerSplitter(connection.target, "0/sources/0", 1000)
     assert splitter.split(b"one\ntwo\nthr") == ([4, 4], 0)
     os.kill(connection.pid, signal.SIGKILL)

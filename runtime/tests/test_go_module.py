@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import Phase, assume, given, settings
+from hypothesis import Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
 from wallaroo_runtime.cli import main as cli
@@ -84,15 +84,25 @@ def test_nothing_of_this_machine_is_committed(tmp_path: Path, capsys: pytest.Cap
     assert committed(tmp_path) == first
 
 
-@settings(deadline=None, max_examples=8)
-@given(
-    ignored=st.lists(st.sampled_from(["go.work", "*.work", "go.work.sum", "# mine", "", "/bin"]), max_size=4),
-    ends=st.sampled_from(["", "\n"]),
-    module=st.sampled_from(["none", "own", "above"]),
-    old=st.booleans(),
-    uses=st.sets(st.sampled_from(["/home/other/sdk/go", "./sdk", "./sibling"])),
-)
-def test_what_is_there_is_amended(ignored: list[str], ends: str, module: str, old: bool, uses: set[str]) -> None:
+@pytest.mark.parametrize("count", [2, pytest.param(30, marks=pytest.mark.long)])
+def test_what_is_there_is_amended(count: int) -> None:
+    @settings(deadline=None, max_examples=count)
+    @given(
+        ignored=st.lists(st.sampled_from(["go.work", "*.work", "go.work.sum", "# mine", "", "/bin"]), max_size=4),
+        ends=st.sampled_from(["", "\n"]),
+        module=st.sampled_from(["none", "own", "above"]),
+        old=st.booleans(),
+        uses=st.sets(st.sampled_from(["/home/other/sdk/go", "./sdk", "./sibling"])),
+    )
+    @example(ignored=["# mine", "*.work"], ends="", module="above", old=True, uses={"/home/other/sdk/go", "./sibling"})
+    def holds(ignored: list[str], ends: str, module: str, old: bool, uses: set[str]) -> None:
+        amend(ignored, ends, module, old=old, uses=uses)
+
+    holds()
+
+
+def amend(ignored: list[str], ends: str, module: str, *, old: bool, uses: set[str]) -> None:
+    """Let `build --init` find such files."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         ran(root, "git", "init", "--quiet")
@@ -162,33 +172,33 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         return declared(made(tmp_path_factory.mktemp("plain")))
 
 
-@settings(
-    deadline=None, max_examples=6, phases=(Phase.explicit, Phase.reuse, Phase.generate)
-)  # shrinking takes minutes
-@given(
-    name=st.sampled_from(["shop", "with a space", "-a😀\"b'", "v2", "internal", "x_test", "a.b", "%d", "Ä" * 60]),
-    module=st.sampled_from(["", "example.org/shop", "main", "example.org/UPPER/v3", "wallaroo", "shop_test"]),
-    version=st.sampled_from(["1.23", "1.24.0", "1.25", "1.26"]),
-    above=st.booleans(),
-    workspace=st.sampled_from(["none", "own", "init"]),
-    replace=st.sampled_from(["", OLD]),
-)
-def test_a_program_is_the_same_in_any_module(
-    plain: dict[str, Any], name: str, module: str, version: str, above: bool, workspace: str, replace: str
-) -> None:
-    # In a module of a directory above, the name is a part of a package's path, and go has rules for that.
-    assume(not (module and above) or name.isascii() and not set(name) & set(' "%'))
-    with tempfile.TemporaryDirectory() as folder:
-        program = made(Path(folder).resolve() / "all" / name)
-        home = program.parent if above else program
-        if module:
-            (home / "go.mod").write_text(f"module {module}\n\ngo {version}\n{replace}")
-        if module and workspace == "own":
-            (home / "go.work").write_text("go 1.26\n\nuse .\n")
-        if workspace == "init":
-            init(program)
-            ran(program, "go", "vet", ".")
-        assert declared(program) == plain
+@pytest.mark.parametrize("count", [3, pytest.param(30, marks=pytest.mark.long)])
+def test_a_program_is_the_same_in_any_module(plain: dict[str, Any], count: int) -> None:
+    @settings(deadline=None, max_examples=count, phases=[Phase.generate])  # shrinking takes minutes
+    @given(
+        name=st.sampled_from(["shop", "with a space", "-a😀\"b'", "v2", "internal", "x_test", "a.b", "%d", "Ä" * 60]),
+        module=st.sampled_from(["", "example.org/shop", "main", "example.org/UPPER/v3", "wallaroo", "shop_test"]),
+        version=st.sampled_from(["1.23", "1.24.0", "1.25", "1.26"]),
+        above=st.booleans(),
+        workspace=st.sampled_from(["none", "own", "init"]),
+        replace=st.sampled_from(["", OLD]),
+    )
+    def holds(name: str, module: str, version: str, above: bool, workspace: str, replace: str) -> None:
+        # In a module of a directory above, the name is a part of a package's path, and go has rules for that.
+        assume(not (module and above) or name.isascii() and not set(name) & set(' "%'))
+        with tempfile.TemporaryDirectory() as folder:
+            program = made(Path(folder).resolve() / "all" / name)
+            home = program.parent if above else program
+            if module:
+                (home / "go.mod").write_text(f"module {module}\n\ngo {version}\n{replace}")
+            if module and workspace == "own":
+                (home / "go.work").write_text("go 1.26\n\nuse .\n")
+            if workspace == "init":
+                init(program)
+                ran(program, "go", "vet", ".")
+            assert declared(program) == plain
+
+    holds()
 
 
 @pytest.mark.parametrize("name", ["l" * 255, "-a😀\"b'"])

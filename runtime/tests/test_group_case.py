@@ -92,9 +92,9 @@ def test_a_case_gives_what_the_group_writes(tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["goka_sum", "goka_clicks", "goka_messaging", "goka_deferred"])
-def test_cases_of_both_languages(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["test", str(CASES / name)]) == 0
+def test_a_case_of_both_languages(capsys: pytest.CaptureFixture[str]) -> None:
+    """tests/test_memory_cases.py has the other cases, without the command."""
+    assert main(["test", str(CASES / "goka_sum")]) == 0
     assert "2 passed" in capsys.readouterr().out
 
 
@@ -129,7 +129,7 @@ def ran(app: Path, text: str, *options: str) -> "subprocess.CompletedProcess[str
 
 
 @pytest.mark.slow
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(STEPS)
 def test_a_run_in_memory_takes_records_and_shows_what_is_written(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Step]

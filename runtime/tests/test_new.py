@@ -1,6 +1,7 @@
 """`wallaroo new`: what it writes passes its own test and can be run, whatever the directory is called."""
 
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -78,19 +79,6 @@ def test_what_is_printed_to_do_next_can_be_pasted(names: list[str]) -> None:
     assert os.fsdecode(done.stdout) == f"test . in {place}.\nrun app.py in {place}.\n"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("language", ["python", "go", "mixed"])
-def test_what_is_printed_to_do_next_works(
-    language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["new", language, "--", "-Not there/my Äpp's"]) == 0
-    (command,) = capsys.readouterr().out.partition("next:\n")[2].splitlines()
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    emitted = command.replace(" run ", " emit ")
-    assert ran(("sh", "-c", emitted), tmp_path).startswith("ok    cases/first: lines 4\n1 passed\n{")
-
-
 def test_a_command_that_is_not_on_the_path_is_printed_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     own = Path(sys.executable).with_name("wallaroo")
@@ -105,7 +93,7 @@ def test_a_name_that_moves_a_cursor_is_refused(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("language", ["go", "mixed"])
+@pytest.mark.parametrize("language", ["go", pytest.param("mixed", marks=pytest.mark.long)])
 def test_a_project_in_a_module_of_the_user_s(language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "go.mod").write_text("module example.com/mine\n\ngo 1.24.0\n")
     ran(("git", "init", "--quiet"), tmp_path)
@@ -182,20 +170,30 @@ def test_help_says_what_json_prints(capsys: pytest.CaptureFixture[str]) -> None:
         ("go", GO_TEST, ["--kafka"]),
     ],
 )
-def test_the_test_of_a_project_passes(language: str, command: Sequence[str], form: list[str], tmp_path: Path) -> None:
-    assert cli.main(["new", language, *form, str(tmp_path / "counter")]) == 0
-    assert '"counter"' in "".join(path.read_text() for path in (tmp_path / "counter").glob("*.[pg][yo]"))
-    ran(("git", "init", "--quiet"), tmp_path / "counter")
-    ran(command, tmp_path / "counter")
+def test_a_project_passes_its_test_and_what_is_printed_to_do_next(
+    language: str,
+    command: Sequence[str],
+    form: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    project = tmp_path / "-Not there" / "my Äpp's"
+    assert cli.main(["new", *form, language, "--", str(project.relative_to(tmp_path))]) == 0
+    (following,) = capsys.readouterr().out.partition("next:\n")[2].splitlines()
+    assert '"my Äpp-s"' in "".join(path.read_text() for path in project.glob("*.[pg][yo]"))
+    ran(("git", "init", "--quiet"), project)
+    ran(command, project)
     if language != "python":
-        ran(("go", "build"), tmp_path / "counter" / ("words" if language == "mixed" else ""))
-    ran(("git", "add", "--all"), tmp_path / "counter")
-    names = ran(("git", "ls-files"), tmp_path / "counter").split()
-    kinds = {Path(name).suffix or Path(name).name for name in names}
-    assert ran((sys.executable, "-m", "wallaroo_runtime.cli.start", "test", "."), tmp_path / "counter").endswith(
-        "1 passed\n"
-    )
-    assert kinds <= {".go", ".py", ".txt", ".mod", ".md", ".gitignore", ".toml"}, names
+        ran(("go", "build"), project / ("words" if language == "mixed" else ""))
+    ran(("git", "add", "--all"), project)
+    kinds = {Path(name).suffix or Path(name).name for name in ran(("git", "ls-files"), project).split()}
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    emitted = following.replace(" run ", " emit ").replace(" --engine memory", "")
+    printed = ran(("sh", "-c", emitted), tmp_path)
+    assert printed.startswith("ok    cases/first: ") and "\n1 passed\n{" in printed
+    assert kinds <= {".go", ".py", ".txt", ".mod", ".md", ".gitignore", ".toml"}, kinds
 
 
 ALERTS = """+--------+------+-----+-------------------+
@@ -240,8 +238,9 @@ def test_projects_that_are_not_known(
 
 
 @pytest.mark.slow
-def test_any_directory_is_a_go_program(tmp_path: Path) -> None:
-    for name in NAMES:
+@pytest.mark.parametrize("count", [5, pytest.param(len(NAMES), marks=pytest.mark.long)])
+def test_any_directory_is_a_go_program(count: int, tmp_path: Path) -> None:
+    for name in {*random.sample(NAMES, count), "log"}:
         assert cli.main(["new", "go", str(tmp_path / name)]) == 0
         ran(("go", "list", "-deps", "-test", "./..."), tmp_path / name)
     ran(GO_TEST, tmp_path / "log")

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.system.process import ProcessId
+from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.ending import marks
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -26,14 +28,18 @@ DEADLINE = 1.0  # the shortest that there is
 SLACK, RESTART = 0.5, 10.0  # seconds: a deadline is looked at a few times within it; a start on a busy machine
 
 
+@cache
+def topology_of(language: str) -> Topology:
+    return load_application(str(FOLDER / "app.py" if language == "python" else FOLDER), [], "", "").topology
+
+
 class Counts:
     """The program's one bucket, and its log."""
 
     def __init__(
         self, java: JavaClient, language: str, tmp_path: Path, executor: ProcessId, deadline: float = DEADLINE
     ) -> None:
-        app = FOLDER / "app.py" if language == "python" else FOLDER
-        topology = load_application(str(app), [], "", "").topology
+        topology = topology_of(language)
         (worker,) = topology.workers
         # One byte of cache: the worker reads the bucket from its log for each call.
         spec = WorkerSpec(

@@ -86,9 +86,15 @@ def application_setup(args):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [["validate"], ["emit"], ["diff", "app.py"]])
-@pytest.mark.parametrize("signals", [["SIGTERM"], ["SIGHUP", "SIGTERM"]])
-@pytest.mark.parametrize("is_nohup", [False, True])
+@pytest.mark.parametrize(
+    ("command", "signals", "is_nohup"),
+    [
+        (["validate"], ["SIGTERM"], False),
+        (["validate"], ["SIGHUP", "SIGTERM"], True),
+        (["emit"], ["SIGHUP", "SIGTERM"], False),
+        (["diff", "app.py"], ["SIGTERM"], True),
+    ],
+)
 def test_a_command_that_is_ended_leaves_nothing(
     tmp_path: Path, command: list[str], signals: list[str], is_nohup: bool
 ) -> None:

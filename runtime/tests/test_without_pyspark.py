@@ -19,17 +19,11 @@ def wallaroo(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("language", ["python", "go"])
-def test_a_new_project_is_tested_without_pyspark(tmp_path: Path, language: str) -> None:
-    made = wallaroo("new", language, "shop", folder=tmp_path)
+def test_a_new_project_is_tested_without_pyspark_and_a_run_says_what_to_install(tmp_path: Path) -> None:
+    made = wallaroo("new", "mixed", "shop", folder=tmp_path)  # in Python and Go
     assert made.returncode == 0, made.stderr
     done = wallaroo("test", ".", folder=tmp_path / "shop")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 passed"), done.stderr
-
-
-@pytest.mark.slow
-def test_a_run_on_spark_says_what_to_install(tmp_path: Path) -> None:
-    wallaroo("new", "python", "shop", folder=tmp_path)
     done = wallaroo("run", "app.py", "--checkpoint", "checkpoint", folder=tmp_path / "shop")
     assert done.returncode == 2
     assert "R728 a run on Spark needs the package pyspark" in done.stderr

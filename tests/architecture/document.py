@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from architecture.source import ROOT, hand_written
+from architecture.source import ROOT, hand_written, parsed
 
 PACKAGES = "runtime/src/wallaroo_runtime"
 ROOT_DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
@@ -104,9 +104,9 @@ def kinds(root: Path) -> set[str]:
 def code_comparisons(root: Path) -> Iterator[str]:
     """Yield places at which the runtime compares the code of an error, where it is to look at its kind."""
     for path in sorted((root / PACKAGES).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            values = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
-            if isinstance(node, ast.Compare) and any(CODE.fullmatch(str(value)) for value in values):
+        for node in ast.walk(parsed(path.read_text(encoding="utf-8"))):
+            parts = ast.walk(node) if isinstance(node, ast.Compare) else ()
+            if any(isinstance(each, ast.Constant) and CODE.fullmatch(str(each.value)) for each in parts):
                 yield f"{path.relative_to(root)}:{node.lineno}: compares a code; compare its kind"
 
 

@@ -1,6 +1,7 @@
 """Where errors are raised: the values of their texts, and their remedies."""
 
 import ast
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from architecture.document import CODE, PRODUCT
-from architecture.source import hand_written
+from architecture.source import hand_written, parsed
 
 PART = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
 CALL = re.compile(r'(?:\bdiagnostic\.Of|OperatorFailure\.of|\breturn Of)\("([A-Z]\d{3})"')
@@ -28,8 +29,13 @@ class Raise(NamedTuple):
     fix: str
 
 
-def raises(root: Path) -> Iterator[Raise]:
-    """Yield the calls of the product that make an error of the catalogue."""
+@functools.cache
+def raises(root: Path) -> tuple[Raise, ...]:
+    """Return the calls of the product that make an error of the catalogue."""
+    return tuple(_raises(root))
+
+
+def _raises(root: Path) -> Iterator[Raise]:
     for name in hand_written(root, ".py", ".go", ".java"):
         if not name.startswith(PRODUCT) or "/tests/" in name or "_test." in name:
             continue
@@ -38,7 +44,7 @@ def raises(root: Path) -> Iterator[Raise]:
 
 
 def _python(name: str, text: str) -> Iterator[Raise]:
-    for call in ast.walk(ast.parse(text)):
+    for call in ast.walk(parsed(text)):
         if not isinstance(call, ast.Call) or not call.args or not isinstance(call.args[0], ast.Constant):
             continue
         function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

@@ -46,7 +46,7 @@ def test_programs_decide_on_kinds_and_not_on_codes(copy: Path) -> None:
 
 
 def test_every_error_is_made_with_all_values_of_its_texts() -> None:
-    assert len(list(remedy.raises(ROOT))) > 300
+    assert len(remedy.raises(ROOT)) > 300
     assert "\n".join(remedy.missing_values(ROOT)) == ""
 
 

@@ -78,7 +78,12 @@ class Context:
         return {"C503"} if self.worker.language in ("python", "javascript") else {"C503", "C501"}
 
     def _command(self, args: Sequence[str] | None, variables: Mapping[str, str]) -> Client:
-        return Worker(self.command, args=args, variables=variables).ready()
+        worker = Worker(self.command, args=args, variables=variables)
+        try:
+            return worker.ready()
+        except BaseException:
+            worker.close()
+            raise
 
     def _of(self, name: str, args: Sequence[str] | None) -> Client:
         if name not in self._shared:

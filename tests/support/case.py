@@ -21,6 +21,7 @@ else:
 
 from wallaroo.experimental.stream import LENGTH, TIME
 from wallaroo_runtime.case import case
+from wallaroo_runtime.program.build import build
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 VOTES = struct.Struct(">IsQ")
@@ -31,6 +32,12 @@ NAMES = tuple(sorted(folder.name for folder in CASES.iterdir() if (folder / "cas
 def settings(name: str) -> dict[str, Any]:
     """Return what a case.toml says, read once."""
     return tomllib.loads((CASES / name / case.FILE).read_text(encoding="utf-8"))
+
+
+@cache
+def binary(folder: Path) -> Path:
+    """Return the worker of a program in Go, built once."""
+    return build(folder)
 
 
 class Case(case.Case):
@@ -74,6 +81,15 @@ class Case(case.Case):
         file = self.folder / name
         own = file.with_name(f"{file.stem}.{language}{file.suffix}")
         return own if own.exists() else file
+
+    def program(self, language: str) -> Path:
+        """Return what an engine in this process is given: `app`, where a program in Go alone is built once."""
+        return self.app(language) if language != "go" or self.is_mixed else binary(self.folder)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether its program uses one in another language, which it names by a path."""
+        return self.name.startswith("mixed_")
 
     @property
     def translated(self) -> tuple[str, ...]:
