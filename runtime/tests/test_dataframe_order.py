@@ -2,12 +2,14 @@
 
 import random
 from datetime import date, datetime, timedelta, timezone
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import DataFrame
 
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
@@ -119,19 +121,24 @@ def key(value: Any) -> tuple[bool, Any]:
     return (value is not None, value or 0 if isinstance(value, int | None) else value)
 
 
+KINDS = ("BIGINT", "INT", "SMALLINT", "TINYINT", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "DATE")
+
+
 @pytest.mark.parametrize("ansi", ["true", "false"])
-@pytest.mark.parametrize("kind", ["BIGINT", "INT", "SMALLINT", "TINYINT", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "DATE"])
-def test_each_value_has_its_place(session: Any, changed: Any, places: Steps, kind: str, ansi: str) -> None:
+def test_each_value_has_its_place(session: Any, changed: Any, places: Steps, ansi: str) -> None:
+    """Of drawn values of each type, all in one query."""
     changed("spark.sql.ansi.enabled", ansi)
     changed("spark.sql.session.timeZone", "America/New_York")
-    chance, given = random.Random(kind), list[Any]()
-    for user in "abc":
-        values = drawn(kind, chance)
-        chance.shuffle(values)
-        given += [(user, value) for value in values]
-    rows = [(user, number, value) for number, (user, value) in enumerate(given)]
-    frame = session.createDataFrame(rows, f"user STRING, number BIGINT, at {kind}").repartition(3)
-    found = sorted(places.apply(frame, order_by="at").collect(), key=lambda row: (row["user"], row["place"]))
+    chance, rows, parts = random.Random(ansi), list[Any](), list[DataFrame]()
+    for kind in KINDS:
+        begin = len(rows)
+        for user in "abc":
+            values = drawn(kind, chance)
+            chance.shuffle(values)
+            rows += [(f"{kind} {user}", number, value) for number, value in enumerate(values, len(rows))]
+        frame = session.createDataFrame(rows[begin:], f"user STRING, number BIGINT, at {kind}").repartition(3)
+        parts.append(places.apply(frame, order_by="at"))
+    found = sorted(reduce(DataFrame.union, parts).collect(), key=lambda row: (row["user"], row["place"]))
     expected = sorted(rows, key=lambda row: (row[0], key(row[2])))
     assert [rows[row["number"]] for row in found] == expected
 
@@ -146,7 +153,7 @@ numbers = st.one_of(
 
 
 @pytest.mark.parametrize("ticks", [False, True])
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(numbers, min_size=1, max_size=40), min_size=10, max_size=40), st.integers(1, 4))
 def test_all_bigints_and_null_have_places(
     session: Any, places: Steps, closing: Steps, ticks: bool, users: list[list[int | None]], tasks: int

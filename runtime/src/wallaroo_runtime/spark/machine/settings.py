@@ -42,7 +42,11 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
-LOCAL_SETTINGS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+LOCAL_SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.hadoop.fs.file.impl": "org.wallaroo.spark.query.LocalFiles",
+}
 # A peer that connects to a port of Spark's must know the application's secret. This is only set where Spark makes the
 # secret and gives it to its executors. A standalone cluster has a secret of its own.
 AUTHENTICATION = {
