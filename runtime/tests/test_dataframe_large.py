@@ -106,7 +106,7 @@ def test_values_of_bytes_are_no_rows_and_the_codec_of_the_program_reads_and_writ
     steps = load(tmp_path / "upper.py")
     rows = session.createDataFrame([("ab",), ("cd",), ("",)], "value STRING")
     found = steps.apply_all(rows.selectExpr(f"if(value = '', repeat('x', {MOST + 1}), value) AS value")).persist()
-    upper = steps.select(found, "upper").collect()
+    upper = steps.select(found, "Upper").collect()
     assert sorted((bytes(row["key"]), bytes(row["value"])) for row in upper) == [(b"a", b"AB"), (b"c", b"CD")]
     assert [row["size"] for row in steps.select(found, "lengths").collect()] == [2, 2]
     (letter,) = steps.dead_letters(found).collect()

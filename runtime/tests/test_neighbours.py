@@ -20,7 +20,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import TaskFailure, translated
 from wallaroo_runtime.spark.machine.jar import java_class
-from wallaroo_runtime.spark.machine.settings import LOCAL_SETTINGS
+from wallaroo_runtime.spark.machine.settings import LOCAL_FILES
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.worker_start import STOP_S
@@ -169,7 +169,7 @@ def test_files_get_their_modes_without_a_process_for_each(spark: Any, tmp_path: 
     hadoop, context = spark._jvm.org.apache.hadoop.fs, spark.sparkContext._jsc.hadoopConfiguration()
     path = hadoop.Path((tmp_path / "file").as_uri())
     files = path.getFileSystem(context)
-    assert files.getClass().getName() == LOCAL_SETTINGS["spark.hadoop.fs.file.impl"]
+    assert files.getClass().getName() == LOCAL_FILES["spark.hadoop.fs.file.impl"]
     for mode in ("640", "755", "600"):
         files.create(path, True).close()
         files.setPermission(path, hadoop.permission.FsPermission(mode))
