@@ -55,12 +55,14 @@ def written(session: SparkSession, plan: Plan, states: States, checkpoint: Path)
 
 
 def check(logs: SparkLogs, states: States, batch: int) -> None:
-    """Compare what is stored with the states; ask for a single key, too."""
+    """Compare what is stored with the states; ask for a single key of the first stage, too."""
     assert logs.batch() == batch
     for stage, port in stages_of(logs.plan):
         found = {row.key: row for row in logs.rows(stage.id, StateChoice(frozenset({port})), batch)}
         assert found.keys() == states[port].keys()
         assert all(row.value.endswith(states[port][key]) and row.size == len(row.value) for key, row in found.items())
+        if port != stages_of(logs.plan)[0][1]:
+            continue
         key = min(states[port])
         buckets = (bucket_of(key, logs.plan.bucket_count),)
         choice = StateChoice(frozenset({port}), keys=frozenset({key}), most_bytes=0, limit=2)
@@ -70,7 +72,7 @@ def check(logs: SparkLogs, states: States, batch: int) -> None:
 
 # Of each plan whether it is for real-time mode, after one of micro-batches.
 @pytest.mark.parametrize(
-    ("name", "seed", "modes"), [("every_kind", 1, (False, True, False)), ("word_count", 2, (True, True, False))]
+    ("name", "seed", "modes"), [("every_kind", 1, (True, False)), ("word_count", 2, (False, True, True))]
 )
 def test_states_are_the_same_whatever_the_numbers_and_the_mode(
     name: str, seed: int, modes: tuple[bool, ...], spark: SparkSession, tmp_path: Path
