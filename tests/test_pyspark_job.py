@@ -48,10 +48,6 @@ def printed() -> str:
     return table
 
 
-def test_the_job_prints_the_page_s_table(folder: Path) -> None:
-    assert ran(folder, "job.py", "app.py").endswith(printed() + "\n")
-
-
 @pytest.mark.long
 def test_the_job_does_the_same_with_the_program_in_go_and_goes_on_with_later_files(folder: Path) -> None:
     init(folder)
@@ -75,6 +71,11 @@ FORGET = """
 import shutil
 [each.stop() for each in spark.streams.active]
 shutil.rmtree("out", ignore_errors=True)
+"""
+JOB = """
+import runpy, sys
+sys.argv = ["job.py", "app.py"]
+_ = runpy.run_path("job.py", run_name="__main__")
 """
 QUIET = 'load("quiet.py")'
 NOTEBOOK = EXAMPLE / "dataframes.ipynb"
@@ -102,14 +103,23 @@ def notebook() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any]]]:
-    """Return what the cells of the notebook give, then what the samples give, on one Spark."""
+    """Return what the cells of the notebook give, then the samples, then the job, on one Spark."""
     cells = ["".join(cell["source"]) for cell in cells_of(notebook())]
     folder = copied(tmp_path_factory.mktemp("samples") / "job")
     for block in blocks(DOCS / "dataframes.md"):
         if block.title and not block.file:
             (folder / block.title).parent.mkdir(exist_ok=True)
             (folder / block.title).write_text(block.text, encoding="utf-8")
-    return outputs_of([*cells, FORGET, *(text for text, _ in samples())], folder)
+    return outputs_of([*cells, FORGET, *(text for text, _ in samples()), FORGET, JOB], folder)
+
+
+def text_of(output: list[dict[str, Any]]) -> str:
+    """Return what a piece has printed."""
+    return "".join("".join(each["text"]) for each in output)
+
+
+def test_the_job_prints_the_page_s_table(outputs: list[list[dict[str, Any]]]) -> None:
+    assert text_of(outputs[-1]).endswith(printed() + "\n")
 
 
 def test_the_cells_of_the_notebook_give_the_outputs_that_are_in_it(
@@ -128,5 +138,5 @@ def test_the_cells_of_the_notebook_give_the_outputs_that_are_in_it(
 
 def test_the_samples_of_page_and_readme_print_what_follows_them(outputs: list[list[dict[str, Any]]]) -> None:
     pieces = samples()
-    said = ["".join("".join(each["text"]) for each in output).strip() for output in outputs[-len(pieces) :]]
+    said = [text_of(output).strip() for output in outputs[-len(pieces) - 2 : -2]]
     assert said == [printed.strip() for _, printed in pieces]

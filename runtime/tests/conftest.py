@@ -114,10 +114,13 @@ def published() -> Callable[[Path, int], list[str]]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Give the one Spark session of this test run."""
+    from wallaroo_runtime.spark.machine.settings import start_settings
     from wallaroo_runtime.spark.session import create_session
 
-    logs = tmp_path_factory.mktemp("spark")
-    session = create_session("tests", master="local[2]", shuffle_partitions=2, directory=logs)
+    master, logs, options = "local[2]", tmp_path_factory.mktemp("spark"), "spark.driver.extraJavaOptions"
+    # It lives for minutes: with the heap of a short session, the garbage collector took a third of its processor time.
+    heap = {options: f"{start_settings(master, logs, {})[options]} -Xms1200m -Xmn600m -XX:MetaspaceSize=256m"}
+    session = create_session("tests", master=master, shuffle_partitions=2, directory=logs, settings=heap)
     yield session
     session.stop()
 

@@ -1,4 +1,4 @@
-"""The counts of steps between DataFrames: what the progress of a stream, and an Observation, say."""
+"""Timers in one batch and in one stream, and what the progress of a stream, or an Observation, counts of steps."""
 
 import random
 import sys
@@ -11,9 +11,21 @@ import pytest
 from pyspark.sql import Observation
 
 from support import row_windows
-from support.drawn_timers import DELAY_MS, LEVELS, VECTORS, Event, Step, drawn, messages, references, with_watermarks
+from support.drawn_timers import (
+    DELAY_MS,
+    LEVELS,
+    VECTORS,
+    YEAR_MS,
+    Event,
+    Step,
+    check,
+    drawn,
+    messages,
+    references,
+    with_watermarks,
+)
 from support.drawn_timers import steps_of as drawn_steps
-from support.row_stream import SPAN, Unlucky, ends, ms_of, parts, streamed, watermarks
+from support.row_stream import BEGIN_MS, SPAN, Unlucky, ends, ms_of, parts, streamed, watermarks
 from support.row_timers import SCHEMA, arguments, write_program
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
@@ -75,17 +87,18 @@ class Observed:
 
     Attributes:
         counts: Sum of the metrics in the progress of all its runs.
+        rows: All rows that it gives.
     """
 
     def __init__(self, fails_at: Sequence[int]) -> None:
-        self.fails_at, self.counts = set(fails_at), Counter[str]()
+        self.fails_at, self.counts, self.rows = set(fails_at), Counter[str](), list[Any]()
 
     def __call__(self, rows: Any, number: int) -> None:
         rows.collect()
         if number in self.fails_at:
             self.fails_at.remove(number)
             raise Unlucky
-        rows.collect()  # computes the micro-batch again
+        self.rows += rows.collect()  # computes the micro-batch again
 
     def run(self, rows: Any, folder: Path) -> Counter[str]:
         while True:
@@ -101,24 +114,29 @@ class Observed:
                 return self.counts
 
 
-def test_the_progress_of_a_stream_counts_what_the_model_counts(session: Any, timed: Path, tmp_path: Path) -> None:
-    described, batches = drawn_steps(2), parts(drawn(2), 25)
+def test_a_stream_gives_and_counts_what_the_watermark_has_passed(session: Any, timed: Path, tmp_path: Path) -> None:
+    described, batches = drawn_steps(2, count=4), parts(drawn(2), 34)
     rows = streamed(session, tmp_path, batches, SCHEMA).withWatermark("at", f"{DELAY_MS} milliseconds")
     found = load(timed, arguments(described)).apply_all(rows=rows, order_by="n", observation=NAME)
     assert found.columns == ["output", "key", "value", "dead_letter"]
-    counts, wanted = Observed([1, 3]).run(found, tmp_path), by_the_model(described, with_watermarks(batches))
+    observed, events = Observed([1]), with_watermarks(batches)  # its first try is lost, and the query starts again
+    counts, wanted = observed.run(found, tmp_path), by_the_model(described, events)
+    check(described, observed.rows, events)
     assert of_steps(counts) == wanted
     assert {name.partition(".")[2] for name in wanted} >= {"expired", "timers_fired", "dead_letters"}
 
 
-def test_an_observation_has_the_counts_of_a_batch(session: Any, timed: Path) -> None:
-    described, rows, observation = drawn_steps(1, count=2), drawn(1), Observation()
+def test_a_batch_runs_all_timers_and_counts_them(session: Any, timed: Path) -> None:
+    described, rows, observation = drawn_steps(1, count=4), drawn(1), Observation()
     given = session.createDataFrame(random.Random(1).sample(rows, len(rows)), SCHEMA).repartition(4)
-    steps = load(timed, arguments(described))
-    found = steps.apply_all(rows=given, order_by="n", observation=observation)
-    steps.select(found, "t0").orderBy("now").collect()  # Spark computes the rows once more, to find ranges
+    found = load(timed, arguments(described)).apply_all(rows=given, order_by="n", observation=observation)
+    found = found.orderBy("value").collect()  # Spark computes the rows once more, to find ranges
     events = [*messages(rows), *ends(max(ms_of(row[3]) for row in rows), LEVELS)]
+    check(described, found, events)
     assert of_steps(Counter(observation.get)) == by_the_model(described, events)
+    letters = [row["dead_letter"] for row in found if row["dead_letter"] is not None]
+    failed = [letter["at_ms"] for letter in letters if letter["error"].endswith("it fails")]
+    assert failed and all(BEGIN_MS - 200 <= at < BEGIN_MS + 3 * YEAR_MS for at in failed)  # when they were due
 
 
 def test_messages_that_a_window_has_dropped(session: Any, tmp_path: Path) -> None:
@@ -127,7 +145,7 @@ def test_messages_that_a_window_has_dropped(session: Any, tmp_path: Path) -> Non
 
     window, batches = (
         ranges(20, 6, late="drop", time="event"),
-        parts([(key, v, at, n) for key, v, _, at, n in drawn(5)]),
+        parts([(key, v, at, n) for key, v, _, at, n in drawn(5)], 34),
     )
     program = row_windows.write_program(tmp_path, "python")
     live = streamed(session, tmp_path, batches).withWatermark("at", f"{DELAY_MS} milliseconds")

@@ -119,7 +119,7 @@ def test_states_and_dead_letters_under_all_settings(session: Any, changed: Chang
         [("a", 1, BEGIN), ("b", -2, BEGIN)], "`user` STRING, amount BIGINT, at TIMESTAMP_LTZ"
     )
     rows.coalesce(1).write.parquet(str(tmp_path / "in"))
-    found = steps.apply_all(rows, order_by="at", gives_states=True)
+    found = steps.apply_all(rows, order_by="at", gives_states=True).persist()
     assert [row["step"] for row in steps.dead_letters(found).collect()] == ["sum"]
     steps.states(found).write.parquet(str(tmp_path / "states"))
     states = session.read.parquet(str(tmp_path / "states"))

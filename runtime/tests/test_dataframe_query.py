@@ -1,6 +1,5 @@
 """Queries of all shapes around steps of an application: they are exact over restarts, too."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
 
 pytestmark = pytest.mark.jvm
-Frame = Callable[[Any], Any]
 
 
 def in_files(session: Any, folder: Path, orders: list[Order]) -> None:
@@ -29,58 +27,24 @@ def split(steps: Steps, source: Any) -> list[Any]:
     return [steps.apply(orders=source.where(f"user {sign} 'u3'"), order_by="at") for sign in ("<", ">=")]
 
 
-def test_states_of_two_places_in_one_query_stay_apart(session: Any, steps: Steps, tmp_path: Path) -> None:
-    # In the worker's cache their buckets have one owner; a copy is taken under its version alone.
-    orders = sorted(drawn(13), key=lambda order: order[2])
+def test_a_stream_may_go_on_with_other_partitions(session: Any, steps: Steps, tmp_path: Path) -> None:
+    """Also united with rows that need no states, which have the first numbers of partitions."""
+    orders = sorted(drawn(9), key=lambda order: order[2])
 
     def frame(source: Any) -> Any:
-        tenfold = source.selectExpr("user", "10 * amount AS amount", "at")
-        return steps.apply(source, order_by="at").union(steps.apply(tenfold, order_by="at"))
+        below, above = split(steps, source)
+        others = source.selectExpr("concat('of ', user) AS user", "amount AS total", "at")
+        return others.union(below.coalesce(1)).union(above.repartition(5))
 
-    def expected(orders: list[Order]) -> list[tuple[str, int]]:
-        return sorted(totals(orders) + totals([(user, 10 * amount, at) for user, amount, at in orders]))
-
-    for begin in range(0, len(orders), 75):
-        in_files(session, tmp_path, orders[begin : begin + 75])
-    assert sums(run_stream(session, tmp_path, frame)) == expected(orders)
-    assert sums(frame(rows_of(session, orders)).collect()) == expected(orders)
-
-
-@pytest.mark.parametrize(
-    "frame",
-    [
-        lambda steps, rows: split(steps, rows)[0].union(split(steps, rows)[1]),
-        lambda steps, rows: steps.apply(orders=rows, order_by="at").coalesce(1),
-        lambda steps, rows: split(steps, rows)[0].coalesce(2).union(split(steps, rows)[1].repartition(5)),
-    ],
-    ids=["union", "coalesce", "both"],
-)
-def test_a_stream_may_go_on_with_other_partitions(
-    session: Any, steps: Steps, tmp_path: Path, frame: Callable[[Steps, Any], Any]
-) -> None:
-    orders = sorted(drawn(9), key=lambda order: order[2])
-    for begin in range(0, len(orders), 100):
-        in_files(session, tmp_path, orders[begin : begin + 100])
-        found = run_stream(session, tmp_path, lambda source: frame(steps, source))  # a restart each time
-        assert sums(found) == sorted(totals(orders[: begin + 100]))
+    for end in (150, 300):
+        in_files(session, tmp_path, orders[end - 150 : end])
+        others = [(f"of {user}", amount) for user, amount, _ in orders[:end]]
+        found = run_stream(session, tmp_path, frame)  # a restart each time
+        assert sums(found) == sorted(totals(orders[:end]) + others)
     session.conf.set("spark.sql.shuffle.partitions", "2")
     in_files(session, tmp_path, orders[:1])
     with pytest.raises(Exception, match="was 2 when `apply` was called; it has 3 partitions"):
-        run_stream(session, tmp_path, lambda source: frame(steps, source))
-
-
-def test_a_stream_may_be_united_with_one_without_states(session: Any, steps: Steps, tmp_path: Path) -> None:
-    orders = sorted(drawn(10), key=lambda order: order[2])
-
-    def frame(source: Any) -> Any:
-        own = steps.apply(orders=source, order_by="at").select("user", "total")
-        return own.union(source.selectExpr("concat('of ', user)", "amount"))
-
-    for part in (orders[:100], orders[100:]):
-        in_files(session, tmp_path, part)
-        found = run_stream(session, tmp_path, frame)
-    others = [(f"of {user}", amount) for user, amount, _ in orders]
-    assert sums(found) == sorted(totals(orders) + others)
+        run_stream(session, tmp_path, frame)
 
 
 def test_a_batch_within_a_stream_has_partitions_of_its_own(session: Any, steps: Steps, tmp_path: Path) -> None:
@@ -105,19 +69,19 @@ def test_a_batch_within_a_stream_has_partitions_of_its_own(session: Any, steps: 
 
 def test_functions_of_each_may_leave_rows_out(session: Any, steps: Steps, tmp_path: Path) -> None:
     """The states of a micro-batch are stored although no function looks at its rows."""
-    orders, found = sorted(drawn(14, 80), key=lambda order: order[2]), list[Any]()
-    for begin in range(0, len(orders), 20):
-        in_files(session, tmp_path, orders[begin : begin + 20])
+    orders, found = sorted(drawn(14, 40), key=lambda order: order[2]), list[Any]()
+    for part in (orders[:20], orders[20:]):
+        in_files(session, tmp_path, part)
 
     def write(rows: Any, number: int) -> None:
-        if number == 3:
+        if number == 1:
             found.extend(rows.collect())
 
     source = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
     writes = steps.each(Totals=write, dead_letters=lambda rows, number: None)
     writer = steps.apply_all(source, order_by="at").writeStream.foreachBatch(writes).trigger(availableNow=True)
     writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
-    assert sums(found) == sorted(totals(orders)[60:])
+    assert sums(found) == sorted(totals(orders)[20:])
 
 
 def test_a_dead_letter_that_ends_a_query_comes_before_all_outputs(session: Any, tmp_path: Path) -> None:
@@ -144,14 +108,14 @@ def test_a_dead_letter_that_ends_a_query_comes_before_all_outputs(session: Any, 
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
         writer.start().awaitTermination()
 
-    for _ in range(2):
-        with pytest.raises(StreamingQueryException) as caught:
-            run(load(failing, ["fail"]))
-        first = str(caught.value).partition("Driver stacktrace")[0]  # what follows is Spark's own, with its cause again
-        assert first.count('R611 the query stopped; step "sum": C501 ValueError: negative (key ') == 1
-        assert first.count('fix: correct the user code, or declare on_error "dead_letter", which makes it a row') == 1
+    fails = load(failing, ["fail"])
+    with pytest.raises(StreamingQueryException) as caught:
+        run(fails)
+    first = str(caught.value).partition("Driver stacktrace")[0]  # what follows is Spark's own, with its cause again
+    assert first.count('R611 the query stopped; step "sum": C501 ValueError: negative (key ') == 1
+    assert first.count('fix: correct the user code, or declare on_error "dead_letter", which makes it a row') == 1
     assert not seen
     with pytest.raises(RunError, match="the application has several sinks: a, b; `apply` returns the rows of one"):
-        load(failing, ["fail"]).apply(rows_of(session, []))
+        fails.apply(rows_of(session, []))
     run(load(passing, ["dead_letter"]))
     assert [(name, len(rows)) for name, rows in seen] == [("a", 6), ("b", 6), ("letters", 12)]

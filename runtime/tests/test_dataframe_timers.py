@@ -1,7 +1,9 @@
-"""Timers and ttl between DataFrames against the plain reference: in batches, with watermarks, by a clock."""
+"""Timers and ttl between DataFrames against the plain reference: after batches, and by a clock.
+
+test_dataframe_counts.py has one batch, and one stream with watermarks.
+"""
 
 import json
-import random
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,6 @@ import pytest
 from support.drawn_timers import (
     DELAY_MS,
     LEVELS,
-    YEAR_MS,
     Event,
     Step,
     check,
@@ -21,7 +22,7 @@ from support.drawn_timers import (
     steps_of,
     with_watermarks,
 )
-from support.row_stream import BEGIN_MS, SPAN, Writer, by_clock, ends, ms_of, parts, stream_of, streamed
+from support.row_stream import SPAN, Writer, by_clock, ends, ms_of, parts, stream_of, streamed
 from support.row_timers import SCHEMA, arguments, write_program
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
@@ -67,47 +68,26 @@ def applied(program: Path, seed: int, scale: int = 1, timestamp: str = "at") -> 
     return load(program, arguments(described, timestamp)), described
 
 
-def test_a_batch_runs_all_timers(session: Any, program: Path) -> None:
-    (steps, described), rows = applied(program, 1), drawn(1)
-    given = session.createDataFrame(random.Random(1).sample(rows, len(rows)), SCHEMA).repartition(4)
-    found = steps.apply_all(rows=given, order_by="n").collect()
-    check(described, found, [*messages(rows), *ends(max(ms_of(row[3]) for row in rows), LEVELS)])
-    letters = [row["dead_letter"] for row in found if row["dead_letter"] is not None]
-    failed = [letter["at_ms"] for letter in letters if letter["error"].endswith("it fails")]
-    assert failed and all(BEGIN_MS - 200 <= at < BEGIN_MS + 3 * YEAR_MS for at in failed)  # when they were due
-
-
-def test_a_stream_runs_what_the_watermark_has_passed(session: Any, program: Path, tmp_path: Path) -> None:
-    (steps, described), batches = applied(program, 2), parts(drawn(2), 25)
-    rows = streamed(session, tmp_path, batches, SCHEMA).withWatermark("at", f"{DELAY_MS} milliseconds")
-    writer = Writer([1, 3])  # their first try is lost, and the query starts again
-    writer.run(steps.apply_all(rows=rows, order_by="n"), tmp_path)
-    check(described, writer.all(), with_watermarks(batches))
-
-
-def test_timers_of_a_batch_go_on_in_a_stream(session: Any, program: Path, tmp_path: Path) -> None:
+def test_timers_of_a_batch_go_on_in_a_stream_and_in_a_batch_without_rows(
+    session: Any, program: Path, tmp_path: Path
+) -> None:
     (steps, described), rows = applied(program, 3), drawn(3)
     past, batches = rows[:50], parts(rows[50:], 25)
     found = steps.apply_all(rows=session.createDataFrame(past, SCHEMA), order_by="n", gives_states=True).persist()
-    states = session.createDataFrame(steps.states(found).collect(), steps.states(found).schema)
+    first, kept = found.collect(), steps.states(found)
+    states = session.createDataFrame(kept.collect(), kept.schema)
     shown = steps.show_states(states.where("name LIKE 'timed%'")).collect()
     assert shown and all(isinstance(json.loads(row["value"]), list) for row in shown)
+    last = steps.apply_all(rows=session.createDataFrame([], SCHEMA), order_by="n", states=states).collect()
+    latest = max(ms_of(row[3]) for row in past)
+    at_end = [tick for tick in ends(latest, LEVELS) if tick["tick"] != latest]  # no batch has a tick of that time
+    check(described, [*first, *last], [*messages(past), *at_end])
     live = streamed(session, tmp_path, batches, SCHEMA).withWatermark("at", f"{DELAY_MS} milliseconds")
     writer = Writer([1])
-    writer.rows[-1] = found.collect()
+    writer.rows[-1] = first
     writer.run(steps.apply_all(rows=live, order_by="n", states=states), tmp_path)
     later = [{**each, "sequence": each["sequence"] + SPAN * len(past)} for each in with_watermarks(batches)]
     check(described, writer.all(), [*messages(past), *later])
-
-
-def test_a_batch_without_rows_runs_the_timers_of_its_states(session: Any, program: Path) -> None:
-    (steps, described), rows = applied(program, 5), drawn(5, 60)
-    first = steps.apply_all(rows=session.createDataFrame(rows, SCHEMA), order_by="n", gives_states=True).persist()
-    states = session.createDataFrame(steps.states(first).collect(), steps.states(first).schema)
-    last = steps.apply_all(rows=session.createDataFrame([], SCHEMA), order_by="n", states=states).collect()
-    latest = max(ms_of(row[3]) for row in rows)
-    at_end = [tick for tick in ends(latest, LEVELS) if tick["tick"] != latest]  # no batch has a tick of that time
-    check(described, [*first.collect(), *last], [*messages(rows), *at_end])
 
 
 @pytest.mark.parametrize("kind", ["ingest", "event"])
@@ -117,13 +97,9 @@ def test_a_clock_runs_timers_without_rows(session: Any, program: Path, tmp_path:
         drawn(4, 40, 10, is_event=kind == "event"),
     )
     batches, writer = parts(rows, 20), Writer([0, 2])
-    for at in range(len(batches)):
-        writer.run(
-            steps.apply_all(rows=streamed(session, tmp_path, batches[at : at + 1], SCHEMA), order_by="n"), tmp_path
-        )
-    for _ in range(2):
-        time.sleep(2)  # of the clock
-        live = stream_of(session, tmp_path, 2, SCHEMA)
+    for again in range(3):
+        live = stream_of(session, tmp_path, 2, SCHEMA) if again else streamed(session, tmp_path, batches, SCHEMA)
+        time.sleep(2 if again else 0)  # of the clock
         writer.run(steps.apply_all(rows=live, order_by="n"), tmp_path)
     events, done = list[Event](), 0
     for tick, now, arrived in by_clock(tmp_path, [*writer.rows], batches):
@@ -203,9 +179,7 @@ def test_timers_go_on_in_a_program_with_other_steps_before_them(session: Any, tm
     rows, steps = session.sql("SELECT 1L AS id, TIMESTAMP '2026-01-01T00:00:00Z' AS at"), load(file, ["0"])
     states = steps.states(steps.apply_all(rows, gives_states=True))
     states = session.createDataFrame(states.collect(), states.schema)
-    for args in (["0"], ["1"], ["2"], ["1", "untimed"]):
-        steps = load(file, args)
-        found = steps.apply_all(rows.limit(0), states=states).persist()
-        ends = {name: [row["end"] for row in steps.select(found, name).collect()] for name in steps.outputs}
-        found.unpersist()
-        assert ends == {"first": ["First"], "second": [] if "untimed" in args else ["Second"]}, args
+    for args in (["2"], ["1", "untimed"]):
+        found = load(file, args).apply_all(rows.limit(0), states=states).collect()
+        ends = {row["output"]: json.loads(row["value"])["end"] for row in found}
+        assert ends == {"first": "First"} | ({} if "untimed" in args else {"second": "Second"}), args

@@ -20,6 +20,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import TaskFailure, translated
 from wallaroo_runtime.spark.machine.jar import java_class
+from wallaroo_runtime.spark.machine.settings import LOCAL_FILES
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.worker_start import STOP_S
@@ -161,6 +162,18 @@ def test_what_spark_writes_is_for_this_user_only(spark: Any) -> None:
     assert any(path.suffix == ".data" for path in modes), "blocks of a shuffle"
     assert [path for path, mode in modes.items() if not stat.S_ISSOCK(mode) and mode & 0o077] == []
     assert spark._jvm.System.getProperty("java.io.tmpdir") == str(directory), "for Spark's other files"
+
+
+def test_files_get_their_modes_without_a_process_for_each(spark: Any, tmp_path: Path) -> None:
+    """Hadoop's own class starts chmod for each new file and directory, if it has no native library."""
+    hadoop, context = spark._jvm.org.apache.hadoop.fs, spark.sparkContext._jsc.hadoopConfiguration()
+    path = hadoop.Path((tmp_path / "file").as_uri())
+    files = path.getFileSystem(context)
+    assert files.getClass().getName() == LOCAL_FILES["spark.hadoop.fs.file.impl"]
+    for mode in ("640", "755", "600"):
+        files.create(path, True).close()
+        files.setPermission(path, hadoop.permission.FsPermission(mode))
+        assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == int(mode, 8)
 
 
 def lines(spark: Any, folder: Path) -> Any:

@@ -43,6 +43,8 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
 LOCAL_SETTINGS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+# Where Java has our jar from its start, and its tasks have it, too.
+LOCAL_FILES = {"spark.hadoop.fs.file.impl": "org.wallaroo.spark.query.LocalFiles"}
 # A peer that connects to a port of Spark's must know the application's secret. This is only set where Spark makes the
 # secret and gives it to its executors. A standalone cluster has a secret of its own.
 AUTHENTICATION = {
@@ -137,6 +139,8 @@ def start_settings(
         "spark.sql.warehouse.dir": str(temporary / "warehouse"),
         "spark.driver.extraJavaOptions": _java_options(log4j, temporary, class_path, makes_archive),
     }
+    if is_local(master) and SUBMITTED not in os.environ:
+        own |= LOCAL_FILES
     jars = {} if is_local(master) else {JARS: with_jar(settings.get(JARS), operator_jar())}
     return SETTINGS | _settings_of(master) | own | settings | {CLASS_PATH: class_path} | jars
 
