@@ -2,6 +2,7 @@
 
 import random
 from datetime import date, datetime, timedelta, timezone
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -185,8 +186,8 @@ def test_an_order_is_a_name(session: Any, places: Steps) -> None:
     assert 'order_by="at"' in str(caught.value)
 
 
-REKEYED = """
-from datetime import datetime, timezone
+RESULTS = """
+from datetime import datetime, timedelta, timezone
 
 import wallaroo
 
@@ -198,41 +199,56 @@ def by_key(row):
 def one(row):
     return ""
 
-class Count(wallaroo.Aggregation):
-    def initial_accumulator(self):
-        return [0]
+@wallaroo.state_computation("quiet", state=list)
+def quiet(row, rows, timers):
+    timers.set("over", after=timedelta(milliseconds=30))
+    rows.append(row)
+    return {**row, "rows": 0, "place": 0} if len(rows) % 2 else None
 
-    def update(self, row, count):
-        count[0] += 1
+@quiet.timer("over")
+def over(key, rows, time):
+    at = datetime.fromtimestamp(time / 1000, timezone.utc)
+    return wallaroo.Deleted({"key": key, "at": at, "rows": len(rows), "place": 0})
 
-    def combine(self, earlier, later):
-        return [earlier[0] + later[0]]
-
-    def output(self, key, count, bounds=None):
-        end = datetime.fromtimestamp((bounds.end_ms - 1) / 1000, timezone.utc)
-        return {"key": key, "count": count[0], "at": end}
+def placed(name, **more):
+    @wallaroo.state_computation(name, state=list, **more)
+    def step(row, rows):
+        rows.append(row["at"])
+        return {**row, "place": len(rows)}
+    return step
 
 def application_setup(args):
-    row, found = {"key": str, "at": datetime}, {"key": str, "count": int, "at": datetime}
-    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig(row, timestamp="at"))
-    if "sessions" in args:
-        rows = rows.key_by(by_key).to(wallaroo.session_windows(wallaroo.milliseconds(30)).over(Count))
-    if "windows" in args:
-        rows = rows.key_by(one).to(wallaroo.range_windows(wallaroo.milliseconds(50)).over(Count))
-    return wallaroo.build_application("Rekeyed", rows.to_sink(wallaroo.DataFrameSinkConfig(found)))
+    row = {"key": str, "at": datetime}
+    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig(row, timestamp="at")).key_by(by_key).to(quiet)
+    ttl = {"ttl": timedelta(days=999)} if "timed" in args else {}
+    again = rows.key_by(one).to(placed("first", **ttl)).key_by(by_key).to(placed("second"))
+    found = wallaroo.DataFrameSinkConfig(row | {"rows": int, "place": int})
+    return wallaroo.build_application("Results", again.key_by(one).to(placed("third")).to_sink(found))
 """
+DAY = datetime(2026, 1, 1)
+steps_between = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 200)), min_size=1, max_size=60)
 
 
-def test_windows_of_results_under_another_key_need_an_application_of_their_own(session: Any, tmp_path: Path) -> None:
-    (file := tmp_path / "rekeyed.py").write_text(REKEYED)
-    times = [("a", 0), ("c", 500), *(("b", 100 * number) for number in range(10))]  # a and c are silent then
-    rows = [(key, datetime(2026, 1, 1) + timedelta(milliseconds=at)) for key, at in times]
-    given = session.createDataFrame(rows, "key STRING, at TIMESTAMP")
-
-    def counted(found: Any) -> int:
-        return sum(row["count"] for row in found.collect())
-
-    sessions = load(file, ["sessions"]).apply(given)
-    assert counted(sessions) == len(rows)
-    assert counted(load(file, ["windows"]).apply(sessions)) == len(rows)
-    assert counted(load(file, ["sessions", "windows"]).apply(given)) == len(rows) - 2  # two sessions are late
+@pytest.mark.parametrize("kind", ["plain", "timed"])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps_between, st.integers(1, 4))
+def test_steps_after_timers_get_their_messages_in_the_order_of_time(
+    session: Any, tmp_path: Path, kind: str, steps: list[tuple[str, int]], tasks: int
+) -> None:
+    (file := tmp_path / "results.py").write_text(RESULTS)
+    keys, times = [key for key, _ in steps], [*accumulate(step for _, step in steps)]
+    rows = [(key, DAY + timedelta(milliseconds=at)) for key, at in zip(keys, times, strict=True)]
+    frame = session.createDataFrame(rows[::-1], "key STRING, at TIMESTAMP").repartition(tasks)
+    found = sorted(load(file, [kind]).apply(frame, order_by="at").collect(), key=lambda row: row["place"])
+    expected = []
+    for key in set(keys):
+        mine, kept = [at for own, at in zip(keys, times, strict=True) if own == key], 0
+        for at, following in zip(mine, [*mine[1:], 10**9], strict=True):
+            kept += 1
+            expected += [(at, key, 0)] if kept % 2 else []
+            if following >= at + 30:
+                expected.append((at + 30, key, kept))
+                kept = 0
+    shown = [((row["at"] - DAY) // timedelta(milliseconds=1), row["key"], row["rows"]) for row in found]
+    assert [at for at, _, _ in shown] == sorted(at for at, _, _ in expected)
+    assert sorted(shown) == sorted(expected)

@@ -2,7 +2,6 @@
 
 import json
 import random
-import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -11,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from support.drawn_windows import Chain, Row, chains, drawn, expected, messages, sessions, ticks_of_end
 from support.row_stream import (
     BEGIN_MS,
     EPOCH,
     SPAN,
     Writer,
     by_clock,
-    ends,
     ms_of,
     parts,
     stream_of,
@@ -29,75 +28,8 @@ from wallaroo.testing import run
 from wallaroo_runtime.dataframe import load
 from wallaroo_runtime.errors import RunError
 
-VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
 pytestmark = pytest.mark.jvm
 DELAY_MS = 40
-LATE = ("drop", "fire_per_message", "place_in_oldest_window")
-Row = tuple[str, int, datetime, int]  # as `SCHEMA`
-Chain = list[dict[str, Any]]
-
-
-def window(chance: random.Random, time: str) -> dict[str, Any]:
-    if chance.random() < 0.2:
-        return {"kind": "count", "count": chance.randint(1, 5), "flush_ms": 5000}
-    size = chance.randint(1, 60)
-    slide, delay, late = chance.randint(1, size), chance.choice((0, 0, 7, 90)), chance.choice(LATE)
-    if chance.random() < 0.4:
-        return {"kind": "session", "gap_ms": size, "delay_ms": delay, "late": late, "time": time}
-    return {"kind": "range", "range_ms": size, "slide_ms": slide, "delay_ms": delay, "late": late, "time": time}
-
-
-def chains(seed: int, time: str = "event") -> list[Chain]:
-    """Draw windows, and some after others."""
-    chance = random.Random(seed)
-    every = {"kind": "range", "range_ms": 20, "slide_ms": 6, "delay_ms": 0, "late": "drop", "time": time}
-    return [
-        [every],
-        [sessions(time)],
-        *([window(chance, time) for _ in range(chance.choice((1, 1, 2)))] for _ in range(6)),
-    ]
-
-
-def sessions(time: str) -> dict[str, Any]:
-    return {"kind": "session", "gap_ms": 30, "delay_ms": 7, "late": "drop", "time": time}
-
-
-def drawn(seed: int, count: int = 160) -> list[Row]:
-    """Draw rows whose times go forth, and back a little, with silences."""
-    chance, now, found = random.Random(seed), BEGIN_MS, []
-    for number in range(count):
-        now += chance.choice((0, 1, 1, 3, 10, 10, 300))
-        at = EPOCH + timedelta(milliseconds=now - chance.choice((0, 0, 0, 20, 60, 200)))
-        found.append((chance.choice("aab\u00e9"), number, at, number))
-    return found
-
-
-def messages(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return rows as events of the reference, in their order."""
-    return [
-        {"sequence": SPAN * number, "key": key, "time": ms_of(at), "value": (value,)}
-        for number, (key, value, at, _) in enumerate(rows)
-    ]
-
-
-def expected(chain: Chain, events: list[dict[str, Any]], *, is_of_data: bool = True) -> list[tuple[Any, ...]]:
-    """Return what windows one after the other give; each takes the ticks of its level, or those that have none."""
-    sys.path.insert(0, str(VECTORS))
-    from make_windows import Reference
-
-    ticks = [event for event in events if "tick" in event]
-    events = [event for event in events if "tick" not in event]
-    for level, described in enumerate(chain):
-        events = [*events, *(event for event in ticks if event.get("level", level) == level)]
-        values: list[tuple[int, ...]] = [event.get("value", ()) for event in events]
-        reference = Reference(described, has_watermarks=is_of_data)
-        reference.run([each if "tick" in each else {**each, "value": at} for at, each in enumerate(events)])
-        assert not [each for each in reference.given if each.code]
-        found = [(each, sum((values[at] for at in each.values), ())) for each in reference.given]
-        events = [
-            {"sequence": each.sequence, "key": each.key, "time": each.time, "value": all_} for each, all_ in found
-        ]
-    return sorted((each.key, *each.bounds, *all_) for each, all_ in found)
 
 
 @pytest.fixture(scope="module", params=["python", pytest.param("go", marks=pytest.mark.long)])
@@ -122,10 +54,6 @@ def given(rows: Sequence[Any], number: int) -> list[tuple[Any, ...]]:
     """Return the windows of a sink."""
     values = [json.loads(row["value"]) for row in rows if row["output"] == f"w{number}"]
     return sorted((each["key"], each["begin"], each["end"], *each["values"]) for each in values)
-
-
-def ticks_of_end(windows: list[Chain], rows: Sequence[Row]) -> list[dict[str, Any]]:
-    return ends(max(ms_of(at) for _, _, at, _ in rows), max(map(len, windows)))
 
 
 @pytest.mark.parametrize("order", ["n", ""])
@@ -168,7 +96,12 @@ def test_open_windows_of_a_batch_go_on_in_a_stream(session: Any, program: Path, 
     writer.run(steps.apply_all(rows=live, order_by="n", states=states), tmp_path)
     events = with_watermarks(batches, max(map(len, windows)))
     later = [{**event, "sequence": event["sequence"] + SPAN * len(past)} for event in events]
-    check(writer.all(), windows, [*messages(past), *later])
+    latest = max(ms_of(at) for _, _, at, _ in past)
+    seam = [
+        {"sequence": SPAN * (len(past) - 1) + 1 + level, "tick": latest, "level": level}
+        for level in range(max(map(len, windows)))
+    ]
+    check(writer.all(), windows, [*messages(past), *seam, *later])
 
 
 @pytest.mark.parametrize("program", ["python"], indirect=True)

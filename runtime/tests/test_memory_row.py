@@ -107,6 +107,15 @@ def test_the_time_of_a_row_is_that_of_spark(column: str, time: Any) -> None:
         )
 
 
+@pytest.mark.parametrize("row", [Sale(1, BEGIN), b'{"amount": 1, "at": "2026-01-31T00:00:00Z"}'])
+def test_a_time_that_only_spark_evaluates_is_asked_for(row: Any) -> None:
+    with run(application(Sale, "at + INTERVAL 1 DAY")) as app:
+        with pytest.raises(DiagnosticError, match="R721 .* is the SQL `at . INTERVAL 1 DAY`, which only"):
+            app.send([row])
+        app.send([Message(row, time_ms=ms(BEGIN)), b"{"])
+        assert [letter.code for letter in app.dead_letters] == ["C505"]
+
+
 def test_rows_without_a_time_are_dead_letters() -> None:
     with run(application(Sale, "at")) as app:
         app.send([Sale(1, BEGIN), Sale(2, None), b'{"amount": 4, "at": null}', b'{"amount": "4", "at": 7}', b"{"])

@@ -215,6 +215,17 @@ def moved(context: Context) -> None:
     assert sum(each.more["timers_fired"] for each in answer.done.counts) == 2
 
 
+@check("timer: a step that takes over the state of two steps runs the timer of the lower port")
+def taken_over(context: Context) -> None:
+    case = X | {"steps": [{"x": {"gives": True}}] * 2}
+    store, after = BucketStore(0), timed_stage(X)
+    after.nodes[0].port += 7
+    begin = [{"sequence": at, "step": 1 - at, "key": "a", "time": at, "value": at, "ops": SET} for at in range(2)]
+    run(context, timed_stage(case), store, [frame_of(event, case) for event in begin])
+    answer = run(context, after, store, [tick(3, 10)])
+    assert [each.text() for each in answer.messages] == ["a 0 x 6 [0,1]"]
+
+
 @check("timer: names of a node that its step does not have are W403")
 def unnamed(context: Context) -> None:
     description = timed_stage(X | {"steps": [{"x": {}, "q": {}}]})

@@ -32,6 +32,10 @@ class Values(wallaroo.Aggregation):
 def by_key(row):
     return row["key"]
 
+@wallaroo.key_extractor
+def one(row):
+    return ""
+
 def window_of(described):
     if described["kind"] == "count":
         return wallaroo.count_windows(described["count"]).over(Values)
@@ -51,7 +55,7 @@ def application_setup(args):
     for number, chain in enumerate(windows):
         stream = rows
         for described in chain:
-            stream = stream.key_by(by_key).to(window_of(described))
+            stream = stream.key_by(one if described.get("rekeyed") else by_key).to(window_of(described))
         sinks.append(stream.to_sink(wallaroo.DataFrameSinkConfig(found, name=f"w{number}")))
     return wallaroo.build_application("Windows", *sinks)
 """
@@ -93,7 +97,12 @@ func over(name string, of stream.Stream[found], window map[string]any) stream.St
 			return found{key, begin.UnixMilli(), end.UnixMilli(), values}, nil
 		},
 	}
-	keyed := stream.KeyBy(of, "key of "+name, func(row found) string { return row.Key })
+	keyed := stream.KeyBy(of, "key of "+name, func(row found) string {
+		if window["rekeyed"] == true {
+			return ""
+		}
+		return row.Key
+	})
 	if window["kind"] == "count" {
 		return stream.CountWindow(keyed, stream.Count{Size: int(number("count"))}, values)
 	}

@@ -106,6 +106,23 @@ func TestTheTimeOfARowIsThatOfSpark(t *testing.T) {
 	}
 }
 
+func TestATimeThatOnlySparkEvaluatesIsAskedFor(t *testing.T) {
+	begin := func(t wallarootest.T) *wallarootest.App {
+		app := stream.New("Times")
+		rows := stream.From(app, "in", stream.DataFrameSource[total]().Timestamp("to_timestamp(day)"))
+		stream.Map(rows, "show", func(_ context.Context, t total) (string, error) { return fmt.Sprint(t.Amount), nil }).To(textSink())
+		return wallarootest.New(t, app)
+	}
+	for _, row := range []any{total{1}, `{"Amount": 1}`, stream.Record{Value: []byte(`{"Amount": 1}`)}} {
+		expectSaid(t, failing(func(t wallarootest.T) { begin(t).Send("in", row) }),
+			`source "in": the time of a row is the SQL "to_timestamp(day)", which only Spark evaluates; send a stream.Record with a time`)
+	}
+	app := begin(t)
+	app.Send("in", stream.Record{Value: []byte(`{"Amount": 1}`), Time: wallarootest.Start}, "{")
+	wallarootest.Equal(t, app.Lines("Times"), []string{"1"})
+	wallarootest.Equal(t, app.DeadLetters()[0].Code, "C505")
+}
+
 func TestADateIsATime(t *testing.T) {
 	app := wallarootest.New(t, sums(24*time.Hour, func(s soldOn) int { return s.Amount }))
 	on := func(day int) time.Time { return time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+	"unicode"
 
 	"wallarooapi/internal/calendar"
 	"wallarooapi/internal/diagnostic"
@@ -15,7 +16,7 @@ import (
 var timeLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", time.DateTime, time.DateOnly}
 
 // timeMs returns the time of a message: the value of the time column in its payload, or the test's time if the source
-// has no such column. SQL other than the name of a column has no effect, because only Spark can evaluate it.
+// has no such column. The test fails if the time of a row is other SQL, because only Spark can evaluate it.
 func (w *writer) timeMs(payload []byte) int64 {
 	var row map[string]any
 	edge, ok := w.source.Edge.(*topology.Spark)
@@ -43,6 +44,11 @@ func (w *writer) timeMs(payload []byte) int64 {
 			w.app.t.Fatalf("wallarootest: source %q: column %s is %v; expected a TIMESTAMP, a DATE or an integer of milliseconds",
 				w.source.Name, name, diagnostic.Shown(value))
 		}
+	}
+	isSQL := func(r rune) bool { return r != '_' && r != '`' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	if row != nil && strings.ContainsFunc(edge.Timestamp, isSQL) {
+		w.app.t.Fatalf("wallarootest: source %q: the time of a row is the SQL %q, which only Spark evaluates; send a stream.Record with a time",
+			w.source.Name, edge.Timestamp)
 	}
 	return w.app.now.UnixMilli()
 }

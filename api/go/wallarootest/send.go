@@ -2,6 +2,7 @@ package wallarootest
 
 import (
 	"reflect"
+	"time"
 
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
@@ -22,7 +23,8 @@ import (
 //   - stream.KafkaRecord: for a source of whole records. Topic, time, partition and offset are optional. Such a source
 //     also accepts string, []byte and stream.Record.
 //   - for a source of rows such as stream.DataFrameSource: a struct of the row type, or a string with a row as JSON.
-//     The column that Timestamp names contains the time of the message, as a time or in milliseconds.
+//     The column that Timestamp names contains the time of the message, as a time or in milliseconds. If Timestamp is
+//     other SQL, send a stream.Record with a time.
 //   - any other type: the decoded message itself. It is written and read back, so it must be serializable.
 //
 // A generator has no decoder. Each of its messages is the decoded message itself, even a string.
@@ -120,7 +122,10 @@ func (w *writer) add(message any) bool {
 		return false
 	case hasDecoder && isRecord:
 		w.begin(false)
-		w.arrivals = append(w.arrivals, arrivalOf(record, w.timeMs(record.Value)))
+		if record.Time.IsZero() {
+			record.Time = time.UnixMilli(w.timeMs(record.Value))
+		}
+		w.arrivals = append(w.arrivals, arrivalOf(record))
 	case hasDecoder && isPayload:
 		w.begin(false)
 		w.arrivals = append(w.arrivals, memory.Arrival{Value: payload, TimestampMs: w.timeMs(payload)})
@@ -167,10 +172,9 @@ func payloadOf(message any) (payload []byte, is bool) {
 	return nil, false
 }
 
-func arrivalOf(record stream.Record, nowMs int64) memory.Arrival {
-	arrival := memory.Arrival{Value: record.Value, IsAbsent: record.Value == nil, Key: record.Key, TimestampMs: nowMs}
-	if !record.Time.IsZero() {
-		arrival.TimestampMs = record.Time.UnixMilli()
+func arrivalOf(record stream.Record) memory.Arrival {
+	arrival := memory.Arrival{
+		Value: record.Value, IsAbsent: record.Value == nil, Key: record.Key, TimestampMs: record.Time.UnixMilli(),
 	}
 	for _, header := range record.Headers {
 		arrival.Headers = append(arrival.Headers, memory.RecordHeader(header))

@@ -216,8 +216,8 @@ func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, b
 	return s, encoding, data, nil
 }
 
-// adopt gives timers of a step that had another port to the only step that declares their name. States that were handed
-// over between DataFrames come from another plan, whose ports may differ.
+// adopt gives timers of a step that had another port to the only step that declares their name, the lowest port first.
+// States that were handed over between DataFrames come from another plan, whose ports may differ.
 func (s *KeyTime) adopt() {
 	for _, timer := range s.timers {
 		if slices.Contains(s.rules.Timers, timer.ID) {

@@ -1,7 +1,7 @@
 """Applies an application to DataFrames, and returns one DataFrame with all output."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from pyspark.sql.types import IntegralType
 
 from wallaroo_runtime.dataframe.counts import COLUMN, counts_of, observed
 from wallaroo_runtime.dataframe.state import facts_of, first_states, state_ports
-from wallaroo_runtime.dataframe.ticks import CALL, ticks_of
+from wallaroo_runtime.dataframe.ticks import CALL, steps_in_time, ticks_of
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.program.application import Application
@@ -100,8 +100,11 @@ def applied(call: Call) -> DataFrame:
     """
     session, topology = next(iter(call.inputs.values())).sparkSession, call.application.topology
     sources = [as_rows(source, call.inputs[source.name]) for source in topology.sources()]
-    ticks = ticks_of(topology, sources, call.inputs, gives_states=call.gives_states)
-    plan = ticks.planned(compile_topology(topology, shuffle_partitions=int(str(session.conf.get(PARTITIONS)))))
+    ticks = ticks_of(topology, sources, call.inputs)
+    plan = compile_topology(topology, shuffle_partitions=int(str(session.conf.get(PARTITIONS))))
+    is_in_time = _is_in_time(call, sources)
+    in_time = steps_in_time(plan, topology, is_in_time=is_in_time) if ticks.is_of_data else frozenset[int]()
+    plan = ticks.planned(plan, has_times=bool(in_time))
     logs = temporary_directory() / "logs"
     logs.mkdir(0o700, exist_ok=True)
     options = QueryOptions("", logs, (), OutputPlace(str(logs)), archive=call.application.archive)
@@ -114,6 +117,7 @@ def applied(call: Call) -> DataFrame:
     records = [RecordSource(plan.ports[source.path], source) for source in sources]
     counts = counts_of(plan, topology) if call.observation else {}
     own = {  # fields of `Applied.java`
+        "in_time": sorted(in_time),
         "ticks": ticks.settings(),
         "facts": [facts_of(plan, topology, level) for level in range(len(plan.levels))],
         "outputs": {plan.ports[sink.path]: sink.name for sink in topology.sinks()},
@@ -143,6 +147,16 @@ def applied(call: Call) -> DataFrame:
     rows = DataFrame(operators.apply(json.dumps(settings), frames, states), session)
     rows = observed(rows, call.observation, counts) if counts else rows
     return rows.drop(COLUMN) if call.gives_states else rows.drop(COLUMN, "state")
+
+
+def _is_in_time(call: Call, sources: Sequence[SparkSource]) -> bool:
+    """Say whether rows come in the order of event time: without `order_by`, or because it names the same column."""
+    for source in sources:
+        rows, place = call.inputs[source.name], place_of(source)
+        column = field_of(rows, source.timestamp.strip("`"), place)
+        if not source.timestamp or call.order_by and field_of(rows, call.order_by, place) != column:
+            return False
+    return True
 
 
 def _check_order(call: Call) -> None:

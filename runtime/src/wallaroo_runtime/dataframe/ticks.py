@@ -1,6 +1,6 @@
 """The ticks that make time pass for the windows, timers and ttl of an application between DataFrames.
 
-A stream has ticks of a clock, or of the watermarks of its DataFrames. A batch has one tick after all rows.
+A stream has ticks of a clock, or of the watermarks of its DataFrames. A batch has ticks after all rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +26,7 @@ from wallaroo_runtime.topology.model import (
 
 CLOCK, WATERMARKS, END = "clock", "watermarks", "end"
 CALL = "the call of `apply`"
+_CARRYING = {NodeKind.KEY, NodeKind.SEND, NodeKind.RECEIVE}
 LEAST_MS, MOST_MS = 1000, 10_000  # time between two ticks of a clock: each is a micro-batch
 DELAY = "spark.watermarkDelayMs"  # where Spark keeps the delay of a column's watermark
 _TIMESTAMPED = 'DataFrameSourceConfig(..., timestamp="at"), in Go DataFrameSource[T]().Timestamp("at")'
@@ -36,7 +37,7 @@ class Ticks:
     """The source of ticks for a query.
 
     Attributes:
-        kind: `clock`, `watermarks`, or `end` for one tick after all rows of a batch; empty if there are no ticks.
+        kind: `clock`, `watermarks`, or `end` for ticks after all rows of a batch; empty if there are no ticks.
         interval_ms: Time between two ticks of the clock.
         delays: For each source with a watermark: milliseconds from the watermark to the time of the latest row.
         is_of_data: Whether the times of the ticks are event times.
@@ -51,27 +52,45 @@ class Ticks:
         """Return the ticks as fields of `Ticks.java`."""
         return {"kind": self.kind, "interval_ms": self.interval_ms, "delays": dict(self.delays or {})}
 
-    def planned(self, plan: Plan) -> Plan:
-        """Return the plan. If the ticks have event times, its windows and timed steps take the time from the ticks."""
+    def planned(self, plan: Plan, *, has_times: bool) -> Plan:
+        """Return the plan. If the ticks have event times, its windows and timed steps take the time from the ticks.
+
+        Args:
+            has_times: Whether all frames carry times.
+        """
         if not self.is_of_data:
             return plan
 
         def timed(node: Node) -> Node:
-            return replace(node, watermarks=True) if node.kind is NodeKind.WINDOW or node.is_timed else node
+            carries = node.timestamps or has_times and node.kind in _CARRYING
+            return replace(node, timestamps=carries, watermarks=node.kind is NodeKind.WINDOW or node.is_timed)
 
         levels = ([replace(stage, nodes=tuple(map(timed, stage.nodes))) for stage in level] for level in plan.levels)
         return replace(plan, levels=tuple(map(tuple, levels)))
 
 
-def ticks_of(
-    topology: Topology, sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame], *, gives_states: bool
-) -> Ticks:
+def steps_in_time(plan: Plan, topology: Topology, *, is_in_time: bool) -> frozenset[int]:
+    """Return the ports of the steps downstream of windows or timers that get messages by event time.
+
+    Args:
+        is_in_time: Whether rows come in the order of event time. If not, only windows of time do not keep their order.
+    """
+    windows = {step.path for step in topology.steps() if step.window is not None and step.window.time}
+    later, states, nodes = set[str](), set[str](), [node for stage in plan.stages for node in stage.nodes]
+    for node in nodes:
+        if node.state and node.path in later:
+            states.add(node.state)
+        if node.kind is NodeKind.WINDOW or node.is_timed or not later.isdisjoint(node.inputs):
+            later.add(node.path)  # the path of the exit to a step is that of the step
+    return frozenset(node.port for node in nodes if node.state in states and (is_in_time or node.path in windows))
+
+
+def ticks_of(topology: Topology, sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> Ticks:
     """Return the ticks for an application and its inputs; empty ticks if no step needs time.
 
     Args:
         sources: The sources of the topology, as sources of rows.
         inputs: DataFrames by the name of their source.
-        gives_states: Whether a batch returns its states. Then it has no last tick, so open windows stay states.
 
     Raises:
         RunError: R716 if the inputs lack the time that a step needs.
@@ -90,7 +109,7 @@ def ticks_of(
             reason = f"{by_arrival} by the time of arrival, which rows of a batch do not have"
             fix = f"give each source event time: {_TIMESTAMPED}"
             raise refused(CALL, reason, fix)
-        return Ticks("" if gives_states else END, is_of_data=True)
+        return Ticks(END, is_of_data=True)
     delays = _delays(sources, inputs) if is_of_data else {}
     if delays:
         return Ticks(WATERMARKS, delays=delays, is_of_data=True)

@@ -48,10 +48,10 @@ def runs(messages: Iterable[Message]) -> Iterator[tuple[bool, list[Message]]]:
 
 
 def with_row_time(source: Source, message: Message) -> Message:
-    """Return a message with the time from its row. It is unchanged if it has a time, or if only Spark can find it.
+    """Return a message with the time from its row. It is unchanged if it has a time, or if it is no whole row.
 
     Raises:
-        RunError: R721 for a value that is no time in Spark.
+        RunError: R721 for a value that is no time in Spark, or if only Spark can find the time.
     """
     if (
         not isinstance(source, SparkSource)
@@ -67,6 +67,9 @@ def with_row_time(source: Source, message: Message) -> Message:
             if column.lower() == name:
                 value = row[column] if isinstance(row, dict) else getattr(row, column)
                 return replace(message, time_ms=_ms(source, column, value))
+        if not name.isidentifier():
+            reason = f"the time of a row is the SQL `{source.timestamp}`, which only Spark evaluates"
+            raise refused(source, shown(message.value), reason, "send it as Message(row, time_ms=...)")
     return message
 
 

@@ -146,11 +146,11 @@ def timer_id(port: int, name: str) -> bytes:
 
 
 def _adopt(timers: dict[bytes, int], declared: Sequence[bytes]) -> None:
-    """Give timers of a step that had another port to the only step that declares their name.
+    """Give timers of a step that had another port to the only step that declares their name, the lowest port first.
 
     States that were handed over between DataFrames come from another plan, whose ports may differ.
     """
-    for old in [each for each in timers if each not in declared]:
+    for old in sorted(each for each in timers if each not in declared):
         same = [each for each in declared if each.partition(b"\n")[2] == old.partition(b"\n")[2]]
         if len(same) == 1 and same[0] not in timers:
             timers[same[0]] = timers.pop(old)

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
 /**
@@ -84,6 +85,20 @@ public record Columns(
     /** Returns the sequence of a message. */
     public long sequence(int index) {
         return sequence + (sequences.length == 0 ? index : sequences[index]);
+    }
+
+    /** Returns the time of a message in milliseconds since 1970. */
+    public long time(int index) {
+        return timestamp + (times.length == 0 ? 0 : times[index]);
+    }
+
+    /** Returns the same messages with other sequences. */
+    public Columns numbered(long[] numbers) {
+        long first = Arrays.stream(numbers).reduce((one, two) -> Long.compareUnsigned(one, two) < 0 ? one : two).orElse(0);
+        long[] offsets = Arrays.stream(numbers).map(number -> number - first).toArray();
+        boolean isDense = IntStream.range(0, offsets.length).allMatch(at -> offsets[at] == at);
+        return new Columns(port, encoding, first, timestamp, keys, keyIndexes, isDense ? new long[0] : offsets, times, headers,
+                absent, values);
     }
 
     /** Returns the key of a message, or an empty array if the message has no key. */

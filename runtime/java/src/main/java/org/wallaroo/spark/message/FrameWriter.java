@@ -7,7 +7,6 @@ import java.util.BitSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.IntStream;
 
 /** Collects messages, and writes them as one frame. */
 public final class FrameWriter {
@@ -74,15 +73,11 @@ public final class FrameWriter {
 
     /** Returns the frame. */
     public byte[] toBytes() {
-        long first = Arrays.stream(sequences, 0, count()).reduce((one, two) -> Long.compareUnsigned(one, two) < 0 ? one : two)
-                .orElse(0);
         long earliest = Arrays.stream(times, 0, count()).min().orElse(0);
         long[] later = Arrays.stream(times, 0, count()).map(time -> time - earliest).toArray();
-        long[] offsets = Arrays.stream(sequences, 0, count()).map(sequence -> sequence - first).toArray();
-        boolean isDense = IntStream.range(0, count()).allMatch(i -> offsets[i] == i);
-        return new Columns(port, 0, first, earliest, keys.keySet().stream().map(ByteBuffer::array).toList(),
-                hasKeys ? Arrays.copyOf(keyIndexes, count()) : new long[0], isDense ? new long[0] : offsets,
+        return new Columns(port, 0, 0, earliest, keys.keySet().stream().map(ByteBuffer::array).toList(),
+                hasKeys ? Arrays.copyOf(keyIndexes, count()) : new long[0], new long[0],
                 Arrays.stream(later).allMatch(time -> time == 0) ? new long[0] : later,
-                hasHeaders ? headers : List.of(), absent, values).toBytes();
+                hasHeaders ? headers : List.of(), absent, values).numbered(Arrays.copyOf(sequences, count())).toBytes();
     }
 }

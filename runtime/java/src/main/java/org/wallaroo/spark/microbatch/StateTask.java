@@ -80,8 +80,9 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
             return new LevelRows(settings, number, input, level::leaving, output, account);
         }
         WindowTime time = new WindowTime(settings);
-        LevelRows made = new LevelRows(
-                settings, number, input, items -> level.leaving(time.taken(items, store, number)), output, account);
+        EventOrder order = new EventOrder(settings, number);
+        LevelRows made = new LevelRows(settings, number, input,
+                items -> order.run(time.taken(items, store, number), level::leaving), output, account);
         Applied applied = settings.applied();
         return !applied.givesStates() ? made : new EndRows(made, settings.levels().get(number), scope,
                 bucket -> new LeftStates(store, bucket, applied.states()), output);

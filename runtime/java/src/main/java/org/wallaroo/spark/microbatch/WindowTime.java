@@ -21,7 +21,7 @@ import org.wallaroo.spark.query.Ticks;
  * compute the same time from these ticks. The ticks of a level come after the output of earlier levels at their ticks.
  */
 final class WindowTime {
-    private static final long AFTER_ALL = -4096; // sequence of the first tick; sequences have no sign
+    static final long AFTER_ALL = -4096; // sequence of the first tick; sequences have no sign
     private static final long END_MS = 1L << 60;
     private static final long SILENCE_MS = 1L << 50; // after such a silence all windows have emitted their content
     private static final long FIRST_MS = -62_135_596_800_000L; // windows and timers accept the years 1 to 9999
@@ -83,10 +83,16 @@ final class WindowTime {
         return made;
     }
 
-    /** Returns the times of a batch's last ticks: the latest time of all rows, then times that end all windows. */
-    private static List<Long> ending(List<JournalRow.Item> sent) {
+    /**
+     * Returns the times of a batch's last ticks: the latest time of all rows, then times that end all windows. A batch that
+     * gives its states has only the first tick, and only if results come in the order of time: those of silent keys would
+     * come later than this order permits.
+     */
+    private List<Long> ending(List<JournalRow.Item> sent) {
         long latest = sent.stream().mapToLong(item -> Frames.timeMs(item.frame())).max().orElseThrow();
-        return Stream.of(latest, END_MS, END_MS + SILENCE_MS).filter(time -> time != Long.MIN_VALUE).toList();
+        long most = settings.applied().inTime().isEmpty() ? 0 : 1;
+        return Stream.of(latest, END_MS, END_MS + SILENCE_MS).limit(settings.applied().givesStates() ? most : 3)
+                .filter(time -> time != Long.MIN_VALUE).toList();
     }
 
     /** Returns the watermark as a list, which is empty until each source has had a time. */

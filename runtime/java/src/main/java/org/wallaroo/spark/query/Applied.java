@@ -3,12 +3,14 @@ package org.wallaroo.spark.query;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * The driver's settings of an applied application: its steps run between DataFrames of a user's own query.
  *
  * @param outputs names of the sinks by their ports
  * @param states names of the states by the ports of their logs
+ * @param inTime ports of the steps that get their messages in the order of event time, see {@code dataframe/ticks.py}
  * @param ticks the ticks that make time pass for windows, timers and ttl
  * @param facts facts about each level, which later runs of the query compare with their own: see {@code plan/kept.py}
  * @param counts path and name of each count that becomes a metric of the query; empty if nobody observes the query
@@ -20,8 +22,9 @@ import java.util.Map;
  * @param wayOut advice to the user: how to go on although a dead letter has ended the query
  */
 public record Applied(
-        Map<Integer, String> outputs, Map<Integer, String> states, Ticks ticks, List<JsonNode> facts, List<Count> counts,
-        boolean givesStates, boolean isStream, boolean isOrdered, boolean joinsRows, boolean acceptsChanged, String wayOut) {
+        Map<Integer, String> outputs, Map<Integer, String> states, Set<Integer> inTime, Ticks ticks, List<JsonNode> facts,
+        List<Count> counts, boolean givesStates, boolean isStream, boolean isOrdered, boolean joinsRows,
+        boolean acceptsChanged, String wayOut) {
     /**
      * A count of a source, step or sink.
      *
