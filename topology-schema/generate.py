@@ -24,36 +24,18 @@ VERSION = re.compile(r'^(version = "|\s*SDKVersion = "|.*"wallaroo-spark[^"=]*==
 
 
 def protoc(into: Path) -> None:
-    for folder in (PYTHON, GO, GO_RECORD):
-        (into / folder).mkdir(parents=True)
-    subprocess.run(
-        [
-            sys.executable, "-m", "grpc_tools.protoc", f"-I{HERE}",
-            f"--python_out={into / PYTHON}", f"--pyi_out={into / PYTHON}", f"--grpc_python_out={into / PYTHON}",
-            f"--go_out={into / GO}", "--go_opt=paths=source_relative",
-            f"--go-grpc_out={into / GO}", "--go-grpc_opt=paths=source_relative",
-            str(HERE / "worker.proto"),
-        ],
-        check=True,
-    )  # fmt: skip
-    subprocess.run(
-        [
-            sys.executable, "-m", "grpc_tools.protoc", f"-I{HERE}",
-            f"--python_out={into / PYTHON}", f"--pyi_out={into / PYTHON}",
-            f"--go_out={into / GO_RECORD}", "--go_opt=paths=source_relative",
-            str(HERE / "record.proto"),
-        ],
-        check=True,
-    )  # fmt: skip
-    (into / SERVICE).mkdir(parents=True)
-    subprocess.run(
-        [
-            sys.executable, "-m", "grpc_tools.protoc", f"-I{HERE}",
-            f"--python_out={into / SERVICE}", f"--pyi_out={into / SERVICE}", f"--grpc_python_out={into / SERVICE}",
-            str(HERE / "service.proto"),
-        ],
-        check=True,
-    )  # fmt: skip
+    for name, python, go in (("worker", PYTHON, GO), ("record", PYTHON, GO_RECORD), ("service", SERVICE, "")):
+        has_service = name != "record"
+        plugins = {"python": python, "pyi": python, "grpc_python": has_service and python}
+        plugins |= {"go": go, "go-grpc": has_service and go}
+        outputs = []
+        for plugin, folder in plugins.items():
+            if folder:
+                (into / folder).mkdir(parents=True, exist_ok=True)
+                option = "paths=source_relative:" if folder == go else ""
+                outputs.append(f"--{plugin}_out={option}{into / folder}")
+        command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{HERE}", *outputs, str(HERE / f"{name}.proto")]
+        subprocess.run(command, check=True)
     for folder, name in ((PYTHON, "worker_pb2"), (SERVICE, "service_pb2")):
         stub = into / folder / f"{name}_grpc.py"
         stub.write_text(stub.read_text().replace(f"import {name} as", f"from . import {name} as"))

@@ -83,6 +83,7 @@ def _text(text: str) -> str:
 def topology() -> str:
     """Return the page of the topology's schema: each object with its fields."""
     schema = json.loads((ROOT / "topology-schema" / "topology.schema.json").read_text(encoding="utf-8"))
+    schema = _described(schema, schema["$defs"])
     lines = [
         "# Topology reference",
         "",
@@ -94,6 +95,17 @@ def topology() -> str:
     for name, definition in schema["$defs"].items():
         lines += _object(name, definition, level=2)
     return "\n".join(lines) + "\n"
+
+
+def _described(rule: Any, definitions: dict[str, Any]) -> Any:
+    """Return a part of the schema in which a reference has the description and the examples of what it names."""
+    if isinstance(rule, list):
+        return [_described(item, definitions) for item in rule]
+    if not isinstance(rule, dict):
+        return rule
+    named = definitions[rule["$ref"].rpartition("/")[2]] if "$ref" in rule else {}
+    shown = {key: named[key] for key in ("description", "examples") if key in named}
+    return shown | {key: _described(value, definitions) for key, value in rule.items()}
 
 
 def _object(name: str, schema: dict[str, Any], level: int) -> list[str]:

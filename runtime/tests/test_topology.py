@@ -260,7 +260,7 @@ def two_pipelines(change: Callable[[Any], object]) -> Callable[[Any], None]:
 MEANINGS = {
     "T203": (
         two_pipelines(put("pipelines", 1, "name", WORD_COUNT["pipelines"][0]["name"])),
-        'T203 pipeline "Split and Count" is declared twice\n  at /pipelines/1/name\n'
+        'T203 pipeline "Split and Count" is declared twice\n  at /pipelines/1/name  (declared in app.py:7)\n'
         "  fix: remove one of the two, or give it another name",
     ),
     "T204": (
@@ -271,6 +271,11 @@ MEANINGS = {
     "T205": (
         two_pipelines(lambda document: document["workers"][0]["components"][-2].update(symbol="Other")),
         'T205 state "word totals" is declared with {first} and with Other\n  at /pipelines/1/steps/1/state  '
+        "(declared in app.py:7)\n  fix: use one state class, list of keys and ttl for one state name, or two names",
+    ),
+    "T205 of a shape": (
+        two_pipelines(lambda document: document["workers"][0]["components"][-2].update(shape={"": "other.Totals"})),
+        'T205 state "word totals" is declared with {first} and with {first}\n  at /pipelines/1/steps/1/state  '
         "(declared in app.py:7)\n  fix: use one state class, list of keys and ttl for one state name, or two names",
     ),
     "T203 of a key": (
@@ -312,7 +317,8 @@ MEANINGS = {
     ),
     "T205 of keys": (
         two_pipelines(put("pipelines", 1, "steps", 1, "state", "key", "values", ["zebra"])),
-        'T205 state "word totals" is declared with {keys} and with keys of kind "partition", ["zebra"]\n'
+        'T205 state "word totals" is declared with {keys}, others are dead letters and with '
+        'keys of kind "partition", ["zebra"], others are dead letters\n'
         "  at /pipelines/1/steps/1/state/key  "
         "(declared in app.py:7)\n  fix: use one state class, list of keys and ttl for one state name, or two names",
     ),

@@ -13,7 +13,6 @@
 package application
 
 import (
-	"cmp"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/workermain"
@@ -38,8 +37,8 @@ func (a *Application) OnError(policy string) *Application {
 	return a
 }
 
-// NewPipeline begins a pipeline with its source. The name must be usable (T210) and unique (T203). The pipeline must
-// end with ToSink, ToSinks or Done (T204), and nothing may follow this end (T212).
+// NewPipeline begins a pipeline with its source. The name must be usable (T210) and unique (a run reports T203). The
+// pipeline must end with ToSink, ToSinks or Done (T204), and nothing may follow this end (T212).
 func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *PipelineBuilder {
 	place := declaration.Caller()
 	pipeline := &declaration.Pipeline{Name: name, Number: len(a.declared.Pipelines), Place: place}
@@ -52,7 +51,7 @@ func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *Pipel
 		a.declared.Report(found, declaration.Pointer(node.Path), place)
 	} else {
 		source := sourceConfig.source()
-		source.Path, source.Name, source.Place = node.Path, cmp.Or(source.Name, name), place
+		source.Path, source.Name, source.Place = node.Path, name, place
 		pipeline.Sources = append(pipeline.Sources, source)
 		a.declared.NewSource(source)
 		policies = append(policies, &source.OnError)

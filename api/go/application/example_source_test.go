@@ -82,23 +82,3 @@ func ExampleMakeKafkaHostPort() {
 	// kafka words [kafka1:9092] start
 	// kafka shouted map[kafka.linger.ms:5 kafka.max.request.size:1000000]
 }
-
-func ExampleMakeSourceConnectorConfig() {
-	plain := application.MakeSourceConnectorConfig("feed", "127.0.0.1", "7100", textDecoder{}).OnError("fail")
-	example.Show(shouted(plain, texts).ToJson(), "sources", "name", "kind", "framing.kind", "on_error")
-	acknowledged := application.MakeSourceConnectorConfig("feed", "127.0.0.1", "7100", textDecoder{}).Cookie("word")
-	example.Show(shouted(acknowledged, texts).ToJson(), "sources", "name", "kind", "cookie", "max_credits")
-	// Output:
-	// feed tcp u32le fail
-	// feed connector word 100000
-}
-
-func ExampleMakeSinkConnectorConfig() {
-	plain := application.MakeSinkConnectorConfig("out", "127.0.0.1", "7200", textEncoder{}).OnError("fail")
-	example.Show(shouted(lines, plain).ToJson(), "sinks", "name", "kind", "on_error")
-	committed := application.MakeSinkConnectorConfig("out", "127.0.0.1", "7200", textEncoder{}).Cookie("word")
-	example.Show(shouted(lines, committed).ToJson(), "sinks", "name", "kind", "cookie")
-	// Output:
-	// out tcp fail
-	// out connector word
-}

@@ -181,15 +181,3 @@ func ExamplePipelineBuilder_ToSinks() {
 	// 7003 fail
 	// 7004 fail
 }
-
-func ExampleLibrary() {
-	library := application.MakeLibrary().
-		Offer(shout{}, "string", "string").
-		OfferState(example.CountWords{}, example.TotalsBuilder{}, "string", "json").
-		OfferStateMulti(repeated{}, example.TotalsBuilder{}, "string", "string")
-	example.Show(library.ToJson(), "components", "name", "kind", "input", "output")
-	// Output:
-	// count state_computation string json
-	// repeated state_computation_multi string string
-	// shout computation string string
-}

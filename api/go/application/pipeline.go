@@ -46,9 +46,9 @@ func (p *PipelineBuilder) ToMulti(builder wa.ComputationMultiBuilder) *PipelineB
 // and must agree on its builder and its keys (T205).
 //
 // Without the argument keys, every new key gets new state (as in Wallaroo 0.5). With it, only the listed keys are
-// allowed (as in Wallaroo 0.4): a message with another key becomes a dead letter (C502). These are reported: a key that
-// is listed twice (T203), a partition function that returns another type (T208, T223), and a state that is not
-// serializable (C504).
+// allowed (as in Wallaroo 0.4): a message with another key becomes a dead letter (C502). These are reported: a
+// partition function that returns another type (T208, T223), a state that is not serializable (C504), and by a run a
+// key that is listed twice (T203).
 func (p *PipelineBuilder) ToStatePartition(sc wa.StateComputation, sb wa.StateBuilder, name string, pf interface{}, keys ...[]uint64) *PipelineBuilder {
 	return p.addState("ToStatePartition", declaration.StateComputation, sc, integerKeys(name, sb, keys), pf)
 }

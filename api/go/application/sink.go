@@ -6,8 +6,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// SinkConfig is a destination of messages. MakeTCPSinkConfig, MakeKafkaSinkConfig and MakeSinkConnectorConfig return
-// one.
+// SinkConfig is a destination of messages. MakeTCPSinkConfig and MakeKafkaSinkConfig return one.
 type SinkConfig interface {
 	sink() *declaration.Sink
 }

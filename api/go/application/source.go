@@ -6,8 +6,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// SourceConfig is a source of messages. MakeTCPSourceConfig, MakeKafkaSourceConfig and MakeSourceConnectorConfig
-// return one.
+// SourceConfig is a source of messages. MakeTCPSourceConfig and MakeKafkaSourceConfig return one.
 type SourceConfig interface {
 	source() *declaration.Source
 }
@@ -25,7 +24,7 @@ type TCPSourceConfig struct{ declaredSource }
 
 // MakeTCPSourceConfig describes a source that listens at host and port, e.g. "127.0.0.1" and "7010". With port "0" it
 // listens at any free port. The decoder must be a wallarooapi.FramedDecoder or a wallarooapi.LineDecoder (T223). An
-// unusable address (T211) and two sources with the same address (T203) are reported.
+// unusable address (T211) is reported, and by a run two sources with the same address (T203).
 func MakeTCPSourceConfig(host string, port string, decoder wa.Decoder) *TCPSourceConfig {
 	return &TCPSourceConfig{declaredSource{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: decoder}}}
 }

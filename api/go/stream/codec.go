@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"bytes"
-	"encoding/gob"
 	"errors"
 	"reflect"
 	"unicode/utf8"
@@ -35,11 +33,12 @@ type functions[T any] struct {
 func (f functions[T]) Encode(value T) ([]byte, error) { return f.encode(value) }
 func (f functions[T]) Decode(data []byte) (T, error)  { return f.decode(data) }
 
-// formed is a codec of this package. shape describes the bytes that it writes.
+// formed is a codec whose bytes have a shape. unreadable says why values cannot be read back, and incomplete what is
+// left out.
 type formed[T any] struct {
 	functions[T]
-	shape map[string]string
-	check func(reflect.Type) (unreadable, incomplete error) // nil if every type is accepted
+	shape                  map[string]string
+	unreadable, incomplete error
 }
 
 // The built-in codecs have the same bytes in all languages: UTF-8 for Text, the bytes themselves for Bytes, and 8
@@ -72,30 +71,14 @@ func encodeText(value string) ([]byte, error) {
 // chan, or a type with only one of MarshalJSON and UnmarshalJSON. For states it also refuses fields that are not
 // exported, and fields of an embedded struct that another field hides. A text that is not UTF-8 is refused.
 func JSON[T any]() Codec[T] {
+	unreadable, incomplete := codec.CheckJSON(reflect.TypeFor[T]())
 	return formed[T]{functions[T]{
 		func(value T) ([]byte, error) { return codec.MarshalJSON(&value) },
 		func(data []byte) (value T, err error) {
 			err = codec.UnmarshalJSON(data, &value)
 			return value, err
 		},
-	}, codec.JSONShape(reflect.TypeFor[T]()), codec.CheckJSON}
-}
-
-// Gob returns a codec that uses encoding/gob. Each encoded value includes the description of its type. Some values
-// change as usual with encoding/gob: fields that are not exported become zero values, a pointer to a zero value
-// becomes nil, -0.0 becomes 0.0, and an empty slice becomes nil.
-func Gob[T any]() Codec[T] {
-	return formed[T]{functions[T]{
-		func(value T) ([]byte, error) {
-			var out bytes.Buffer
-			err := gob.NewEncoder(&out).Encode(&value)
-			return out.Bytes(), err
-		},
-		func(data []byte) (value T, err error) {
-			err = gob.NewDecoder(bytes.NewReader(data)).Decode(&value)
-			return value, err
-		},
-	}, codec.GobShape(reflect.TypeFor[T]()), codec.CheckGob}
+	}, codec.JSONShape(reflect.TypeFor[T]()), unreadable, incomplete}
 }
 
 // Register sets the codec for values of type T and of type *T that are states or move between processes. Call it before
@@ -104,12 +87,8 @@ func Gob[T any]() Codec[T] {
 // written.
 func Register[T any](codec Codec[T]) {
 	made, _ := codec.(formed[T])
-	var unreadable, incomplete error
-	if made.check != nil {
-		unreadable, incomplete = made.check(reflect.TypeFor[T]())
-	}
 	known.RegisterForm(reflect.TypeFor[T](), known.Form{
-		Shape: made.shape, Unreadable: unreadable, Incomplete: incomplete,
+		Shape: made.shape, Unreadable: made.unreadable, Incomplete: made.incomplete,
 		Encode: func(value any) ([]byte, error) {
 			if pointer, ok := value.(*T); ok {
 				return codec.Encode(*pointer)

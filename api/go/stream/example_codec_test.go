@@ -56,19 +56,6 @@ func ExampleJSON() {
 	// unexpected end of JSON input
 }
 
-// Fields that are not exported come back as zero values.
-func ExampleGob() {
-	type visit struct {
-		Page   string
-		cached bool
-	}
-	codec := stream.Gob[visit]()
-	data, _ := codec.Encode(visit{"/index", true})
-	back, err := codec.Decode(data)
-	fmt.Println(back.Page, back.cached, err)
-	// Output: /index false <nil>
-}
-
 // The type of a message before a step with state, and that of the state, need a codec where encoding/gob cannot write them.
 func ExampleRegister() {
 	type price struct{ cents int64 }

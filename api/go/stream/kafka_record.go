@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -161,23 +162,20 @@ func (w *recordWriter[T]) Encode(data any) []byte {
 }
 
 func sourceEdge(topic Kafka) *topology.Kafka {
-	if topic.Start == "" {
-		topic.Start = "start"
-	}
+	topic.Start = cmp.Or(topic.Start, "start")
+	return sinkEdge(topic)
+}
+
+// sinkEdge keeps fields that only sources have: a run refuses them.
+func sinkEdge(topic Kafka) *topology.Kafka {
 	edge := &topology.Kafka{
-		Topic: topic.Topic, Brokers: slices.Clone(topic.Brokers), Start: topic.Start, Options: maps.Clone(topic.Options), Table: topic.Table,
-		Create: creation(topic),
+		Topic: topic.Topic, Brokers: slices.Clone(topic.Brokers), Start: topic.Start, Options: maps.Clone(topic.Options),
+		ExactlyOnce: topic.ExactlyOnce, Table: topic.Table, Create: creation(topic),
 	}
 	for _, number := range topic.Partitions {
 		edge.Partitions = append(edge.Partitions, topology.Partition{Number: number})
 	}
 	return edge
-}
-
-func sinkEdge(topic Kafka) *topology.Kafka {
-	return &topology.Kafka{
-		Topic: topic.Topic, Brokers: slices.Clone(topic.Brokers), Options: maps.Clone(topic.Options), ExactlyOnce: topic.ExactlyOnce, Create: creation(topic),
-	}
 }
 
 func creation(topic Kafka) *topology.Creation {

@@ -327,21 +327,6 @@ func TestMistakesWithOtherPrograms(t *testing.T) {
 	}
 }
 
-func TestAStateWithoutKeySaysThatItMayBeNone(t *testing.T) {
-	parts := wa.OtherProgram("a", "b")
-	for want, component := range map[string]*wa.RemoteComponent{
-		`or, if it keeps no state, declare it with Computation("c", ...)`:      parts.StateComputation("c", "int64", "int64"),
-		`or, if it keeps no state, declare it with ComputationMulti("c", ...)`: parts.StateComputationMulti("c", "int64", "int64"),
-	} {
-		app := stream.New("app")
-		numbers := stream.From(app, "numbers", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Int64.Decode))
-		stream.Through[int64](numbers, component).To(stream.TCPSink("127.0.0.1:7002", stream.Int64.Encode))
-		if err := app.Check(); err == nil || !strings.Contains(err.Error(), "put KeyBy or Collect before it, "+want) {
-			t.Errorf("%v\nwant %s", err, want)
-		}
-	}
-}
-
 // secondUse is an application in which two programs want the same messages in different codecs.
 func secondUse() error {
 	other := wa.OtherProgram("maths", "./maths")

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -108,21 +107,5 @@ func TestMistakesWithMessagesOfProtobuf(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s\ndoes not have\n%s", text, want)
 		}
-	}
-}
-
-func TestATimeKeepsItsOffsetAndLosesTheNameOfItsLocation(t *testing.T) {
-	codec := stream.Gob[struct{ At time.Time }]()
-	given := time.Date(2026, 7, 1, 12, 0, 0, 0, time.FixedZone("Somewhere", 20*60))
-	data, err := codec.Encode(struct{ At time.Time }{given})
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := codec.Decode(data)
-	if err != nil || !back.At.Equal(given) {
-		t.Fatal(back, err)
-	}
-	if name, offset := back.At.Zone(); name != "" || offset != 20*60 {
-		t.Errorf("zone %q, %d s", name, offset)
 	}
 }

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"encoding/binary"
 	"maps"
 
 	"wallarooapi/internal/declaration"
@@ -125,8 +126,15 @@ func (e *encoder[T]) Encode(data any) []byte {
 
 type streamEncoder[T any] struct{ encoder[T] }
 
+// Encode puts the length and a time of 0 before a payload, both little-endian. For nil it returns nil.
 func (e *streamEncoder[T]) Encode(data any) []byte {
-	return topology.StreamFrame(e.encoder.Encode(data))
+	payload := e.encoder.Encode(data)
+	if payload == nil {
+		return nil
+	}
+	frame := make([]byte, 4+timeBytes, 4+timeBytes+len(payload))
+	binary.LittleEndian.PutUint32(frame, uint32(timeBytes+len(payload)))
+	return append(frame, payload...)
 }
 
 type lineEncoder[T any] struct{ encoder[T] }

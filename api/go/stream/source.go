@@ -128,7 +128,7 @@ type Connector struct {
 
 // TCPSource listens at address, HOST:PORT. Port 0 means any free port. decode gets the payload. It may keep the
 // payload but must not change it. The error ErrSkip discards the message. These are reported: an unusable address
-// (T211), two sources with the same address (T203), an unknown framing and a nil function (T207).
+// (T211), an unknown framing and a nil function (T207), and by a run two sources with the same address (T203).
 func TCPSource[T any](address string, framing Framing, decode func(payload []byte) (T, error)) Source[T] {
 	host, port, found := split("source", address)
 	made := decoder[T]{func(r Record) (T, error) { return decode(r.Value) }, symbolOf(decode), resultsOf[T]()}
@@ -141,6 +141,9 @@ func TCPSource[T any](address string, framing Framing, decode func(payload []byt
 	return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: &framed[T]{made, framing}, Found: found}}
 }
 
+// timeBytes is the size of the time before a payload in a frame between a connector and an application.
+const timeBytes = 8
+
 // PlainConnectorSource listens at address, HOST:PORT, for a connector that does not use the connector protocol and
 // therefore gets no acknowledgements. The connector sends frames of a length (4 bytes), a time (8 bytes, which are
 // ignored) and the payload.
@@ -150,11 +153,11 @@ func PlainConnectorSource[T any](address string, decode func(payload []byte) (T,
 	}
 	host, port, found := split("source", address)
 	payload := func(r Record) (T, error) {
-		if len(r.Value) < topology.StreamTimeBytes {
+		if len(r.Value) < timeBytes {
 			var none T
-			return none, topology.StreamTooShort(len(r.Value))
+			return none, fmt.Errorf("a frame has %d bytes; at least %d are a time", len(r.Value), timeBytes)
 		}
-		return decode(r.Value[topology.StreamTimeBytes:])
+		return decode(r.Value[timeBytes:])
 	}
 	made := &framed[T]{decoder[T]{payload, symbolOf(decode), resultsOf[T]()}, U32LE}
 	return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: made, Found: found}}

@@ -2,12 +2,12 @@ package stream_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"testing"
 	"time"
 
-	"wallarooapi/internal/declaration"
 	"wallarooapi/stream"
 )
 
@@ -17,13 +17,19 @@ func TestADocumentHasTheShapesOfStates(t *testing.T) {
 	count := func(_ context.Context, in int64, _ *votes) (string, error) { return fmt.Sprint(in), nil }
 	stream.MapState(keyed, "count", count).To(textSink)
 	stream.CountWindow(keyed, stream.Count{Size: 5, Flush: time.Second}, adding).Done()
-	result, _ := declaration.Lookup(app.ToJson())
-	document, err := result.Application.Document()
-	if err != nil {
+	var document struct {
+		Workers []struct {
+			Components []struct {
+				Path  string
+				Shape map[string]string
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(app.ToJson()), &document); err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]map[string]string{}
-	for _, component := range document.Worker.Components {
+	for _, component := range document.Workers[0].Components {
 		if component.Shape != nil {
 			found[component.Path] = component.Shape
 		}

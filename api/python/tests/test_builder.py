@@ -53,10 +53,6 @@ class State:
     pass
 
 
-class Other:
-    pass
-
-
 def plain(data: Any) -> Any:
     return data
 
@@ -109,7 +105,6 @@ class NeedsArgument:
 
 
 END = "end each pipeline with to_sink or done, and at least one with to_sink (Go: To, ToSink or Done)"
-ONE = "use one state class, list of keys and ttl for one state name, or two names"
 CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
     (
         "arity of a decorated function",
@@ -123,28 +118,6 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
             'T202 state class "NeedsArgument": NeedsArgument takes 1 parameter; expected 0 / '
             "declare it as `def __init__(self)`"
         ],
-    ),
-    (
-        "two pipelines of one name",
-        lambda: begin().to_sink(sink()).new_pipeline("one", source("7011")).done(),
-        ['T203 pipeline "one" is declared twice / remove one of the two, or give it another name'],
-    ),
-    (
-        "no sink",
-        lambda: begin().to(same).done(),
-        ['T204 application "app" has no sink / ' + END],
-    ),
-    (
-        "two state classes",
-        lambda: (
-            begin()
-            .to_state_partition(keep, State, "s", key)
-            .to_sink(sink())
-            .new_pipeline("two", source("7011"))
-            .to_state_partition(keep, Other, "s", key)
-            .done()
-        ),
-        ['T205 state "s" is declared with State and with Other / ' + ONE],
     ),
     (
         "a plain function",
@@ -210,7 +183,6 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
         "keys",
         lambda: begin().to_state_partition(keep, State, "s", key, ["a", b"a", 1.5, -1, None, {}]).to_sink(sink()),
         [
-            "T203 key b'a' of state \"s\" is declared twice / remove one of the two, or give it another key",
             'T207 to_state_partition: parameter partition_keys[4] of state "s" is None (NoneType); '
             "expected str, bytes or numbers, or tuples of them / pass str, bytes or numbers, or tuples of them",
             'T207 to_state_partition: parameter partition_keys[5] of state "s" is {} (dict); '
@@ -246,26 +218,6 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
         "a step after the sink",
         lambda: begin().to_sink(sink()).to(same),
         ["T212 to cannot follow to_sink; the pipeline has ended / begin a pipeline with new_pipeline first"],
-    ),
-    (
-        "key lists that differ",
-        lambda: (
-            begin()
-            .to_state_partition(keep, State, "s", key, ["a"])
-            .to_sink(sink())
-            .new_pipeline("two", source("7011"))
-            .to_state_partition(keep, State, "s", key, ["b"])
-            .done()
-        ),
-        ["T205 state \"s\" is declared with the keys ['a'] and with the keys ['b'] / " + ONE],
-    ),
-    (
-        "two sources at one address",
-        lambda: begin().to_sink(sink()).new_pipeline("two", source()).done(),
-        [
-            'T203 address 127.0.0.1:7010 (of sources "one" and "two") is declared twice / '
-            "remove one of the two, or give it another address"
-        ],
     ),
     (
         "open pipelines",

@@ -128,7 +128,6 @@ GRAPH = goka.define_group("g", INPUT, TABLE)
         (lambda: goka.application(["h:1"], GRAPH, partitioner="crc32"), "T207", "parameter partitioner is 'crc32'"),
         (lambda: goka.application(["h:1"], GRAPH, on_error="stop"), "T207", "parameter on_error is 'stop'"),
         (lambda: goka.application(["h:1"], GRAPH, replicas=0), "T207", "parameter create is replicas 0"),
-        (lambda: goka.application(["h:1"], GRAPH, GRAPH), "T203", 'pipeline "g" is declared twice'),
         (lambda: goka.application(["h:1"], GRAPH, name="a\nb"), "T210", "application name"),
     ],
 )

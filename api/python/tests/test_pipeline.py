@@ -206,18 +206,6 @@ def test_windows_that_cannot_be(declare: Callable[[], object], expected: str) ->
     assert (finding.file.rpartition("/")[2], finding.line > 0) == ("test_pipeline.py", True)
 
 
-def test_windows_of_which_too_many_are_open() -> None:
-    builder = wallaroo.range_windows(wallaroo.hours(24)).with_slide(wallaroo.milliseconds(864))
-    assert builder.over(Total).fields["slide_ms"] == 864
-    with pytest.raises(WallarooParameterError) as caught:
-        builder.with_delay(wallaroo.milliseconds(1)).over(Total)
-    (finding,) = caught.value.diagnostics
-    assert (finding.code, finding.message) == (
-        "T271", "100001 windows are open at once for each key; at most 100000 can be"
-    )  # fmt: skip
-    assert finding.file.endswith("test_pipeline.py")
-
-
 def old(builder: wallaroo.ApplicationBuilder) -> wallaroo.ApplicationBuilder:
     return builder.new_pipeline("p", TCPSourceConfig("127.0.0.1", 7010, decode))
 
@@ -236,29 +224,7 @@ class Misspelt(wallaroo.Aggregation):
 MISSPELT = wallaroo.count_windows(3).over(Misspelt)
 
 
-def remote(method: str) -> Any:
-    return getattr(wallaroo.other_program("price", "price"), method)("value", input="json", output="json")
-
-
 FINDINGS: list[tuple[str, Callable[[], Any], list[str]]] = [
-    (
-        "state without a key",
-        lambda: build_application("app", lines().to(same).to(count).to_sink(sink())),
-        ['T229 step "count" keeps state by the key of messages; messages from "lines" have no key'
-         " / put key_by or collect before it (Go: KeyBy or Collect)"],
-    ),
-    (
-        "window without a key",
-        lambda: build_application("app", lines().to(wallaroo.count_windows(2).over(Longest)).to_sink(sink())),
-        ['T229 step "Longest" keeps state by the key of messages; messages from "lines" have no key'
-         " / put key_by or collect before it (Go: KeyBy or Collect)"],
-    ),
-    (
-        "one side of a merge without keys",
-        lambda: build_application("app", lines().key_by(word).merge(lines(7011, "x").to(same)).to_sink(sink())),
-        ['T229 pipelines with and without keys are merged; messages from "x" have no key'
-         " / put key_by or collect before the merge in both, or after it"],
-    ),
     (
         "merged with itself",
         lambda: build_application("app", (line := lines()).merge(line).to_sink(sink())),
@@ -290,26 +256,14 @@ FINDINGS: list[tuple[str, Callable[[], Any], list[str]]] = [
          ' / name its state, @wallaroo.state_computation("keep", state=StateClass), and return the output alone'],
     ),
     (
-        "partition function for key_by",
-        lambda: build_application("app", lines().key_by(part).to_sink(sink())),
-        ["T207 key_by: parameter key_extractor is part, made for ApplicationBuilder (Wallaroo 0.1 to 0.5); "
-         "expected one for"
-         " wallaroo.source"
-         " (Wallaroo 0.6) / decorate part with @wallaroo.key_extractor"],
-    ),
-    (
-        "computation and key of the pipeline in the builder",
+        "computation of the pipeline in the builder",
         lambda: old(wallaroo.ApplicationBuilder("app")).to_state_partition(count, Total, "s", word)
         .to_sink(sink()).build(),
         ["T207 to_state_partition: parameter computation is count, made for wallaroo.source (Wallaroo 0.6); "
          "expected one for"
          " ApplicationBuilder"
          " (Wallaroo 0.1 to 0.5) / leave `state` out: @wallaroo.state_computation(\"count\"), and return"
-         " (output, True)",
-         "T207 to_state_partition: parameter partition_function is word, made for wallaroo.source (Wallaroo "
-         "0.6); expected"
-         " one for ApplicationBuilder"
-         " (Wallaroo 0.1 to 0.5) / decorate word with @wallaroo.partition"],
+         " (output, True)"],
     ),
     (
         "wrong parameters",
@@ -362,19 +316,12 @@ FINDINGS: list[tuple[str, Callable[[], Any], list[str]]] = [
          "one / write a function with `def` in its place, and"
          " decorate that with @wallaroo.key_extractor"],
     ),
-    (
-        "a component of another program with a state that has no key",
-        lambda: build_application("app", lines().to(remote("state_computation")).to_sink(sink())),
-        ['T229 step "value" keeps state by the key of messages; messages from "lines" have no key'
-         ' / put key_by or collect before it, or, if it keeps no state, declare it with .computation("value")'],
-    ),
-    (
-        "one with several results",
-        lambda: build_application("app", lines().to(remote("state_computation_multi")).to_sink(sink())),
-        ['T229 step "value" keeps state by the key of messages; messages from "lines" have no key'
-         ' / put key_by or collect before it, or, if it keeps no state, declare it with .computation_multi("value")'],
-    ),
 ]  # fmt: skip
+
+
+def test_a_key_extractor_and_a_partition_function_are_the_same() -> None:
+    build_application("app", lines().key_by(part).to(count).to_sink(sink()))
+    old(wallaroo.ApplicationBuilder("app")).to_state_partition(keep, Total, "s", word).to_sink(sink()).build()
 
 
 @pytest.mark.parametrize(("declare", "expected"), [pytest.param(*case[1:], id=case[0]) for case in FINDINGS])

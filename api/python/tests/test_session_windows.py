@@ -71,13 +71,6 @@ def test_the_fix_shows_sessions() -> None:
     assert caught.value.diagnostics[0].fix.startswith("write e.g. session_windows(wallaroo.seconds(30))")
 
 
-def test_sessions_of_which_too_many_are_open() -> None:
-    builder = wallaroo.session_windows(wallaroo.milliseconds(10))
-    assert builder.with_delay(wallaroo.milliseconds(999_990)).over(Clicks).fields["delay_ms"] == 999_990
-    with pytest.raises(WallarooParameterError, match="T271 100001 windows are open at once"):
-        builder.with_delay(wallaroo.milliseconds(999_991)).over(Clicks)
-
-
 def test_a_builder_alone_is_no_window() -> None:
     source = wallaroo.source("in", wallaroo.TCPSourceConfig("127.0.0.1", 7010, decode))
     line = source.collect().to(wallaroo.session_windows(1_000_000))  # type: ignore[arg-type]

@@ -3,58 +3,36 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
 	"flag"
 	"fmt"
 	"math"
 
-	"C"
-
-	wa "wallarooapi"
-	app "wallarooapi/application"
+	"wallarooapi/stream"
+	"wallarooapi/worker"
 )
 
-//export ApplicationSetup
-func ApplicationSetup() *C.char {
-	fs := flag.NewFlagSet("celsius", flag.ExitOnError)
-	feedPort := fs.String("feed-port", "7100", "where the application listens for the connector")
-	takePort := fs.String("take-port", "7200", "where the connector for the output listens")
-	fs.Parse(wa.Args[1:])
+func setup(args []string) *stream.Application {
+	options := flag.NewFlagSet("celsius", flag.ExitOnError)
+	feedPort := options.String("feed-port", "7100", "where the application listens for the connector")
+	takePort := options.String("take-port", "7200", "where the connector for the output listens")
+	options.Parse(args)
 
-	application := app.MakeApplication("Celsius with Connectors")
-	application.NewPipeline("Celsius Conversion", app.MakeSourceConnectorConfig("celsius", "127.0.0.1", *feedPort, &Decoder{})).
-		To(&ConvertBuilder{}).
-		ToSink(app.MakeSinkConnectorConfig("fahrenheit", "127.0.0.1", *takePort, &Encoder{}))
-
-	return C.CString(application.ToJson())
+	app := stream.New("Celsius with Connectors")
+	degrees := stream.From(app, "celsius", stream.PlainConnectorSource("127.0.0.1:"+*feedPort, decode))
+	stream.Map(degrees, "convert", convert).To(stream.PlainConnectorSink("127.0.0.1:"+*takePort, encode).Named("fahrenheit"))
+	return app
 }
 
-type Decoder struct{}
-
-func (d *Decoder) Decode(b []byte) interface{} {
-	return math.Float32frombits(binary.BigEndian.Uint32(b))
+func decode(payload []byte) (float32, error) {
+	return math.Float32frombits(binary.BigEndian.Uint32(payload)), nil
 }
 
-type ConvertBuilder struct{}
-
-func (cb *ConvertBuilder) Build() interface{} {
-	return &Convert{}
+func convert(_ context.Context, degrees float32) (float64, error) {
+	return float64(degrees)*1.8 + 32, nil
 }
 
-type Convert struct{}
+func encode(degrees float64) ([]byte, error) { return fmt.Appendf(nil, "%.2f", degrees), nil }
 
-func (c *Convert) Name() string {
-	return "convert"
-}
-
-func (c *Convert) Compute(data interface{}) interface{} {
-	return float64(data.(float32))*1.8 + 32
-}
-
-type Encoder struct{}
-
-func (e *Encoder) Encode(data interface{}) []byte {
-	return []byte(fmt.Sprintf("%.2f", data.(float64)))
-}
-
-func main() {}
+func main() { worker.Main(setup) }

@@ -16,7 +16,7 @@ def application_setup(args):
     ab = wallaroo.ApplicationBuilder("Celsius with Connectors")
     ab.source_connector("celsius", encode_celsius, decode_celsius, ports.feed_port)
     ab.sink_connector("fahrenheit", encode_fahrenheit, decode_fahrenheit, ports.take_port)
-    ab.new_pipeline("Celsius Conversion", "celsius")
+    ab.new_pipeline("Celsius with Connectors", "celsius")
     ab.to(convert)
     ab.to_sink("fahrenheit")
     return ab.build()

@@ -44,12 +44,6 @@ func CheckType(t reflect.Type) error {
 	return err
 }
 
-// CheckGob is the check of a type for the codec Gob. unreadable is always nil. incomplete names a part of the type that
-// encoding/gob silently leaves out.
-func CheckGob(t reflect.Type) (unreadable, incomplete error) {
-	return nil, checkType(t, part{root: pointedTo(t)}, map[reflect.Type]bool{})
-}
-
 // CheckState is CheckType for a state. It also refuses a type of which a registered codec silently leaves out a part.
 func CheckState(t reflect.Type) error {
 	if form, ok := known.FormOf(pointedTo(t)); ok && form.Unreadable == nil {

@@ -27,11 +27,6 @@ func Shape(t reflect.Type) map[string]string {
 	if t.Implements(messageType) { // field numbers describe old bytes
 		return map[string]string{"": "protobuf"}
 	}
-	return GobShape(t)
-}
-
-// GobShape returns the shape of a type as encoding/gob writes it.
-func GobShape(t reflect.Type) map[string]string {
 	return shapeOf(t, codingTypes, func(field reflect.StructField) string { return field.Name })
 }
 

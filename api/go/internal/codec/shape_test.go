@@ -157,7 +157,7 @@ func TestWhatGobReadsOfOtherNumbers(t *testing.T) {
 	} {
 		for _, old := range numbers {
 			for _, now := range numbers {
-				was, is := GobShape(wrap(old))[""], GobShape(wrap(now))[""]
+				was, is := Shape(wrap(old))[""], Shape(wrap(now))[""]
 				rows = append(rows, [3]string{was, is, kept(wrap(old), wrap(now), old)})
 			}
 		}

@@ -2,7 +2,6 @@ package declaration
 
 import (
 	"fmt"
-	"net"
 	"strconv"
 
 	"wallarooapi/internal/diagnostic"
@@ -61,21 +60,16 @@ func (p *Pipeline) nameApart() {
 
 func (a *Application) checkNames() {
 	a.checkName("application", a.Name, "/name", a.Place)
-	seen, sinks := map[string]bool{}, map[string]bool{}
+	sinks := map[string]bool{}
 	for _, pipeline := range a.Pipelines {
-		pointer := Pointer(strconv.Itoa(pipeline.Number), "name")
-		a.checkName("pipeline", pipeline.Name, pointer, pipeline.Place)
-		if seen[pipeline.Name] {
-			a.Report(diagnostic.Of("T203", "what", fmt.Sprintf("pipeline %q", pipeline.Name), "kind", "name"), pointer, pipeline.Place)
-		}
+		a.checkName("pipeline", pipeline.Name, Pointer(strconv.Itoa(pipeline.Number), "name"), pipeline.Place)
 		for _, sink := range pipeline.Sinks {
 			_, isTopic := sink.Edge.(*topology.Kafka) // sinks of one topic may have the same name
-			if !isTopic && sinks[sink.Name] && !seen[pipeline.Name] {
+			if !isTopic && sinks[sink.Name] {
 				a.Report(diagnostic.Of("T203", "what", fmt.Sprintf("sink %q", sink.Name), "kind", "name"), Pointer(sink.Path, "name"), sink.Place)
 			}
 			sinks[sink.Name] = true
 		}
-		seen[pipeline.Name] = true
 		for _, step := range pipeline.Steps {
 			// A step without a symbol has already been reported, and its name is unknown.
 			if step.Symbol != "" {
@@ -136,40 +130,17 @@ func (a *Application) checkEnds() {
 }
 
 func (a *Application) checkAddresses() {
-	names := map[string]string{}
 	for source := range a.Sources() {
-		a.checkListener(source, names)
+		a.checkAddress("source", source.Edge, source.Found, source.Path, source.Place)
 	}
 	for sink := range a.Sinks() {
-		if host, port, has := address(sink.Edge, sink.Found); has {
-			a.checkAddress("sink", host, port, sink.Path, sink.Place)
-		}
+		a.checkAddress("sink", sink.Edge, sink.Found, sink.Path, sink.Place)
 	}
 }
 
-// checkListener reports a source whose address is unusable, or belongs to an earlier source. names has the sources by
-// address.
-func (a *Application) checkListener(source *Source, names map[string]string) {
-	host, port, has := address(source.Edge, source.Found)
-	if !has {
-		return
-	}
-	number, usable := a.checkAddress("source", host, port, source.Path, source.Place)
-	address := net.JoinHostPort(host, strconv.Itoa(number))
-	first, taken := names[address]
-	switch {
-	case !usable || number == 0:
-	case taken:
-		a.Report(diagnostic.Of("T203",
-			"what", fmt.Sprintf("address %s (of sources %q and %q)", address, first, source.Name), "kind", "address"),
-			Pointer(source.Path, "port"), source.Place)
-	default:
-		names[address] = source.Name
-	}
-}
-
-// address returns the address of an edge. has is false if the edge has none, or if found already reports the address.
-func address(edge topology.Edge, found []diagnostic.Diagnostic) (host, port string, has bool) {
+// checkAddress reports the unusable address of an edge that has one, unless found already reports the address.
+func (a *Application) checkAddress(what string, edge topology.Edge, found []diagnostic.Diagnostic, path string, place Place) {
+	var host, port string
 	switch of := edge.(type) {
 	case *topology.TCP:
 		host, port = of.Host, of.Port
@@ -178,17 +149,13 @@ func address(edge topology.Edge, found []diagnostic.Diagnostic) (host, port stri
 	case *topology.ConnectorSink:
 		host, port = of.Host, of.Port
 	default:
-		return "", "", false
+		return
 	}
-	return host, port, host+port != "" || len(found) == 0
-}
-
-func (a *Application) checkAddress(what, host, port, path string, place Place) (number int, usable bool) {
-	number, fault := topology.Address(host, port)
-	if fault == "" {
-		return number, true
+	if host+port == "" && len(found) > 0 {
+		return
 	}
-	a.Report(diagnostic.Of("T211", "what", what, "value", diagnostic.Shown(host+":"+port), "reason", fault),
-		Pointer(path, "host"), place)
-	return 0, false
+	if _, fault := topology.Address(host, port); fault != "" {
+		a.Report(diagnostic.Of("T211", "what", what, "value", diagnostic.Shown(host+":"+port), "reason", fault),
+			Pointer(path, "host"), place)
+	}
 }

@@ -1,6 +1,7 @@
 package declaration
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 
@@ -15,50 +16,44 @@ const (
 	Protocol   = 1
 )
 
-// Described is the document of an application or library.
-type Described interface {
-	Tree() topology.Object
-	// Own returns this program's entry for the workers.
-	Own() *topology.Worker
+// Document is an application or library in the form that mode emit writes, with the hashes of this program.
+type Document struct {
+	Tree          topology.Object
+	InterfaceHash string
+	CodeHash      string
 }
 
-// Describe makes the document of a checked application or library, without the code hash.
-func (a *Application) Describe() (Described, error) {
-	if a.Offers != nil {
-		return a.Library()
-	}
-	return a.Document()
-}
-
-// Document makes the topology of a checked application, without the code hash, which takes some time to compute.
-func (a *Application) Document() (*topology.Document, error) {
-	worker, err := own()
-	if err != nil {
-		return nil, err
-	}
-	document := &topology.Document{Name: a.Name, OnError: a.OnError, Worker: worker}
-	for _, pipeline := range a.Pipelines {
-		document.Pipelines = append(document.Pipelines, pipeline.document())
-		document.Worker.Components = append(document.Worker.Components, pipeline.components()...)
-	}
-	document.Worker.InterfaceHash = document.Hash()
-	return document, nil
-}
-
-// own returns this program's entry for the workers in the topology.
-func own() (worker topology.Worker, err error) {
+// Describe makes the document of a checked application or library.
+func (a *Application) Describe(codeHash string) (*Document, error) {
 	executable, err := os.Executable()
 	if err != nil {
-		return worker, fmt.Errorf("the path of this program: %w", err)
+		return nil, fmt.Errorf("the path of this program: %w", err)
 	}
 	directory, err := os.Getwd()
 	if err != nil {
-		return worker, fmt.Errorf("the working directory: %w", err)
+		return nil, fmt.Errorf("the working directory: %w", err)
 	}
-	return topology.Worker{
-		Language: Language, SDKVersion: SDKVersion, Protocol: Protocol,
-		Command: []string{executable}, Directory: directory, Args: Arguments(),
-	}, nil
+	pipelines := topology.ArrayOf(a.Pipelines, (*Pipeline).tree)
+	head := topology.WithSome(topology.Of("topology_version", topology.Version, "name", a.Name), "on_error", a.OnError)
+	tree, components := head.With("workers", nil, "pipelines", pipelines), topology.Array{}
+	for _, pipeline := range a.Pipelines {
+		components = append(components, pipeline.components()...)
+	}
+	if a.Offers != nil {
+		tree = topology.Of("components", a.offered((*Offer).tree))
+	}
+	hash := topology.InterfaceHash(tree)
+	worker := topology.Of(
+		"name", topology.WorkerName, "language", Language, "sdk_version", SDKVersion, "protocol_version", Protocol,
+		"command", topology.Texts([]string{executable}), "directory", directory, "args", topology.Texts(Arguments()),
+		"call_deadline_ms", topology.CallDeadlineMs, "interface_hash", hash, "code_hash", codeHash, "components", components,
+	)
+	if a.Offers != nil {
+		tree = topology.Of("worker", worker, "components", a.offered(func(o *Offer) topology.Object { return append(o.tree(), o.symbol()...) }))
+	} else {
+		tree[len(head)].Value = topology.Array{worker}
+	}
+	return &Document{tree, hash, codeHash}, nil
 }
 
 // Arguments returns the arguments of the program without the program name.
@@ -69,68 +64,95 @@ func Arguments() []string {
 	return wa.Args[1:]
 }
 
-func (p *Pipeline) document() topology.Pipeline {
-	out := topology.Pipeline{Name: p.Name}
-	for _, source := range p.Sources {
-		out.Sources = append(out.Sources, topology.Source{
-			Path: source.Path, Name: source.Name, Edge: source.Edge, Codec: source.Codec, OnError: source.OnError,
-		})
-	}
-	for _, step := range p.Steps {
-		out.Steps = append(out.Steps, step.document())
-	}
-	for _, sink := range p.Sinks {
-		out.Sinks = append(out.Sinks, topology.Sink{
-			Path: sink.Path, Name: sink.Name, Edge: sink.Edge, Inputs: sink.Inputs, OnError: sink.OnError,
-		})
-	}
-	return out
+func (p *Pipeline) tree() topology.Object {
+	return topology.Of("name", p.Name, "sources", topology.ArrayOf(p.Sources, (*Source).tree),
+		"steps", topology.ArrayOf(p.Steps, (*Step).tree), "sinks", topology.ArrayOf(p.Sinks, (*Sink).tree))
 }
 
-func (s *Step) document() topology.Step {
-	out := topology.Step{
-		Path: s.Path, Name: s.Name, Kind: s.Kind, Inputs: s.Inputs, Window: s.Window, Visits: s.Visits, Timers: s.Timers, Codec: s.Codec, Remote: s.Remote,
-		OnError: s.OnError,
+func (s *Source) tree() topology.Object {
+	members := append(topology.Of("path", s.Path, "name", s.Name), s.Edge.Tree()...)
+	if _, made := s.Edge.(*topology.Generator); !made {
+		members = members.With("max_message_bytes", topology.MaxMessageBytes)
 	}
-	switch {
-	case s.IsTimed() && s.IsEvent:
-		out.Time = topology.EventTime
-	case s.IsTimed():
-		out.Time = topology.IngestTime
-	}
+	members = members.With("codec", cmp.Or(s.Codec, topology.Codec), "worker", topology.WorkerName)
+	return topology.WithSome(members, "on_error", s.OnError)
+}
+
+func (s *Step) tree() topology.Object {
+	members := topology.Of("path", s.Path, "name", s.Name, "kind", s.Kind, "inputs", topology.Texts(s.Inputs))
 	if s.State != nil {
+		members = members.With("state", s.State.tree())
+	}
+	if s.Window != nil {
+		members = members.With("window", s.Window.Tree())
+	}
+	if len(s.Visits) > 0 {
+		members = members.With("visits", topology.Texts(s.Visits))
+	}
+	if len(s.Timers) > 0 {
+		members = members.With("timers", topology.Texts(s.Timers))
+	}
+	members = topology.WithSome(members, "time", s.Time()).With("codec", cmp.Or(s.Codec, topology.Codec))
+	if s.Remote == nil {
+		members = members.With("worker", topology.WorkerName)
+	} else {
+		members = members.With("worker", s.Remote.Program.Worker, "component", s.Remote.Name)
+	}
+	return topology.WithSome(members, "on_error", s.OnError)
+}
+
+func (s *State) tree() topology.Object {
+	key := topology.Of("kind", "message")
+	if !s.ByKey {
 		unknown := "create"
-		if s.State.Closed {
+		if s.Closed {
 			unknown = "dead_letter"
 		}
-		out.State = &topology.State{Name: s.State.Name, TTLMs: s.State.TTLMs, ByKey: s.State.ByKey, Keys: s.State.Keys, Unknown: unknown}
+		key = topology.Of("kind", "partition", "values", topology.ArrayOf(s.Keys, topology.DeclaredKey.Tree), "unknown", unknown)
 	}
-	return out
+	return topology.WithSome(topology.Of("name", s.Name), "ttl_ms", s.TTLMs).With("codec", topology.Codec, "key", key)
 }
 
-func (p *Pipeline) components() []topology.Component {
-	var all []topology.Component
-	add := func(path, symbol string, place Place) {
-		all = append(all, topology.Component{Path: path, Symbol: symbol, File: place.File, Line: place.Line})
+func (s *Sink) tree() topology.Object {
+	members := append(topology.Of("path", s.Path, "name", s.Name), s.Edge.Tree()...).
+		With("inputs", topology.Texts(s.Inputs), "worker", topology.WorkerName)
+	return topology.WithSome(members, "on_error", s.OnError)
+}
+
+// components returns the user's code of each part that this program runs.
+func (p *Pipeline) components() (all topology.Array) {
+	add := func(path, symbol string, place Place, shape map[string]string) {
+		all = append(all, append(topology.Of("path", path), symbolTree(symbol, place, shape)...))
 	}
 	for _, source := range p.Sources {
-		add(source.Path, typeName(source.Given), source.Place)
+		add(source.Path, typeName(source.Given), source.Place, nil)
 	}
 	for _, step := range p.Steps {
 		if step.Remote != nil || step.Kind == Output {
 			continue
 		}
-		add(step.Path, step.Symbol, step.Place)
+		add(step.Path, step.Symbol, step.Place, nil)
 		if step.State != nil && !step.State.ByKey {
-			add(step.Path+"/partition", typeName(step.Given), step.Place)
+			add(step.Path+"/partition", typeName(step.Given), step.Place, nil)
 		}
 		if step.State != nil {
-			add(step.Path+"/state", step.State.Class, step.Place)
-			all[len(all)-1].Shape = step.State.Shape
+			add(step.Path+"/state", step.State.Class, step.Place, step.State.Shape)
 		}
 	}
 	for _, sink := range p.Sinks {
-		add(sink.Path, typeName(sink.Given), sink.Place)
+		add(sink.Path, typeName(sink.Given), sink.Place, nil)
 	}
 	return all
+}
+
+// symbolTree returns the members that identify the user's code of a component. shape is nil if it is not known.
+func symbolTree(symbol string, place Place, shape map[string]string) topology.Object {
+	members := topology.Of("symbol", symbol)
+	if place.File != "" {
+		members = members.With("file", place.File, "line", place.Line)
+	}
+	if shape != nil {
+		members = members.With("shape", topology.TextsByName(shape))
+	}
+	return members
 }

@@ -32,10 +32,12 @@ func (c multi) Compute(data any) emission.Results {
 	return emission.Results{Many: c.ComputationMulti.Compute(data)}
 }
 
-// untimed is the part of a state computation of Wallaroo's API, which has no timers.
-type untimed struct{}
+// plain is the part of a state computation of Wallaroo's API, which has neither visits nor timers.
+type plain struct{}
 
-func (untimed) Fire(*timing.Changes, *wa.Timer, any) emission.Results { return emission.Results{} }
+func (plain) Visit(*wa.Visit, any) emission.Results { return emission.Results{} }
+
+func (plain) Fire(*timing.Changes, *wa.Timer, any) emission.Results { return emission.Results{} }
 
 // FunctionsOf returns the functions of a wallarooapi.StateComputation or StateComputationMulti.
 func FunctionsOf(computation any) Stateful {
@@ -47,7 +49,7 @@ func FunctionsOf(computation any) Stateful {
 
 type stateSingle struct {
 	wa.StateComputation
-	untimed
+	plain
 }
 
 func (c stateSingle) Compute(_ *timing.Changes, data, state any) (made emission.Results) {
@@ -55,22 +57,12 @@ func (c stateSingle) Compute(_ *timing.Changes, data, state any) (made emission.
 	return made
 }
 
-func (c stateSingle) Visit(visit *wa.Visit, state any) (made emission.Results) {
-	made.One, made.Persist = c.StateComputation.(wa.StateVisitor).Visit(visit, state)
-	return made
-}
-
 type stateMulti struct {
 	wa.StateComputationMulti
-	untimed
+	plain
 }
 
 func (c stateMulti) Compute(_ *timing.Changes, data, state any) (made emission.Results) {
 	made.Many, made.Persist = c.StateComputationMulti.Compute(data, state)
-	return made
-}
-
-func (c stateMulti) Visit(visit *wa.Visit, state any) (made emission.Results) {
-	made.Many, made.Persist = c.StateComputationMulti.(wa.StateVisitorMulti).Visit(visit, state)
 	return made
 }

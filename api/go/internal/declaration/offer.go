@@ -66,32 +66,25 @@ func (a *Application) checkOffers() {
 	}
 }
 
-// Library makes the document of a checked library, without the code hash.
-func (a *Application) Library() (*topology.Library, error) {
-	worker, err := own()
-	if err != nil {
-		return nil, err
-	}
-	library := &topology.Library{Worker: worker}
-	for _, name := range slices.Sorted(maps.Keys(a.Offers)) {
-		offer := a.Offers[name]
-		place, shape := offer.Step.Place, map[string]string(nil)
-		if offer.Step.State != nil {
-			shape = offer.Step.State.Shape
-		}
-		library.Components = append(library.Components, topology.Offered{
-			Name: name, Kind: offer.Step.Kind, Input: offer.Input, Output: offer.Output, Outputs: offer.Step.codecs(),
-			Component: topology.Component{Symbol: offer.Step.Symbol, File: place.File, Line: place.Line, Shape: shape},
-		})
-	}
-	library.Worker.InterfaceHash = library.Hash()
-	return library, nil
+// offered returns the trees of the offers, sorted by name.
+func (a *Application) offered(tree func(*Offer) topology.Object) topology.Array {
+	return topology.ArrayOf(slices.Sorted(maps.Keys(a.Offers)), func(name string) topology.Object { return tree(a.Offers[name]) })
 }
 
-// codecs returns the named outputs of a component's step with their codecs.
-func (s *Step) codecs() (outputs []topology.OfferedOutput) {
-	for _, output := range s.Outputs {
-		outputs = append(outputs, topology.OfferedOutput{Name: output.Name, Codec: output.Codec})
+// tree returns what the other programs must agree on.
+func (o *Offer) tree() topology.Object {
+	members := topology.Of("name", o.Step.Name, "kind", o.Step.Kind, "input", o.Input, "output", o.Output)
+	if len(o.Step.Outputs) == 0 {
+		return members
 	}
-	return outputs
+	return members.With("outputs", topology.ArrayOf(o.Step.Outputs, func(output NamedOutput) topology.Object {
+		return topology.Of("name", output.Name, "codec", output.Codec)
+	}))
+}
+
+func (o *Offer) symbol() topology.Object {
+	if o.Step.State == nil {
+		return symbolTree(o.Step.Symbol, o.Step.Place, nil)
+	}
+	return symbolTree(o.Step.Symbol, o.Step.Place, o.Step.State.Shape)
 }

@@ -135,14 +135,14 @@ type Step struct {
 	Given       any                   // the partition function
 	Window      topology.Window
 	Aggregation Aggregation
-	Codec       string           // as in Source
-	Input       reflect.Type     // type of its input messages; nil if the program does not state it
-	Output      reflect.Type     // as in Source
-	Outputs     []NamedOutput    // each becomes a step of kind Output
-	Visits      []string         // names of the visits that a state step accepts
-	Timers      []string         // names of the timers that a state step sets
-	IsEvent     bool             // whether TTL and timers use event time
-	Remote      *topology.Remote // component of another program; nil if this program runs the step
+	Codec       string              // as in Source
+	Input       reflect.Type        // type of its input messages; nil if the program does not state it
+	Output      reflect.Type        // as in Source
+	Outputs     []NamedOutput       // each becomes a step of kind Output
+	Visits      []string            // names of the visits that a state step accepts
+	Timers      []string            // names of the timers that a state step sets
+	IsEvent     bool                // whether TTL and timers use event time
+	Remote      *wa.RemoteComponent // component of another program; nil if this program runs the step
 }
 
 // State is the state of a state step.
@@ -176,6 +176,17 @@ func IsTTL(d time.Duration) bool {
 
 // IsTimed reports whether the step has timers or a TTL.
 func (s *Step) IsTimed() bool { return len(s.Timers) > 0 || s.State != nil && s.State.TTLMs > 0 }
+
+// Time returns the kind of time of a timed step, and the empty string for others.
+func (s *Step) Time() string {
+	switch {
+	case !s.IsTimed():
+		return ""
+	case s.IsEvent:
+		return topology.EventTime
+	}
+	return topology.IngestTime
+}
 
 // Aggregation computes the result of a window from its messages. Its functions must not change accumulators, except
 // that Update may change its argument.

@@ -14,12 +14,9 @@ func IsStateful(kind string) bool { return strings.HasPrefix(kind, StateComputat
 // NewRemote completes a step that another program runs. If the component has state, state is the name of the state, and
 // a message gets the state of the key that it carries.
 func (a *Application) NewRemote(step *Step, method string, component *wa.RemoteComponent, state string) {
-	program, pointer := component.Program, Pointer(step.Path)
-	step.Kind, step.Name, step.Symbol, step.Codec = component.Kind, component.Name, "", component.Output
-	step.Remote = &topology.Remote{
-		Worker: program.Worker, Target: program.Target, Name: component.Name,
-		Kind: component.Kind, Input: component.Input, Output: component.Output,
-	}
+	own := *component
+	program, pointer := own.Program, Pointer(step.Path)
+	step.Kind, step.Name, step.Symbol, step.Codec, step.Remote = own.Kind, own.Name, "", own.Output, &own
 	if IsStateful(step.Kind) {
 		step.State = &State{Name: state, ByKey: true}
 	}
@@ -44,7 +41,7 @@ func (a *Application) Programs() map[string]string {
 	programs := map[string]string{}
 	for step := range a.Steps() {
 		if step.Remote != nil {
-			programs[step.Remote.Worker] = step.Remote.Target
+			programs[step.Remote.Program.Worker] = step.Remote.Program.Target
 		}
 	}
 	return programs

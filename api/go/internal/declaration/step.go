@@ -92,16 +92,13 @@ func (a *Application) NewStateComputation(step *Step, method string, named inter
 	} else {
 		step.Name, step.Symbol, step.Outputs = named.Name(), typeName(named), OutputsOf(named)
 		step.Stateful = FunctionsOf(named)
-		step.Visits = a.visitsOf(step, named)
 	}
 	if step.State.Builder == nil {
 		a.wrongParameter(step, method, "sb", "nil", "a state builder")
 	} else {
 		a.LearnState(step)
 	}
-	if !step.State.ByKey {
-		a.setPartition(step, method)
-	}
+	a.setPartition(step, method)
 }
 
 // LearnState builds a state to learn its type. It reports a state that cannot be changed in place or serialized.

@@ -12,13 +12,11 @@ import (
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/plan"
 	"wallarooapi/internal/stage"
-	"wallarooapi/internal/topology"
 	pb "wallarooapi/internal/workerpb"
 )
 
 // Engine runs one application. It is not safe for concurrent use.
 type Engine struct {
-	document *topology.Document
 	plan     *plan.Plan
 	levels   []*level
 	settings Settings
@@ -49,15 +47,11 @@ func New(application *declaration.Application, settings Settings) (*Engine, []di
 	if found := application.Check(); len(found) > 0 {
 		return nil, found, nil
 	}
-	document, err := application.Document()
-	if err != nil {
-		return nil, nil, err
-	}
-	compiled, found := plan.Compile(document, settings.Buckets, settings.FrameBytes)
+	compiled, found := plan.Compile(application, settings.Buckets, settings.FrameBytes)
 	if len(found) > 0 {
 		return nil, found, nil
 	}
-	e := &Engine{document: document, plan: compiled, settings: settings, visited: map[uint64]int{}}
+	e := &Engine{plan: compiled, settings: settings, visited: map[uint64]int{}}
 	for _, described := range compiled.Levels {
 		made, err := newLevel(application, described, settings)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/topology"
@@ -21,19 +22,10 @@ type Plan struct {
 	Levels     []*pb.Stage       // Levels[0] begins with the sources, Levels[k] after k shuffles
 }
 
-// part is a source, step or sink.
+// part is a source, step or sink. Sources and sinks are steps without a kind.
 type part struct {
-	path   string
-	name   string // name of a step
-	kind   string // kind of a step; empty for sources and sinks
-	inputs []string
-	state  *topology.State
+	*declaration.Step
 	isSink bool
-	window topology.Window // nil if the step is not a window
-	visits []string
-	timers []string
-	time   string // empty if the step has no timers and its state has no TTL
-	remote *topology.Remote
 }
 
 // draft is a plan that Compile has not completed yet.
@@ -49,14 +41,14 @@ type draft struct {
 
 // Compile cuts a topology into stages for a number of buckets. It reports steps of other programs and a state that
 // feeds itself (P303), and too many parts (T104).
-func Compile(document *topology.Document, buckets, frameBytes uint32) (*Plan, []diagnostic.Diagnostic) {
+func Compile(application *declaration.Application, buckets, frameBytes uint32) (*Plan, []diagnostic.Diagnostic) {
 	d := &draft{
-		parts: partsOf(document), byPath: map[string]*part{}, levels: map[string][]int{},
+		parts: partsOf(application), byPath: map[string]*part{}, levels: map[string][]int{},
 		timed: map[string]bool{}, times: map[string]map[string]bool{topology.IngestTime: {}, topology.EventTime: {}},
 		plan: &Plan{Ports: map[string]uint16{}, States: map[string]int{}, StatePorts: map[string]uint16{}},
 	}
 	for _, p := range d.parts {
-		d.byPath[p.path] = p
+		d.byPath[p.Path] = p
 	}
 	for _, pass := range []func(*draft){(*draft).checkPrograms, (*draft).numberPorts, (*draft).findLevels, (*draft).findTimed, (*draft).findTimes} {
 		if pass(d); len(d.found) > 0 {
@@ -72,37 +64,28 @@ func Compile(document *topology.Document, buckets, frameBytes uint32) (*Plan, []
 }
 
 // partsOf returns all sources, then all steps, then all sinks.
-func partsOf(document *topology.Document) (parts []*part) {
-	for _, pipeline := range document.Pipelines {
-		for _, source := range pipeline.Sources {
-			parts = append(parts, &part{path: source.Path})
-		}
+func partsOf(application *declaration.Application) (parts []*part) {
+	for source := range application.Sources() {
+		parts = append(parts, &part{Step: &declaration.Step{Path: source.Path}})
 	}
-	for _, pipeline := range document.Pipelines {
-		for _, step := range pipeline.Steps {
-			parts = append(parts, &part{
-				path: step.Path, name: step.Name, kind: step.Kind, inputs: step.Inputs, state: step.State, window: step.Window, visits: step.Visits,
-				timers: step.Timers, time: step.Time, remote: step.Remote,
-			})
-		}
+	for step := range application.Steps() {
+		parts = append(parts, &part{Step: step})
 	}
-	for _, pipeline := range document.Pipelines {
-		for _, sink := range pipeline.Sinks {
-			parts = append(parts, &part{path: sink.Path, inputs: sink.Inputs, isSink: true})
-		}
+	for sink := range application.Sinks() {
+		parts = append(parts, &part{&declaration.Step{Path: sink.Path, Inputs: sink.Inputs}, true})
 	}
 	return parts
 }
 
 func (d *draft) report(code string, p *part, pairs ...any) {
-	pairs = append(pairs, "path", p.path)
-	d.found = append(d.found, diagnostic.Of(code, pairs...).At("/pipelines/"+p.path, "", 0))
+	pairs = append(pairs, "path", p.Path)
+	d.found = append(d.found, diagnostic.Of(code, pairs...).At("/pipelines/"+p.Path, "", 0))
 }
 
 func (d *draft) checkPrograms() {
 	for _, p := range d.parts {
-		if p.remote != nil {
-			d.report("P303", p, "what", fmt.Sprintf("component %q of another program (%s)", p.remote.Name, p.remote.Target),
+		if p.Remote != nil {
+			d.report("P303", p, "what", fmt.Sprintf("component %q of another program (%s)", p.Remote.Name, p.Remote.Program.Target),
 				"fix", "test the steps of each program on their own, and the whole application with `wallaroo run`")
 		}
 	}
@@ -113,17 +96,17 @@ func (d *draft) checkPrograms() {
 func (d *draft) numberPorts() {
 	number := 0
 	for _, p := range d.parts {
-		if p.kind != "" && p.state == nil {
+		if p.Kind != "" && p.State == nil {
 			continue
 		}
 		port := uint16(number)
 		number++
-		d.plan.Ports[p.path] = port
-		if p.state == nil {
+		d.plan.Ports[p.Path] = port
+		if p.State == nil {
 			continue
 		}
-		if _, known := d.plan.StatePorts[p.state.Name]; !known {
-			d.plan.StatePorts[p.state.Name] = port
+		if _, known := d.plan.StatePorts[p.State.Name]; !known {
+			d.plan.StatePorts[p.State.Name] = port
 		}
 	}
 	if number > frame.MaxPorts {
@@ -145,9 +128,9 @@ func (d *draft) findLevels() {
 }
 
 func (d *draft) putOnLevels(p *part) (moved bool) {
-	levels, deepest := d.levelsOf(p.inputs)
-	if p.state != nil {
-		name := p.state.Name
+	levels, deepest := d.levelsOf(p.Inputs)
+	if p.State != nil {
+		name := p.State.Name
 		level := max(d.plan.States[name], deepest+1)
 		if level > len(d.plan.StatePorts) && len(d.found) == 0 {
 			d.report("P303", p, "what", fmt.Sprintf("state %q after itself", name), "fix", "give the second step a state name of its own")
@@ -156,7 +139,7 @@ func (d *draft) putOnLevels(p *part) (moved bool) {
 		d.plan.States[name] = level
 		levels = []int{level}
 	}
-	d.levels[p.path] = levels
+	d.levels[p.Path] = levels
 	return moved
 }
 
@@ -184,17 +167,17 @@ func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 func (d *draft) findTimed() {
 	states := map[string]bool{}
 	for _, p := range d.parts {
-		if p.state != nil && (p.window != nil || p.time != "") {
-			states[p.state.Name] = true
+		if p.State != nil && (p.Window != nil || p.Time() != "") {
+			states[p.State.Name] = true
 		}
 	}
 	for i := len(d.parts) - 1; i >= 0; i-- {
 		p := d.parts[i]
-		if !d.timed[p.path] && (p.state == nil || !states[p.state.Name]) {
+		if !d.timed[p.Path] && (p.State == nil || !states[p.State.Name]) {
 			continue
 		}
-		d.timed[p.path] = true
-		for _, input := range p.inputs {
+		d.timed[p.Path] = true
+		for _, input := range p.Inputs {
 			d.timed[input] = true
 		}
 	}
@@ -205,15 +188,15 @@ func (d *draft) findTimes() {
 	used := map[string]string{} // by name of the state
 	for _, p := range d.parts {
 		if time := p.kindOfTime(); time != "" {
-			used[p.state.Name] = time
+			used[p.State.Name] = time
 		}
 	}
 	for _, p := range slices.Backward(d.parts) {
 		for time, upstream := range d.times {
-			if !upstream[p.path] && (p.state == nil || used[p.state.Name] != time) {
+			if !upstream[p.Path] && (p.State == nil || used[p.State.Name] != time) {
 				continue
 			}
-			for _, input := range p.inputs {
+			for _, input := range p.Inputs {
 				upstream[input] = true
 			}
 		}
@@ -222,13 +205,13 @@ func (d *draft) findTimes() {
 
 // kindOfTime returns the kind of time that a step uses, or "" if it uses none.
 func (p *part) kindOfTime() string {
-	switch window := p.window.(type) {
+	switch window := p.Window.(type) {
 	case *topology.RangeWindow:
 		return window.Time
 	case *topology.SessionWindow:
 		return window.Time
 	}
-	return p.time
+	return p.Time()
 }
 
 func (d *draft) deepest() (level int) {
@@ -254,23 +237,23 @@ func (d *draft) nodesAt(level int) (nodes []*pb.Node) {
 }
 
 func (d *draft) entryAt(level int, p *part) *pb.Node {
-	port := uint32(d.plan.Ports[p.path])
+	port := uint32(d.plan.Ports[p.Path])
 	switch {
-	case p.state != nil && d.plan.States[p.state.Name] == level:
-		_, sessions := p.window.(*topology.SessionWindow)
+	case p.State != nil && d.plan.States[p.State.Name] == level:
+		_, sessions := p.Window.(*topology.SessionWindow)
 		return &pb.Node{
-			Path: p.path, Kind: kindOf(p.kind), Port: port, Sessions: sessions, State: p.state.Name, StatePort: uint32(d.plan.StatePorts[p.state.Name]), Visits: p.visits,
-			TtlMs: uint64(p.state.TTLMs), Timers: p.timers, EventTime: p.time == topology.EventTime,
+			Path: p.Path, Kind: kindOf(p.Kind), Port: port, Sessions: sessions, State: p.State.Name, StatePort: uint32(d.plan.StatePorts[p.State.Name]), Visits: p.Visits,
+			TtlMs: uint64(p.State.TTLMs), Timers: p.Timers, EventTime: p.Time() == topology.EventTime,
 		}
-	case p.kind == "" && !p.isSink && level == 0:
-		return &pb.Node{Path: p.path, Kind: pb.NodeKind_NODE_KIND_SOURCE, Port: port, Arrival: d.times[topology.IngestTime][p.path] && !d.times[topology.EventTime][p.path]}
+	case p.Kind == "" && !p.isSink && level == 0:
+		return &pb.Node{Path: p.Path, Kind: pb.NodeKind_NODE_KIND_SOURCE, Port: port, Arrival: d.times[topology.IngestTime][p.Path] && !d.times[topology.EventTime][p.Path]}
 	}
 	return nil
 }
 
 // inputsAt returns those inputs of a part that pass on messages at a level.
 func (d *draft) inputsAt(level int, p *part) (inputs []string) {
-	for _, input := range p.inputs {
+	for _, input := range p.Inputs {
 		for _, each := range d.levels[input] {
 			if each == level {
 				inputs = append(inputs, input)
@@ -281,16 +264,16 @@ func (d *draft) inputsAt(level int, p *part) (inputs []string) {
 }
 
 func (d *draft) follower(p *part, inputs []string) *pb.Node {
-	node := &pb.Node{Path: p.path, Inputs: inputs, Port: uint32(d.plan.Ports[p.path])}
+	node := &pb.Node{Path: p.Path, Inputs: inputs, Port: uint32(d.plan.Ports[p.Path])}
 	switch {
 	case p.isSink:
 		node.Kind = pb.NodeKind_NODE_KIND_SINK
-	case p.state != nil:
-		node.Kind, node.Timestamps, node.Keys = pb.NodeKind_NODE_KIND_KEY, d.timed[p.path], p.state.ByKey
+	case p.State != nil:
+		node.Kind, node.Timestamps, node.Keys = pb.NodeKind_NODE_KIND_KEY, d.timed[p.Path], p.State.ByKey
 	default:
-		node.Kind = kindOf(p.kind)
-		if p.kind == "output" {
-			node.Output = p.name
+		node.Kind = kindOf(p.Kind)
+		if p.Kind == "output" {
+			node.Output = p.Name
 		}
 	}
 	return node

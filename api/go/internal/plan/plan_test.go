@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/plan"
 	"wallarooapi/internal/topology"
 	pb "wallarooapi/internal/workerpb"
@@ -61,17 +62,17 @@ type golden struct {
 	}
 }
 
-func (g *golden) document() *topology.Document {
-	document := &topology.Document{Name: g.Topology.Name}
+func (g *golden) application() *declaration.Application {
+	application := &declaration.Application{Name: g.Topology.Name}
 	for _, pipeline := range g.Topology.Pipelines {
-		read := topology.Pipeline{Name: pipeline.Name}
+		read := &declaration.Pipeline{Name: pipeline.Name}
 		for _, source := range pipeline.Sources {
-			read.Sources = append(read.Sources, topology.Source{Path: source.Path})
+			read.Sources = append(read.Sources, &declaration.Source{Path: source.Path})
 		}
 		for _, step := range pipeline.Steps {
-			made := topology.Step{Path: step.Path, Kind: step.Kind, Inputs: step.Inputs, Timers: step.Timers, Time: step.Time}
+			made := &declaration.Step{Path: step.Path, Kind: step.Kind, Inputs: step.Inputs, Timers: step.Timers, IsEvent: step.Time == "event"}
 			if step.State != nil {
-				made.State = &topology.State{Name: step.State.Name, TTLMs: step.State.TTLMs, ByKey: step.State.Key.Kind == "message"}
+				made.State = &declaration.State{Name: step.State.Name, TTLMs: step.State.TTLMs, ByKey: step.State.Key.Kind == "message"}
 			}
 			switch {
 			case step.Window != nil && step.Window.Kind == "session":
@@ -84,11 +85,11 @@ func (g *golden) document() *topology.Document {
 			read.Steps = append(read.Steps, made)
 		}
 		for _, sink := range pipeline.Sinks {
-			read.Sinks = append(read.Sinks, topology.Sink{Path: sink.Path, Inputs: sink.Inputs})
+			read.Sinks = append(read.Sinks, &declaration.Sink{Path: sink.Path, Inputs: sink.Inputs})
 		}
-		document.Pipelines = append(document.Pipelines, read)
+		application.Pipelines = append(application.Pipelines, read)
 	}
-	return document
+	return application
 }
 
 func (g *golden) text() string {
@@ -126,7 +127,7 @@ func TestPlansAreThoseOfTheRuntime(t *testing.T) {
 			t.Fatal(err)
 		}
 		count++
-		made, found := plan.Compile(g.document(), 8, 1<<20)
+		made, found := plan.Compile(g.application(), 8, 1<<20)
 		if len(found) > 0 || len(g.Plan.Codes) > 0 {
 			if len(found) != 1 || !slices.Equal(g.Plan.Codes, []string{found[0].Code}) {
 				t.Errorf("%s: found %v; want %v", g.Name, found, g.Plan.Codes)
@@ -148,11 +149,11 @@ func TestPlansAreThoseOfTheRuntime(t *testing.T) {
 }
 
 func TestTooManyPartsAreRefused(t *testing.T) {
-	many := topology.Pipeline{}
+	many := &declaration.Pipeline{}
 	for i := range 65_534 { // 65533 is the port of visits
-		many.Sources = append(many.Sources, topology.Source{Path: fmt.Sprintf("0/sources/%d", i)})
+		many.Sources = append(many.Sources, &declaration.Source{Path: fmt.Sprintf("0/sources/%d", i)})
 	}
-	_, found := plan.Compile(&topology.Document{Pipelines: []topology.Pipeline{many}}, 1, 1)
+	_, found := plan.Compile(&declaration.Application{Pipelines: []*declaration.Pipeline{many}}, 1, 1)
 	if len(found) != 1 || found[0].Code != "T104" {
 		t.Errorf("found %v", found)
 	}

@@ -40,7 +40,7 @@ type processStream = grpc.BidiStreamingServer[pb.ProcessRequest, pb.ProcessReply
 type Host struct {
 	pb.UnimplementedWorkerServer
 	application   *declaration.Application
-	own           topology.Worker
+	own           *declaration.Document
 	endpoint      string
 	sources       map[string]*declaration.Source
 	cache         *state.Cache
@@ -56,9 +56,9 @@ type Server struct {
 	work *work
 }
 
-// New makes the gRPC server of an application. own is the worker's entry in the topology, and endpoint is the gRPC
+// New makes the gRPC server of an application. own is the document of the program, and endpoint is the gRPC
 // target at which the server listens. cacheBytes limits the state cache, and stateBytes the state of one key.
-func New(application *declaration.Application, own topology.Worker, endpoint string, cacheBytes int64, stateBytes int) *Server {
+func New(application *declaration.Application, own *declaration.Document, endpoint string, cacheBytes int64, stateBytes int) *Server {
 	w := &Host{
 		application: application, own: own, endpoint: endpoint,
 		sources: application.Parts().Sources, cache: state.NewCache(cacheBytes),

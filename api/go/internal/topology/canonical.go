@@ -4,6 +4,8 @@ package topology
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 )
 
@@ -18,6 +20,49 @@ type Object []Member
 
 // Array is a JSON array.
 type Array []any
+
+// Of returns an object with pairs of key and value.
+func Of(pairs ...any) Object { return Object{}.With(pairs...) }
+
+// With returns the object with more pairs of key and value.
+func (o Object) With(pairs ...any) Object {
+	for i := 0; i < len(pairs); i += 2 {
+		o = append(o, Member{pairs[i].(string), pairs[i+1]})
+	}
+	return o
+}
+
+// WithSome returns the object with one more member, unless the value is the zero value.
+func WithSome[T comparable](object Object, key string, value T) Object {
+	var nothing T
+	if value == nothing {
+		return object
+	}
+	return append(object, Member{key, value})
+}
+
+// ArrayOf returns an array of the trees of items.
+func ArrayOf[T, V any](items []T, tree func(T) V) Array {
+	array := make(Array, len(items))
+	for i, item := range items {
+		array[i] = tree(item)
+	}
+	return array
+}
+
+// Texts returns an array of strings.
+func Texts(items []string) Array {
+	return ArrayOf(items, func(item string) string { return item })
+}
+
+// TextsByName returns an object of strings, sorted by key.
+func TextsByName(items map[string]string) Object {
+	object := Object{}
+	for _, name := range slices.Sorted(maps.Keys(items)) {
+		object = append(object, Member{name, items[name]})
+	}
+	return object
+}
 
 // Canonical returns the canonical form of a document with a newline at the end.
 func Canonical(document any) []byte {

@@ -1,16 +1,9 @@
 package topology
 
-import (
-	"maps"
-	"slices"
-)
-
 // Edge describes the system from which a source reads or to which a sink writes. Each type is one kind.
 type Edge interface {
-	// kind returns the name of the kind in the document.
-	kind() string
-	// members returns the members of this kind. In the document they follow the kind and precede the common members.
-	members() Object
+	// Tree returns the kind and its members. In the document they precede the common members.
+	Tree() Object
 }
 
 // TCP is a TCP listener of a source, or a TCP connection of a sink. Only sources have a framing.
@@ -20,19 +13,18 @@ type TCP struct {
 	Framing Framing
 }
 
-func (*TCP) kind() string { return "tcp" }
-
-func (e *TCP) members() Object {
-	members := address(e.Host, e.Port)
+// Tree returns the edge as the document has it.
+func (e *TCP) Tree() Object {
+	members := address("tcp", e.Host, e.Port)
 	if e.Framing.Kind != "" {
 		members = append(members, Member{"framing", e.Framing.tree()})
 	}
 	return members
 }
 
-func address(host, port string) Object {
+func address(kind, host, port string) Object {
 	number, _ := Address(host, port)
-	return Object{{"host", host}, {"port", number}}
+	return Object{{"kind", kind}, {"host", host}, {"port", number}}
 }
 
 // Kafka is a topic. Start, Partitions and Table are only for sources, and ExactlyOnce is only for sinks.
@@ -61,12 +53,12 @@ type Creation struct {
 }
 
 func (c *Creation) tree() Object {
-	members := withSome(withSome(Object{}, "like", c.Like), "partitions", c.Partitions)
-	if c.Replicas > 1 {
-		members = append(members, Member{"replicas", c.Replicas})
+	members := WithSome(WithSome(Object{}, "like", c.Like), "partitions", c.Partitions)
+	if c.Replicas != 1 {
+		members = WithSome(members, "replicas", c.Replicas)
 	}
 	if len(c.Options) > 0 {
-		members = append(members, Member{"options", options(c.Options)})
+		members = append(members, Member{"options", TextsByName(c.Options)})
 	}
 	return members
 }
@@ -77,17 +69,16 @@ type Partition struct {
 	Start  string
 }
 
-func (*Kafka) kind() string { return "kafka" }
-
-func (e *Kafka) members() Object {
-	members := withSome(Object{{"topic", e.Topic}, {"brokers", texts(e.Brokers)}}, "start", e.Start)
+// Tree returns the edge as the document has it.
+func (e *Kafka) Tree() Object {
+	members := WithSome(Object{{"kind", "kafka"}, {"topic", e.Topic}, {"brokers", Texts(e.Brokers)}}, "start", e.Start)
 	if len(e.Partitions) > 0 {
-		members = append(members, Member{"partitions", arrayOf(e.Partitions, func(p *Partition) Object {
-			return withSome(Object{{"number", p.Number}}, "start", p.Start)
+		members = append(members, Member{"partitions", ArrayOf(e.Partitions, func(p Partition) Object {
+			return WithSome(Object{{"number", p.Number}}, "start", p.Start)
 		})})
 	}
-	members = withSome(append(members, Member{"options", options(e.Options)}), "exactly_once", e.ExactlyOnce)
-	members = withSome(withSome(members, "content", e.Content), "table", e.Table)
+	members = WithSome(append(members, Member{"options", TextsByName(e.Options)}), "exactly_once", e.ExactlyOnce)
+	members = WithSome(WithSome(members, "content", e.Content), "table", e.Table)
 	if e.Create != nil {
 		members = append(members, Member{"create", e.Create.tree()})
 	}
@@ -97,9 +88,8 @@ func (e *Kafka) members() Object {
 // Generator is a source whose messages are made by user code.
 type Generator struct{}
 
-func (*Generator) kind() string { return "generator" }
-
-func (*Generator) members() Object { return nil }
+// Tree returns the edge as the document has it.
+func (*Generator) Tree() Object { return Object{{"kind", "generator"}} }
 
 // Connector is a listener for the connector protocol.
 type Connector struct {
@@ -110,10 +100,9 @@ type Connector struct {
 	RefillCredits int
 }
 
-func (*Connector) kind() string { return "connector" }
-
-func (e *Connector) members() Object {
-	return append(address(e.Host, e.Port), Member{"cookie", e.Cookie},
+// Tree returns the edge as the document has it.
+func (e *Connector) Tree() Object {
+	return append(address("connector", e.Host, e.Port), Member{"cookie", e.Cookie},
 		Member{"max_credits", e.MaxCredits}, Member{"refill_credits", e.RefillCredits})
 }
 
@@ -124,10 +113,9 @@ type ConnectorSink struct {
 	Cookie string
 }
 
-func (*ConnectorSink) kind() string { return "connector" }
-
-func (e *ConnectorSink) members() Object {
-	return append(address(e.Host, e.Port), Member{"cookie", e.Cookie})
+// Tree returns the edge as the document has it.
+func (e *ConnectorSink) Tree() Object {
+	return append(address("connector", e.Host, e.Port), Member{"cookie", e.Cookie})
 }
 
 // Spark is a format that Spark reads or writes as a stream. Schema is for the rows of a source, if the format needs it,
@@ -142,27 +130,9 @@ type Spark struct {
 	Timestamp string
 }
 
-func (*Spark) kind() string { return "spark" }
-
-func (e *Spark) members() Object {
-	members := Object{{"format", e.Format}, {"options", options(e.Options)}}
-	members = append(withSome(members, "schema", e.Schema), Member{"value", e.Value})
-	return withSome(withSome(members, "key", e.Key), "timestamp", e.Timestamp)
-}
-
-func options(given map[string]string) Object {
-	members := Object{}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		members = append(members, Member{name, given[name]})
-	}
-	return members
-}
-
-// withSome appends a member unless its value is the zero value.
-func withSome[T comparable](object Object, key string, value T) Object {
-	var nothing T
-	if value == nothing {
-		return object
-	}
-	return append(object, Member{key, value})
+// Tree returns the edge as the document has it.
+func (e *Spark) Tree() Object {
+	members := Object{{"kind", "spark"}, {"format", e.Format}, {"options", TextsByName(e.Options)}}
+	members = append(WithSome(members, "schema", e.Schema), Member{"value", e.Value})
+	return WithSome(WithSome(members, "key", e.Key), "timestamp", e.Timestamp)
 }

@@ -19,7 +19,8 @@ func IntegerKey(number uint64) DeclaredKey {
 	return DeclaredKey{Bytes: binary.BigEndian.AppendUint64(nil, number), Integer: true}
 }
 
-func (k DeclaredKey) tree() any {
+// Tree returns the key as the document has it.
+func (k DeclaredKey) Tree() any {
 	if k.Integer {
 		return binary.BigEndian.Uint64(k.Bytes)
 	}
@@ -48,14 +49,6 @@ func isControl(r rune) bool { return r < 0x20 || r >= 0x7F && r <= 0x9F }
 func Bucket(key []byte, count uint32) uint32 {
 	hash := crc32.ChecksumIEEE(key) * 0x9E3779B1
 	return uint32(uint64(hash) * uint64(count) >> 32)
-}
-
-// String returns the key as error messages show it.
-func (k DeclaredKey) String() string {
-	if k.Integer {
-		return strconv.FormatUint(binary.BigEndian.Uint64(k.Bytes), 10)
-	}
-	return ShowKey(k.Bytes)
 }
 
 // ShowKey returns a key as error messages show it.

@@ -123,7 +123,7 @@ func (c keyCase) check(t *testing.T) error {
 	if got := hex.EncodeToString(key.Bytes); got != c.Hex {
 		return fmt.Errorf("bytes are %s", got)
 	}
-	document, want := appendValue(nil, key.tree(), "\n"), appendValue(nil, ordered(t, c.Document), "\n")
+	document, want := appendValue(nil, key.Tree(), "\n"), appendValue(nil, ordered(t, c.Document), "\n")
 	if !bytes.Equal(document, want) {
 		return fmt.Errorf("in the document it is %s; want %s", document, want)
 	}
@@ -164,7 +164,7 @@ func (c hashCase) hash(t *testing.T) string {
 	if c.Document != "" {
 		vector.Read(t, c.Document, &c.Value)
 	}
-	return interfaceHash(ordered(t, c.Value).(Object))
+	return InterfaceHash(ordered(t, c.Value).(Object))
 }
 
 func TestInterfaceHashVectors(t *testing.T) {

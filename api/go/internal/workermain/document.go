@@ -26,7 +26,7 @@ func resultOf(declared *declaration.Application) declaration.SetupResult {
 	if len(found) == 0 {
 		document, err := described(declared)
 		if err == nil {
-			text := string(topology.Canonical(document.Tree()))
+			text := string(topology.Canonical(document.Tree))
 			return declaration.SetupResult{Application: declared, Text: text, Programs: declared.Programs()}
 		}
 		found = append(found, diagnostic.Of("I901", "reason", err))
@@ -39,13 +39,12 @@ func resultOf(declared *declaration.Application) declaration.SetupResult {
 }
 
 // described makes the whole document of an application or library, including hashes.
-func described(declared *declaration.Application) (declaration.Described, error) {
-	document, err := declared.Describe()
+func described(declared *declaration.Application) (*declaration.Document, error) {
+	hash, err := codeHash()
 	if err != nil {
 		return nil, err
 	}
-	document.Own().CodeHash, err = codeHash()
-	return document, err
+	return declared.Describe(hash)
 }
 
 // codeHash returns the hash of this program's binary. It computes the hash only once, because a running binary does not

@@ -77,7 +77,7 @@ func begin(application *declaration.Application, directory string, cacheBytes in
 	if err != nil {
 		return nil, "", nil, err
 	}
-	serving, ended = server.New(application, *document.Own(), "unix:"+path, cacheBytes, stateBytes), make(chan error, 1)
+	serving, ended = server.New(application, document, "unix:"+path, cacheBytes, stateBytes), make(chan error, 1)
 	go func() { ended <- serving.Serve(listener) }()
 	if err := appear(path); err != nil {
 		serving.Stop()

@@ -24,6 +24,7 @@ import (
 	"wallarooapi/internal/example"
 	"wallarooapi/internal/frame"
 	pb "wallarooapi/internal/workerpb"
+	"wallarooapi/stream"
 	"wallarooapi/worker"
 )
 
@@ -33,8 +34,10 @@ func TestMain(m *testing.M) {
 	case "new":
 		worker.Main(setup)
 	case "library":
-		worker.Main(func([]string) *application.Library {
-			return application.MakeLibrary().Offer(example.Split{}, "string", "string")
+		worker.Main(func([]string) *stream.Library {
+			library := stream.NewLibrary()
+			stream.OfferFlatMap(library, "split", func(_ context.Context, text string) ([]string, error) { return strings.Fields(text), nil }, "string", "string")
+			return library
 		})
 	case "user":
 		worker.MainJSON(func() string {

@@ -72,7 +72,7 @@ class SourceConnectorConfig(TCPSourceConfig):
             expected = "1 to max_credits, at most 1000000"
             place.wrong("refill_credits", f"{least} of {most}", expected, fix="leave both out")
         decode = decode_of(place, decoder)
-        return decode and Source(path, name, "connector", fields, decode, gives_keys=True, gives_time=True)
+        return decode and Source(path, name, "connector", fields, decode, gives_time=True)
 
 
 class SinkConnectorConfig(TCPSinkConfig):

@@ -7,6 +7,7 @@ import base64
 import binascii
 import unicodedata
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean
@@ -44,7 +45,9 @@ def check_names(index: Index) -> Iterator[Diagnostic]:
             yield Diagnostic.of("T210", pointer=pointer, what=what, name=shown_json(name), reason=NOT_NORMAL)
         if what in ("pipeline", "worker") and seen.setdefault((what, name), pointer) != pointer:
             if what == "pipeline":
-                yield Diagnostic.of("T203", pointer=pointer, what=f'pipeline "{name}"', kind="name")
+                first = pointer.replace("/name", "/sources/0")  # its user code is the place of the pipeline
+                finding = index.placed(Diagnostic.of("T203", pointer=first, what=f'pipeline "{name}"', kind="name"))
+                yield replace(finding, pointer=pointer)
             else:
                 yield Diagnostic.of(
                     "T210", pointer=pointer, what=what, name=shown_json(name), reason="another worker has it"
@@ -134,8 +137,8 @@ def _position(path: str) -> tuple[int, int]:
 
 def check_states(index: Index) -> Iterator[Diagnostic]:
     """Check that state kinds have a state, and that steps that share a state agree on its class, ttl and keys."""
-    classes: dict[str, str] = {}
-    keys: dict[str, tuple[Any, frozenset[bytes], str]] = {}
+    classes: dict[str, tuple[str, Any]] = {}
+    keys: dict[str, tuple[Any, tuple[frozenset[bytes], Any] | None, str]] = {}
     ttls: dict[str, str] = {}
     for part in index.parts:
         kind, state = part.text("kind"), part.state()
@@ -146,8 +149,9 @@ def check_states(index: Index) -> Iterator[Diagnostic]:
             continue
         component = index.components.get((part.text("worker"), f"{part.path}/state"), {})
         symbol = component.get("symbol")
-        if isinstance(symbol, str) and classes.setdefault(name, symbol) != symbol:
-            yield index.finding("T205", part, "/state", "/state", name=name, first=classes[name], second=symbol)
+        shaped = symbol, component.get("shape")
+        if isinstance(symbol, str) and classes.setdefault(name, shaped) != shaped:
+            yield index.finding("T205", part, "/state", "/state", name=name, first=classes[name][0], second=symbol)
         ttl = f"ttl_ms {shown_json(state['ttl_ms'])}" if "ttl_ms" in state else "no ttl_ms"
         if ttls.setdefault(name, ttl) != ttl:
             yield index.finding("T205", part, "/state", name=name, first=ttls[name], second=ttl)
@@ -156,7 +160,7 @@ def check_states(index: Index) -> Iterator[Diagnostic]:
             continue
         values: set[bytes] = set()
         yield from _check_keys(index, part, name, key, values=values)
-        mine = (key.get("kind"), frozenset(values), _keys_text(key))
+        mine = (key.get("kind"), (frozenset(values), key.get("unknown")) if values else None, _keys_text(key))
         first = keys.setdefault(name, mine)
         if mine[0] != first[0] or (mine[1] and first[1] and mine[1] != first[1]):
             yield index.finding("T205", part, "/state/key", name=name, first=first[2], second=mine[2])
@@ -165,9 +169,9 @@ def check_states(index: Index) -> Iterator[Diagnostic]:
 
 
 def _keys_text(key: Json) -> str:
-    return f'keys of kind "{key.get("kind")}"' + (
-        f", {shown_json(values)}" if (values := items_of(key, "values")) else ""
-    )
+    values = items_of(key, "values")
+    others = ", others are dead letters" if key.get("unknown") == "dead_letter" else ""
+    return f'keys of kind "{key.get("kind")}"' + (f", {shown_json(values)}{others}" if values else "")
 
 
 def _check_presence(index: Index, part: Part, kind: str) -> Iterator[Diagnostic]:

@@ -1,14 +1,12 @@
-"""Checks of names, addresses and keys, and of the application as a whole."""
+"""Checks of names, addresses and keys, and the times of steps. The runtime checks the application as a whole."""
 
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 from wallaroo.component.application import POLICIES, Pipeline, Step
-from wallaroo.component.signature import shown_name
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.location import Location
 from wallaroo.diagnostic.place import Place
@@ -83,40 +81,21 @@ def address(place: Place, what: str, host: Any, port: Any, location: Location) -
 
 
 def keys(place: Place, state: str, values: Any) -> tuple[Any, ...]:
-    """Return the declared keys; record T203 for a repeated key and T207 for an invalid one."""
+    """Return the declared keys; record T207 for an invalid one."""
     if isinstance(values, (str, bytes, dict)) or not isinstance(values, Iterable):
         place.wrong("partition_keys", shown(values), "a list of keys", fix='pass a list, e.g. ["a", "b"]')
         return ()
-    declared: dict[bytes, Any] = {}
+    declared = []
     for number, key in enumerate(values):
         try:
-            data = state_key(key)
+            state_key(key)
         except (TypeError, ValueError) as err:
             kind = type(key).__name__ if isinstance(err, TypeError) else str(err)
             expected = "str, bytes or numbers, or tuples of them"
             place.wrong(f'partition_keys[{number}] of state "{state}"', f"{shown(key)} ({kind})", expected)
-            continue
-        if data in declared:
-            place.add("T203", what=f'key {shown(key)} of state "{state}"', kind="key")
-        declared[data] = key
-    return tuple(declared.values())
-
-
-def application(name: str, pipelines: list[Pipeline], *, has_sink: bool) -> list[Diagnostic]:
-    """Return the findings about the application as a whole: T203, T204 and T205."""
-    findings: list[Diagnostic] = []
-    first: dict[str, Pipeline] = {}
-    for pipeline in pipelines:
-        if first.setdefault(pipeline.name, pipeline) is not pipeline:
-            pointer = f"/pipelines/{pipeline.number}/name"
-            findings.append(
-                _finding("T203", pointer, pipeline.location, what=f'pipeline "{pipeline.name}"', kind="name")
-            )
-    if not has_sink:
-        at = pipelines[-1].location if pipelines else Location()
-        findings.append(_finding("T204", "/pipelines", at, what="application", name=name, end="sink"))
-    settle_times(pipelines)
-    return findings + _states(pipelines) + _addresses(pipelines)
+        else:
+            declared.append(key)
+    return tuple(declared)
 
 
 def settle_times(pipelines: list[Pipeline]) -> None:
@@ -135,80 +114,6 @@ def settle_times(pipelines: list[Pipeline]) -> None:
 
 def open_end(pointer: str, at: Location, name: str, last: str) -> Diagnostic:
     """Return T204 for a pipeline without an end."""
-    return _finding("T204", pointer, at, what="pipeline", name=name, end=f'end after "{last}"')
-
-
-def _states(pipelines: list[Pipeline]) -> list[Diagnostic]:
-    findings: list[Diagnostic] = []
-    first: dict[str, Step] = {}
-    for pipeline in pipelines:
-        for number, step in enumerate(pipeline.steps):
-            if step.state is None:
-                continue
-            pointer = f"/pipelines/{pipeline.number}/steps/{number}/state"
-            other = first.setdefault(step.state.name, step).state
-            assert other is not None
-            mine, theirs = _class_name(step.state.builder), _class_name(other.builder)
-            if mine != theirs:
-                at = mine[1] != theirs[1]  # the module counts if the names are equal
-                texts = {"first": ".".join(theirs[at:]), "second": ".".join(mine[at:])}
-                findings.append(_finding("T205", pointer, step.location, name=step.state.name, **texts))
-            if step.state.ttl_ms != other.ttl_ms:
-                texts = {"first": _ttl_text(other.ttl_ms), "second": _ttl_text(step.state.ttl_ms)}
-                finding = _finding("T205", pointer, step.location, name=step.state.name, **texts)
-                findings.append(replace(finding, fix="give all steps of one state name the same ttl, or use two names"))
-            if _key_rule(step) != _key_rule(first[step.state.name]) and not _has_no_list(step, first[step.state.name]):
-                texts = {"first": _keys_text(first[step.state.name]), "second": _keys_text(step)}
-                findings.append(_finding("T205", pointer, step.location, name=step.state.name, **texts))
-    return findings
-
-
-def _addresses(pipelines: list[Pipeline]) -> list[Diagnostic]:
-    findings = []
-    first: dict[tuple[str, int], str] = {}
-    for pipeline in pipelines:
-        for number, source in enumerate(pipeline.sources):
-            host, port = source.fields.get("host", ""), source.fields.get("port", 0)
-            if port < 1:
-                continue
-            other = first.setdefault((host, port), source.path)
-            if other != source.path:
-                pointer = f"/pipelines/{pipeline.number}/sources/{number}"
-                names = {each.path: each.name for line in pipelines for each in line.sources}
-                what = f'address {host}:{port} (of sources "{names[other]}" and "{source.name}")'
-                findings.append(_finding("T203", pointer, pipeline.location, what=what, kind="address"))
-    return findings
-
-
-def _class_name(builder: object) -> tuple[str, str]:
-    state_class = builder if isinstance(builder, type) else type(builder)
-    return state_class.__module__, shown_name(state_class)
-
-
-def _ttl_text(ttl_ms: int) -> str:
-    return f"a ttl of {timedelta(milliseconds=ttl_ms)}" if ttl_ms else "no ttl"
-
-
-def _key_rule(step: Step) -> tuple[object, ...]:
-    assert step.state is not None
-    state = step.state
-    return (state.partition is None, state.is_by_message, *map(state_key, state.keys), state.unknown)
-
-
-def _keys_text(step: Step) -> str:
-    assert step.state is not None
-    state = step.state
-    if state.partition is None:
-        return "the keys of messages" if state.is_by_message else "one key for all"
-    return f"the keys {shown(list(state.keys))}" + ("" if state.unknown == "create" else ", others are dead letters")
-
-
-def _has_no_list(*steps: Step) -> bool:
-    return any(step.state and step.state.partition is not None and not step.state.keys for step in steps) and all(
-        step.state and step.state.partition is not None for step in steps
-    )
-
-
-def _finding(code: str, pointer: str, location: Location, **values: Any) -> Diagnostic:
-    at = location.shown()
-    return Diagnostic.of(code, pointer=pointer, file=at.file, line=at.line, **values)
+    file, line = at.shown()
+    end = f'end after "{last}"'
+    return Diagnostic.of("T204", pointer=pointer, file=file, line=line, what="pipeline", name=name, end=end)

@@ -65,7 +65,6 @@ class Source:
         payload_length: For TCP: the decoder's function from header to length of the payload.
         event_time: Returns a payload's time in milliseconds since 1970, if payloads contain a time. An error of this
             function counts as an error of the decoder.
-        gives_keys: Whether the messages of the source have keys.
         gives_time: Whether the messages of the source have an event time; otherwise their arrival time counts.
         codec: Codec of messages that go from here to another worker.
     """
@@ -80,7 +79,6 @@ class Source:
     payload_length: Callable[[bytes], Any] | None = None
     event_time: Callable[[bytes], int] | None = None
     generator: Generator | None = None
-    gives_keys: bool = False
     gives_time: bool = False
     codec: str = "native"
 

@@ -4,14 +4,13 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.error import WallarooParameterError
 from wallaroo.diagnostic.location import called_from
 
 MAX_MS = 31_536_000_000
 NS_PER_MS = 1_000_000
 MAX_COUNT = 1_000_000_000
-MAX_OPEN = 100_000  # limit for the windows of a key that are open at once
 FLUSH_MS = 5000
 B = TypeVar("B", bound="TimedWindowsBuilder")
 LATE = {"drop": "drop", "fire-per-message": "fire_per_message", "place-in-oldest-window": "place_in_oldest_window"}
@@ -222,18 +221,6 @@ class Windows:
         return {**self.fields, "time": "event" if has_event_time else "ingest"}
 
 
-class RangeWindows(Windows):
-    """Windows over a span of time."""
-
-
-class SessionWindows(Windows):
-    """Sessions: windows that end when no message comes for the gap."""
-
-
-class CountWindows(Windows):
-    """Windows of a number of messages."""
-
-
 class TimedWindowsBuilder:
     """Describes windows that end at a time. Each method returns a new builder."""
 
@@ -275,14 +262,10 @@ class TimedWindowsBuilder:
             raise _wrong(policy, "with_late_data_policy", "policy", expected, self._function)
         return self._with("with_late_data_policy", "late", policy)
 
-    def _fields(self, kind: str, step_ms: int, **sizes: int) -> dict[str, Any]:
-        """Return the entry in the topology document. Raise T271 if too many windows of a key would be open at once."""
-        delay_ms = self._given.get("delay", 0)
-        count = -(-(self._given[self._size] + delay_ms) // step_ms)
-        if count > MAX_OPEN:
-            at = called_from().shown()._asdict()
-            raise WallarooParameterError(Diagnostic.of("T271", **at, count=count, limit=MAX_OPEN))
-        return {"kind": kind, **sizes, "delay_ms": delay_ms, "late": LATE[self._given.get("late", "drop")]}
+    def _fields(self, kind: str, **sizes: int) -> dict[str, Any]:
+        """Return the entry in the topology document."""
+        late = LATE[self._given.get("late", "drop")]
+        return {"kind": kind, **sizes, "delay_ms": self._given.get("delay", 0), "late": late}
 
     def _with(self: B, method: str, name: str, value: Any) -> B:
         if name in self._given:
@@ -306,16 +289,15 @@ class RangeWindowsBuilder(TimedWindowsBuilder):
             raise _wrong(slide, "with_slide", "slide", f"at most the range, {self._given['range'] * NS_PER_MS}")
         return self._with("with_slide", "slide", slide_ms)
 
-    def over(self, aggregation: Any) -> RangeWindows:
+    def over(self, aggregation: Any) -> Windows:
         """Return the windows with their aggregation, an `Aggregation` class or object.
 
-        Raises:
-            WallarooParameterError: T271 if more than 100,000 windows of a key would be open at once. Their number is
-                range plus delay, divided by the slide.
+        A run refuses more than 100,000 open windows of a key (T271). Their number is range plus delay, divided by the
+        slide.
         """
         range_ms = self._given["range"]
         slide_ms = self._given.get("slide", range_ms)
-        return RangeWindows(self._fields("range", slide_ms, range_ms=range_ms, slide_ms=slide_ms), aggregation)
+        return Windows(self._fields("range", range_ms=range_ms, slide_ms=slide_ms), aggregation)
 
 
 class SessionWindowsBuilder(TimedWindowsBuilder):
@@ -323,15 +305,13 @@ class SessionWindowsBuilder(TimedWindowsBuilder):
 
     _function, _size = "session_windows", "gap"
 
-    def over(self, aggregation: Any) -> SessionWindows:
+    def over(self, aggregation: Any) -> Windows:
         """Return the sessions with their aggregation, an `Aggregation` class or object.
 
-        Raises:
-            WallarooParameterError: T271 if more than 100,000 sessions of a key could be open at once. Their number is
-                gap plus delay, divided by the gap.
+        A run refuses more than 100,000 open sessions of a key (T271). Their number is gap plus delay, divided by the
+        gap.
         """
-        gap_ms = self._given["gap"]
-        return SessionWindows(self._fields("session", gap_ms, gap_ms=gap_ms), aggregation)
+        return Windows(self._fields("session", gap_ms=self._given["gap"]), aggregation)
 
 
 class CountWindowsBuilder:
@@ -343,9 +323,9 @@ class CountWindowsBuilder:
     def __repr__(self) -> str:
         return f"count_windows({self._count})"
 
-    def over(self, aggregation: Any) -> CountWindows:
+    def over(self, aggregation: Any) -> Windows:
         """Return the windows with their aggregation, an `Aggregation` class or object."""
-        return CountWindows({"kind": "count", "count": self._count, "flush_ms": FLUSH_MS}, aggregation)
+        return Windows({"kind": "count", "count": self._count, "flush_ms": FLUSH_MS}, aggregation)
 
 
 def _span(unit: str, count: int, factor: int) -> int:

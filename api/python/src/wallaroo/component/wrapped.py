@@ -158,6 +158,8 @@ class Partition(BaseWrapped[P, R]):
         """Return the key of a message."""
         return self.function(*arguments, **keywords)
 
+    extract_key = partition
+
 
 class KeyExtractor(BaseWrapped[P, R]):
     """Returns a message's key: str, bytes or int; made by `key_extractor`, parameters as for `BaseWrapped`.
@@ -176,6 +178,8 @@ class KeyExtractor(BaseWrapped[P, R]):
     def extract_key(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Return the key of a message."""
         return self.function(*arguments, **keywords)
+
+    partition = extract_key
 
 
 class Encoder(BaseWrapped[P, R]):

@@ -8,23 +8,19 @@ from wallaroo.component import application as model
 from wallaroo.component import component
 from wallaroo.component.signature import shown_name, takes
 from wallaroo.component.window import CountWindowsBuilder, TimedWindowsBuilder, Windows
-from wallaroo.component.wrapped import Partition
 from wallaroo.declare.declaration import Declaration
 from wallaroo.declare.library import declare_codecs
 from wallaroo.declare.pipeline import Merge, Pipeline, PipelineNode, joined
-from wallaroo.declare.unkeyed import CHOICES, REFUSE, with_keys
 from wallaroo.diagnostic.diagnostic import did_you_mean, shown
 from wallaroo.diagnostic.error import WallarooParameterError
 from wallaroo.diagnostic.location import called_from
 from wallaroo.diagnostic.place import Place
 
 PARTS = ("sources", "steps", "sinks")
-# Where the keys of messages downstream of a node come from.
-BY_STEP, BY_SOURCE, NO_KEY = "step", "source", ""
 
 
 def build_application(
-    app_name: str, pipeline: Pipeline, *others: Pipeline, on_error: str | None = None, unkeyed: str = REFUSE
+    app_name: str, pipeline: Pipeline, *others: Pipeline, on_error: str | None = None
 ) -> model.Application:
     """Build the application of a pipeline.
 
@@ -33,9 +29,6 @@ def build_application(
         pipeline: A pipeline that ends with `to_sink` or `to_sinks`.
         others: Further pipelines that share parts with `pipeline`, e.g. the branch from a named output to another sink.
         on_error: Policy for failing user code, as for `ApplicationBuilder`.
-        unkeyed: Policy for messages without a key at state computations and windows: "refuse" refuses the application
-            (T229); "one key" puts these messages into one state, as Wallaroo 0.6.0; "random key" makes a new state for
-            each message, as 0.6.1, and never removes these states.
 
     Raises:
         WallarooParameterError: The declaration has faults; the error lists all of them.
@@ -57,15 +50,10 @@ def build_application(
 
     Source: Wallaroo 0.6.
     """
-    build = _Build(app_name, on_error, unkeyed)
+    build = _Build(app_name, on_error)
     wrong = next((each for each in (pipeline, *others) if not isinstance(each, Pipeline)), None)
-    if wrong is None and isinstance(pipeline, Pipeline):
-        pipeline = joined(pipeline, *others)
-        build.run(pipeline)
-        if build.keyless and not build.findings:
-            pipeline = with_keys(pipeline, build.keyless, unkeyed)
-            build = _Build(app_name, on_error, REFUSE)
-            build.run(pipeline)
+    if wrong is None:
+        build.run(joined(pipeline, *others))
     else:
         build.place("build_application", "/pipelines/0").wrong("pipeline", shown(wrong), "a Pipeline")
     if build.findings:
@@ -77,16 +65,13 @@ def build_application(
 class _Build(Declaration):
     """One call of `build_application`: it collects the findings and the parts of the application."""
 
-    def __init__(self, name: Any, on_error: str | None, unkeyed: str) -> None:
+    def __init__(self, name: Any, on_error: str | None) -> None:
         super().__init__()
         place = self.place("build_application", "/name")
-        self.unkeyed = check.choice(place, "unkeyed", unkeyed, CHOICES)
-        self.keyless: dict[PipelineNode, list[PipelineNode]] = {}
         self.name = check.name(place, "application", name)
         self.on_error = check.policy(replace(place, pointer="/on_error"), on_error)
         self.line = model.Pipeline(self.name, 0, place.location)
         self._paths: dict[PipelineNode, str] = {}
-        self._keys: dict[PipelineNode, str] = {}
         self._times: dict[PipelineNode, bool] = {}
         self._states: set[str] = set()
 
@@ -110,7 +95,7 @@ class _Build(Declaration):
             self._node(node)
         for merge in merges:
             self._merge(merge)
-        self.findings += check.application(self.name, [self.line], has_sink=True)
+        check.settle_times([self.line])
         self.findings += declare_codecs([self.line])
 
     def _open_end(self, node: PipelineNode) -> None:
@@ -136,7 +121,6 @@ class _Build(Declaration):
         place = Place(node.method, "/pipelines/" + path, node.location, self.findings)
         inputs = tuple(sorted((self._paths[each] for each in node.inputs), key=_document_order))
         self._times[node] = bool(node.inputs) and all(self._times[each] for each in node.inputs)
-        self._keys[node] = min((self._keys[each] for each in node.inputs), key=len, default=NO_KEY)
         if node.part == "sinks":
             self.sink(self.line, place, node.value, self.name, inputs)
         elif node.part == "sources":
@@ -150,7 +134,6 @@ class _Build(Declaration):
         declared = self.line.sources[-1:]
         if declared and declared[0].path == self._paths[node]:
             self._times[node] = declared[0].gives_time
-            self._keys[node] = BY_SOURCE if declared[0].gives_keys else NO_KEY
 
     def _step(self, place: Place, node: PipelineNode, inputs: tuple[str, ...]) -> None:
         value, policy = node.value, check.policy(place, node.on_error)
@@ -160,7 +143,6 @@ class _Build(Declaration):
         elif node.method == "merge":
             place.wrong("pipeline", shown(value), "a Pipeline")
         elif node.method == "collect":
-            self._keys[node] = BY_STEP
             path = self._paths[node]
             self.line.steps.append(model.Step(path, "collect", "collect", inputs, None, node.location))
         elif node.method == "key_by":
@@ -204,7 +186,6 @@ class _Build(Declaration):
         step = self.step(self.line, place, node.value, call, inputs, state, policy)
         step.is_always_persisted = True
         self.note(step.path + "/state", state_class)
-        self._needs_key(place, node, step)
 
     def _remote(self, place: Place, node: PipelineNode, inputs: tuple[str, ...], policy: str) -> None:
         component: model.RemoteComponent = node.value
@@ -212,7 +193,7 @@ class _Build(Declaration):
             self.remote(self.line, place, component, inputs, None, policy)
             return
         state = model.State(self._state_name(component.name), component, dict, is_by_message=True)
-        self._needs_key(place, node, self.remote(self.line, place, component, inputs, state, policy))
+        self.remote(self.line, place, component, inputs, state, policy)
 
     def _windows(self, place: Place, node: PipelineNode, inputs: tuple[str, ...], policy: str) -> None:
         windows: Windows = node.value
@@ -236,39 +217,14 @@ class _Build(Declaration):
         step = self.step(self.line, place, aggregation, call, inputs, state, policy)
         step.aggregation = aggregation
         step.window = windows.document(has_event_time=self._times[node])
-        self._needs_key(place, node, step)
 
     def _key_by(self, place: Place, node: PipelineNode, inputs: tuple[str, ...], policy: str) -> None:
-        self._keys[node] = BY_STEP
-        if isinstance(node.value, Partition):
-            fix = f"decorate {node.value.name()} with @wallaroo.key_extractor"
-            other, wanted = component.BUILDER, component.SOURCE
-            component.other_generation(place, "key_extractor", node.value, other, wanted, fix=fix)
-            return
         extractor = component.instance(place, "key_extractor", node.value, "key_extractor", "a key extractor")
         run = extractor and component.method(place, "key_extractor", extractor, ("extract_key",), ("data",))
         if run:
             name = extractor.name() if callable(getattr(extractor, "name", None)) else shown_name(type(extractor))
             call = component.ComponentMethod("key_by", name, run)
             self.step(self.line, place, extractor, call, inputs, None, policy)
-
-    def _needs_key(self, place: Place, node: PipelineNode, step: model.Step) -> None:
-        keyless = [each for each in node.inputs if self._keys[each] == NO_KEY]
-        if keyless and self.unkeyed == REFUSE:
-            other = f'.{step.kind.removeprefix("state_")}("{step.name}")'
-            remedy = f"put key_by or collect before it, or, if it keeps no state, declare it with {other}"
-            remedy = remedy if step.remote else ""
-            what = f'step "{step.name}" keeps state by the key of messages'
-            place.add("T229", what=what, input=self._origin(keyless[0]), remedy=remedy)
-        elif keyless:
-            self.keyless[node] = keyless
-        self._keys[node] = BY_STEP
-
-    def _origin(self, node: PipelineNode) -> str:
-        """Return the name of a source whose messages reach a node without a key. There is at least one such source."""
-        while node.inputs:
-            node = next(each for each in node.inputs if self._keys[each] == NO_KEY)
-        return str(node.value[0])
 
     def _merge(self, merge: Merge) -> None:
         place = Place("merge", "/pipelines/0", merge.location, self.findings)
@@ -278,12 +234,6 @@ class _Build(Declaration):
                 "T212", method="merge", previous=f'"{_label(node)}"', reason="both sides end in it",
                 fix="merge pipelines that have different last steps",
             )  # fmt: skip
-        for one, other in ((merge.left, merge.right), (merge.right, merge.left)):
-            keyless = [node for node in other if self._keys[node] == NO_KEY]
-            if keyless and all(self._keys[node] == BY_STEP for node in one):
-                what = "pipelines with and without keys are merged"
-                remedy = "put key_by or collect before the merge in both, or after it"
-                place.add("T229", what=what, input=self._origin(keyless[0]), remedy=remedy)
 
     def _state_name(self, name: str) -> str:
         number, unique = 1, name

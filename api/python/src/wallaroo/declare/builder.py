@@ -50,7 +50,6 @@ class ApplicationBuilder:
         self._pipelines: list[Pipeline] = []
         self._open: Pipeline | None = None
         self._branch = ""  # path of the output with which the open pipeline begins, if it is a branch
-        self._has_sink = False
         self._previous = "ApplicationBuilder"
         self._name = check.name(self._place("ApplicationBuilder", "/name"), "application", name)
         self._on_error = check.policy(self._place("ApplicationBuilder", "/on_error"), on_error)
@@ -256,8 +255,8 @@ class ApplicationBuilder:
             WallarooParameterError: The declaration has faults; the error lists all of them.
         """
         self._close()
-        findings = self._findings + check.application(self._name, self._pipelines, has_sink=self._has_sink)
-        findings += declare_codecs(self._pipelines)
+        check.settle_times(self._pipelines)
+        findings = self._findings + declare_codecs(self._pipelines)
         if findings:
             raise WallarooParameterError(findings)
         user = self._declaration
@@ -380,7 +379,6 @@ class ApplicationBuilder:
             self._declaration.step(pipeline, place, value, call, self._inputs(pipeline), state, policy)
 
     def _to_sinks(self, method: str, configs: Sequence[Any]) -> "ApplicationBuilder":
-        self._has_sink = True
         begun = self._begin(method, "sinks")
         if begun is None:
             return self

@@ -9,7 +9,7 @@ from wallaroo.check.state_check import check_state
 from wallaroo.component import component
 from wallaroo.component.application import Component, Pipeline, RemoteComponent, Source, State, Step
 from wallaroo.component.signature import call_finding, partition_finding, shown_name
-from wallaroo.component.wrapped import BaseWrapped, KeyExtractor
+from wallaroo.component.wrapped import BaseWrapped
 from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig, hint_of
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.location import Location, declared_at
@@ -142,11 +142,6 @@ class Declaration:
 
     def partition(self, place: Place, state: str, function: Any) -> Callable[[Any], Any] | None:
         """Return the function from a message to its key; None after a finding."""
-        if isinstance(function, KeyExtractor):
-            fix = f"decorate {function.name()} with @wallaroo.partition"
-            other, wanted = component.SOURCE, component.BUILDER
-            component.other_generation(place, "partition_function", function, other, wanted, fix=fix)
-            return None
         partition = component.instance(place, "partition_function", function, "partition", "a partition function")
         if partition is None:
             return None

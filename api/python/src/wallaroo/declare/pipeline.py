@@ -17,13 +17,13 @@ class PipelineNode:
     """A call that adds a source, a step or a sink. Its arguments are checked when the application is built.
 
     Attributes:
-        number: Grows with each call of the program. A step that the SDK inserts has a number between two calls.
+        number: Grows with each call of the program.
         method: Name of the called method.
         part: `sources`, `steps` or `sinks`.
         value: Argument of the call; for a source the pair of name and config.
     """
 
-    number: float
+    number: int
     method: str
     part: str
     value: Any

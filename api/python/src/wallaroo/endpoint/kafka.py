@@ -11,7 +11,7 @@ from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint import argument
 from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
-from wallaroo.endpoint.kafka_check import check_create, check_options, check_table
+from wallaroo.endpoint.kafka_check import check_options
 from wallaroo.endpoint.kafka_option import LINGER, MESSAGE_SIZE, TopicOptions, sink_topic, source_topic
 from wallaroo.endpoint.spark import option_texts
 from wallaroo.message.kafka_record import content_of, create_of, edge, table_of
@@ -85,9 +85,6 @@ class KafkaSourceConfig(SourceConfig):
             return None
         options = fields.pop("options")
         check_options(place, options, is_source=True)
-        check_create(place, fields["topic"], self.create)
-        if self.table is True:
-            check_table(place, self.content, self.said.start, options)
         if not check.is_start(self.said.start):
             place.wrong("start", shown(self.said.start), '"start", "end", an offset, or "-n"', fix='pass e.g. "end"')
         partitions = {"partitions": self.said.partitions} if self.said.partitions else {}
@@ -95,7 +92,7 @@ class KafkaSourceConfig(SourceConfig):
         fields |= content_of(place, self.content) | table_of(place, self.table) | create_of(place, self.create)
         fields |= {"max_message_bytes": MAX_MESSAGE_BYTES}
         decode = decode_of(place, decoder)
-        return decode and Source(path, name, "kafka", fields, decode, gives_keys=True, gives_time=True)
+        return decode and Source(path, name, "kafka", fields, decode, gives_time=True)
 
 
 class KafkaSinkConfig(SinkConfig):
@@ -157,7 +154,6 @@ class KafkaSinkConfig(SinkConfig):
         """Return the kind of the sink and its fields for the topology document."""
         fields = _fields(place, self.said) or {}
         check_options(place, fields.get("options", {}), is_source=False)
-        check_create(place, fields.get("topic", ""), self.create)
         if not isinstance(self.said.exactly_once, bool):
             place.wrong("exactly_once", shown(self.said.exactly_once), "True or False", fix="pass exactly_once=True")
         fields |= {"exactly_once": True} if self.said.exactly_once else {}

@@ -74,8 +74,7 @@ class SparkSourceConfig(SourceConfig):
                 fields[parameter] = _text(place, parameter, text)
         fields["max_message_bytes"] = MAX_MESSAGE_BYTES
         decode = decode_of(place, decoder)
-        keys, times = self.key is not None, self.timestamp is not None
-        return decode and Source(path, name, "spark", fields, decode, gives_keys=keys, gives_time=times)
+        return decode and Source(path, name, "spark", fields, decode, gives_time=self.timestamp is not None)
 
 
 class SparkSinkConfig(SinkConfig):

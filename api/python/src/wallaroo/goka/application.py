@@ -84,9 +84,7 @@ def application(
         application.add(number, graph)
     title = name or " + ".join(each.group for each in groups if isinstance(each, GroupGraph)) or "no group"
     check.name(place, "application", title)
-    application.findings += check.application(
-        title, application.pipelines, has_sink=any(each.sinks for each in application.pipelines)
-    )
+    check.settle_times(application.pipelines)
     if application.findings:
         raise WallarooParameterError(application.findings)
     return model.Application(title, application.pipelines, application.components, on_error=policy)

@@ -1,8 +1,10 @@
 """The state of a group for a key: its value in the group table, and its values in the joined tables."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 
+@dataclass(slots=True)
 class GroupState:
     """The state of a group for a key. It is stored as a `GroupState` of `record.proto`, as by programs in Go.
 
@@ -16,10 +18,8 @@ class GroupState:
         {'users-table': b'Ann'}
     """
 
-    __slots__ = ("joined", "value")
-
-    def __init__(self, value: bytes | None = None, joined: dict[str, bytes] | None = None) -> None:
-        self.value, self.joined = value, {} if joined is None else joined
+    value: bytes | None = None
+    joined: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -44,11 +44,6 @@ class GroupState:
 
     def __reduce__(self) -> Any:
         return GroupState.from_bytes, (self.to_bytes(),)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GroupState) and (self.value, self.joined) == (other.value, other.joined)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"GroupState({self.value!r}, {self.joined!r})"
