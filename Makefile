@@ -17,8 +17,8 @@ GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 # Tests wait more than they compute: more processes of pytest than processors, each with at most one Spark (2 GiB).
 # tests/conftest.py says which tests stay together.
 PROCESSES = 4
-test-long test-cluster: PROCESSES = 2
-test-kafka: PROCESSES = 3
+test-long: PROCESSES = 2
+test-kafka test-cluster: PROCESSES = 3
 test-long: export WALLAROO_LONG_UNITS = $(or $(DRAWN),0)
 SIDE_BY_SIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 # What fails beside other tests runs once more, alone: on a slow machine deadlines pass. The first that fails again ends it.
