@@ -162,7 +162,7 @@ class Hadoop:
                 "yarn.nodemanager.delete.debug-delay-sec": 3600,
                 "yarn.scheduler.minimum-allocation-mb": 128,
                 "yarn.am.liveness-monitor.expiry-interval-ms": 60_000,
-                "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 200,
+                "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 500,
             },
             "capacity-scheduler": {
                 "yarn.scheduler.capacity.root.queues": "default",
