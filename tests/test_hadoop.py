@@ -107,7 +107,7 @@ def test_a_file_system_that_cannot_be_used(site: Site) -> None:
         ),
     ):
         options = ("--checkpoint", place, "--master", "local[2]", "--in", site.source, "--out", "127.0.0.1:9")
-        done = wallaroo("run", CASE.app("python"), *options, *site.options(), seconds=60)
+        done = wallaroo("run", CASE.app("python"), *options, *site.options())
         assert done.returncode == 1
         first, last = done.stderr.strip().splitlines()
         assert first.startswith(f"R684 the file system of {place}")

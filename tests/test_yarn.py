@@ -218,8 +218,6 @@ def test_a_resource_manager_that_is_away_is_told(hadoop: Hadoop, site: Site, pac
     arguments = ("--in", site.source, "--out", "127.0.0.1:9", "--checkpoint", f"{hadoop.url}/away")
     environment = os.environ | hadoop.environment()
     for mode in ("client", "cluster"):
-        done = wallaroo(
-            "submit", packed("go"), *arguments, *options(site, "--deploy-mode", mode), env=environment, seconds=60
-        )
+        done = wallaroo("submit", packed("go"), *arguments, *options(site, "--deploy-mode", mode), env=environment)
         assert done.returncode == 1
         assert done.stderr.startswith("R659 Spark master yarn cannot be reached; 127.0.0.1:")
