@@ -68,9 +68,11 @@ class Broker(Node):
 
     def delete(self, *topics: str) -> None:
         """Remove topics; returns when they are gone."""
+        if not topics:
+            return
         cluster = self.cluster
         client = cluster.admin()  # the answer comes as long as there is the client
-        for done in client.delete_topics([*topics]).values() if topics else ():
+        for done in client.delete_topics([*topics]).values():
             done.result(60)
         deadline = time.monotonic() + 60
         while set(topics) & set(cluster.metadata().topics):
