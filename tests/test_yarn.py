@@ -208,7 +208,7 @@ def _check(run: Run) -> None:
 
 def test_steps_in_a_job_of_somebody_s_own(hadoop: Hadoop, tmp_path: Path) -> None:
     """`spark-submit` alone: no service of ours, and no checkpoint of ours."""
-    job = Job(tmp_path, "go", *on_yarn()[1:], **hadoop.environment())
+    job = Job(tmp_path, "go", *on_yarn()[1:], "--conf", "spark.executor.instances=2", **hadoop.environment())
     job.finish(job.start())
 
 
