@@ -20,10 +20,12 @@ GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 # Tests wait more than they compute: more processes of pytest than processors, each with at most one Spark (2 GiB).
 # tests/conftest.py says which tests stay together.
 PROCESSES = 4
-test-long test-cluster: PROCESSES = 2
-test-kafka: PROCESSES = 3
+test-long: PROCESSES = 2
+test-kafka test-cluster: PROCESSES = 3
 test-long: export WALLAROO_LONG_UNITS = $(or $(DRAWN),0)
 SIDE_BY_SIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
+# The files with a mark: each process of pytest would read all others for nothing.
+marked = $$(grep -rl 'mark\.$(1)\b' --include='test_*.py' tests api runtime)
 # What fails beside other tests runs once more, alone: on a slow machine deadlines pass. The first that fails again ends it.
 define tests
 $(BIN)/pytest --durations=15 $(2) -m $(1) || { [ $$? = 1 ] && echo "--- what failed beside other tests runs once more, alone" && \
@@ -176,7 +178,7 @@ soak-model: ready ## 5,000 applications drawn at random, against the reference: 
 	PYTHONPATH=tests $(BIN)/python -m model $(if $(APPLICATIONS),--applications $(APPLICATIONS)) $(if $(SEED),--seed $(SEED))
 
 test-cluster: ready ## a standalone cluster of separate hosts, HDFS and YARN: kills, growth, restarts elsewhere
-	$(call tests,"cluster and not long",$(SIDE_BY_SIDE))
+	$(call tests,"cluster and not long",$(SIDE_BY_SIDE) $(call marked,cluster))
 
 fault-goka: ready ## a group on Goka's own processor, on ours and in Python, killed ten times: make fault-goka SEED=7
 	$(BIN)/python tests/goka_faults.py $(if $(SEED),--seed $(SEED))
@@ -189,13 +191,13 @@ bench-windows: ready ## windows: messages per second through all, and memory of 
 	$(BIN)/python tests/bench/window.py
 
 test-connectors: ready ## the connector programs, with Redis, PostgreSQL, an AMQP broker, S3, Kinesis and Kafka
-	$(call tests,connector)
+	$(call tests,connector,$(call marked,connector))
 
 test-javascript: ready ## the worker in JavaScript; needs Node, and npm fetches what it requires
-	$(call tests,javascript)
+	$(call tests,javascript,$(call marked,javascript))
 
 test-kafka: ready ## Kafka sources and sinks against a real broker, which Maven fetches
-	$(call tests,"kafka and not long",$(SIDE_BY_SIDE))
+	$(call tests,"kafka and not long",$(SIDE_BY_SIDE) $(call marked,kafka))
 
 test-long: ready ## the long runs, hours: faults, guilty messages, bounds; some units of them, drawn: make test-long DRAWN=4
 	$(call tests,long,$(SIDE_BY_SIDE))

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,9 +43,15 @@ APART = {
             "fault",
             "feature",
             "full_disk",
+            "available_now",
             "goka_cases",
             "kafka",
+            "kafka_at_least_once",
+            "kafka_exactly_once",
+            "kafka_gateway",
             "kafka_letters",
+            "kafka_records",
+            "tutorial_kafka",
             "memory_cases",
             "mixed_language",
             "model",
@@ -122,7 +129,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Draw long tests where only some are to run, and let the units that take longest come first.
 
-    At the end the processes then share what is short.
+    These are the units that start Spark, those of many tests before others. At the end the processes then share what
+    is short.
 
     Raises:
         UsageError: A file uses the one Spark session, and may get another.
@@ -142,12 +150,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         number = f"{DRAWN} of {len(units)} units, {len(long) - len(rest)} of {len(long)} long tests"
         config.stash[REMARKS].append(f"{number}, drawn for commit {commit[:8]}; `make test-long` runs all")
     ranks: dict[str, int] = {}
+    sizes = Counter(unit(item.nodeid) for item in items)
     for item in items:
         names = {marker.name for marker in item.iter_markers()}
         rank = 0 if "jvm" in names else 1 if "slow" in names else 2
         name = unit(item.nodeid)
         ranks[name] = min(rank, ranks.get(name, rank))
-    items.sort(key=lambda item: ranks[unit(item.nodeid)])
+    items.sort(key=lambda item: (ranks[unit(item.nodeid)], -sizes[unit(item.nodeid)]))
 
 
 def head() -> str:
@@ -198,15 +207,25 @@ def go_conformance() -> Path:
     return build(HERE / "conformance")
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Broker"]:
-    """Give a file of tests its Kafka broker: no other file has made topics there."""
+@pytest.fixture(scope="session")
+def only_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Broker"]:
+    """Give a process of pytest its Kafka broker: a start costs as much processor time as ten small tests."""
     from support.kafka import Broker
 
-    found = Broker(tmp_path_factory.mktemp("broker"))
-    found.start()
-    yield found
-    found.stop()
+    broker = Broker(tmp_path_factory.mktemp("broker"))
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture(scope="module")
+def broker(only_broker: "Broker") -> Iterator["Broker"]:
+    """Give a file of tests a broker without the topics of other files."""
+    if not only_broker.is_alive:  # the first file, or one whose test has failed while the broker was away
+        only_broker.start()
+    yield only_broker
+    if only_broker.is_alive:
+        only_broker.thaw()
+        only_broker.delete(*(name for name in only_broker.cluster.metadata().topics if not name.startswith("__")))
 
 
 @pytest.fixture(scope="session")

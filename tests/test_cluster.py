@@ -15,7 +15,7 @@ from support.run import TESTS, Receiver, Run, framed
 from support.standalone import Deployment, kill, read_nothing_from_files
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
-MESSAGES, PORTIONS = 500_000, 50
+MESSAGES, PORTIONS = 100_000, 50
 LONG_S = 600.0
 
 
@@ -72,7 +72,7 @@ def test_executor_and_worker_killed_worker_added(
         received(0.3)
         stream.send(10)
         second.lose()
-        added = cluster.add_worker()
+        (added,) = cluster.add_workers()
         stream.send(5)
         received(0.55)
         run.wait_while_alive(lambda: bool(added.executors()), lambda: "an executor on the new worker")
@@ -120,7 +120,7 @@ def test_cluster_grows_and_shrinks_and_state_moves(deployment: Deployment, archi
             return set(found.values())
 
         assert len(count_once()) == 1
-        more = [cluster.add_worker(), cluster.add_worker()]
+        more = cluster.add_workers(2)
         run.wait_while_alive(lambda: len(cluster.executors()) == 3, lambda: "three executors")
         run.wait_while_alive(lambda: len(count_once()) == 3, lambda: "state on three executors", LONG_S)
         assert places[0] != places[-1], "no state has moved"

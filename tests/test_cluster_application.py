@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
 LONG_S = 600.0
 
 
+@pytest.mark.long
 def test_orders_see_the_quotes_that_arrived_before_them(deployment: Deployment, archives: Callable[..., Path]) -> None:
     """Market spread: two TCP sources at one gateway, so that there is one order."""
     archive = archives("market", Case("market_spread").app("python"), inputs="127.0.0.1:7010,127.0.0.1:7011")
@@ -75,6 +76,7 @@ def test_windows_equal_the_reference(deployment: Deployment, archives: Callable[
         assert window.by_key(receiver.lines()) == expected.lines
 
 
+@pytest.mark.long
 def test_connector_sends_to_a_gateway_elsewhere(deployment: Deployment, archives: Callable[..., Path]) -> None:
     """The connector is on a machine of its own, too."""
     case = Case("celsius_connectors")

@@ -127,7 +127,8 @@ def submitted(deployment: Deployment, host: Host, app: Path, *more: object) -> s
 
 def traces(cluster: Cluster) -> set[str]:
     """Return what shows that something was started: files of all hosts, and applications that the master knows."""
-    names = {str(path) for path in cluster.scene.folder.rglob("*")}
+    paths = cluster.scene.folder.rglob("*")
+    names = {str(path) for path in paths if cluster.classes not in path.parents}
     return names | set(re.findall("Registered app .*", cluster.master.said()))
 
 

@@ -30,6 +30,7 @@ def test_a_job_that_is_killed_is_exact(tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.long
 def test_executors_of_their_own_get_program_and_classes(tmp_path: Path) -> None:
     job = Job(tmp_path, "go", "local-cluster[2,1,900]")
     process = job.start()

@@ -20,7 +20,7 @@ from support.kafka import Broker
 from support.kafka_application import Make, application
 from support.run import wallaroo
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.jvm, pytest.mark.kafka]
 __all__ = ["application"]  # the fixture
 PROGRAM = TESTS.parent / "examples" / "tutorial" / "user_status"
 CLICKS, STATUS = "user-clicks", "user-status-updates"

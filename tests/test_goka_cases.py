@@ -18,7 +18,7 @@ from wallaroo_runtime.case.topics import steps
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.kafka.record import follow
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.jvm, pytest.mark.kafka]
 PROGRAM = Path(__file__).parent / "support" / "goka_case"
 KEYS = ["Ann", "Bob", "", "two words", "Cid"]
 GIVEN = ("deposits", "factors", "names", "receipts")

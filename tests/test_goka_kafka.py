@@ -147,6 +147,7 @@ def ended(update: goka.Update, storage: goka.Storage, key: str, value: bytes | N
         storage.set(key, value or b"0")
 
 
+@pytest.mark.jvm
 @pytest.mark.usefixtures("topics")
 @pytest.mark.parametrize("language", ["python", pytest.param("go", marks=pytest.mark.long)])
 def test_click_counts_end_to_end(language: str, broker: Broker, application: Make) -> None:  # noqa: F811

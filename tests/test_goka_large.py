@@ -116,6 +116,7 @@ def sizes(broker: Broker, topic: str) -> Counter[tuple[bytes | None, int]]:
     return Counter((record.key, len(record.value or b"")) for record in records)
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("prefix", ["", pytest.param("go-", marks=pytest.mark.long)], ids=["python", "go"])
 def test_a_group_with_values_of_all_sizes(
     prefix: str, broker: Broker, application: Make, monkeypatch: pytest.MonkeyPatch

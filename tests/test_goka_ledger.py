@@ -154,6 +154,7 @@ def test_drawn_records_and_a_broker_that_goes_away(ledger: Processor, broker: Br
     reader.read_until(accounts.table(), ledger)
 
 
+@pytest.mark.jvm
 def test_tables_that_end_with_ends_of_transactions(ledger: Processor, broker: Broker) -> None:
     seed = random.randrange(1_000_000)
     print(f"seed {seed}")

@@ -22,7 +22,8 @@ from wallaroo_runtime.topology.load import load_document
 
 __all__ = ["application"]  # the fixture
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.jvm, pytest.mark.kafka]
+TURN = 1000
 KAFKA = [(name, language) for name, language in PROGRAMS if Case(name).setting("runner") == "kafka"]
 # All run in memory, in each language (test_memory_cases.py); a broker shows each case once, and each language.
 SHOWN = {"celsius_kafka": "python", "kafka_accounts": "go", "kafka_reverse": "python"}
@@ -37,7 +38,7 @@ def test_counts_are_exact_when_broker_driver_and_egress_end_in_the_middle(broker
     sent: list[str] = []
     try:
         for turn in range(4):
-            batch = words(turn * 5000, (turn + 1) * 5000)
+            batch = words(turn * TURN, (turn + 1) * TURN)
             sent += batch
             send(broker, "exact-in", batch)
             if turn == 1:
@@ -55,17 +56,17 @@ def test_counts_are_exact_when_broker_driver_and_egress_end_in_the_middle(broker
         assert topic.records == len(sent), "a record was written twice, and committed"
         broker.delete("exact-in")
         broker.create("exact-in", PARTITIONS)
-        send(broker, "exact-in", words(0, len(sent) + 3000))  # Spark's offsets are among the new ones
+        send(broker, "exact-in", words(0, len(sent) + TURN))  # Spark's offsets are among the new ones
         assert running.wait() == 1, "it runs on with a topic that was created again"
         assert running.output().count("R738") == 1, running.output()
         running.start()
         assert running.wait() == 1, "records of a topic that was created again were passed over"
         assert running.output().count("R738") == 2, running.output()
         assert "run with `--topic-reset start` to read the new topic from its start" in running.output()
-        running.start("--topic-reset", "start", "--stop-when-idle", "20")  # more than a micro-batch of all takes
+        running.start("--topic-reset", "start", "--available-now")
         assert running.wait() == 0, running.output()
         running.process = None
-        new = words(len(sent), len(sent) + 3000)
+        new = words(len(sent), len(sent) + TURN)
         found = {tuple(record.value().decode().split()[:3:2]) for record in records_of(broker, "exact-out")}
         expected = {(word, "1") for word in sent + new} | {(word, "2") for word in sent}  # states are kept
         assert expected <= found

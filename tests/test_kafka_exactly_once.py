@@ -37,7 +37,7 @@ def delivery(tmp_path: Path, broker: Broker) -> Iterator[Delivery]:
     found.close()
 
 
-@pytest.mark.parametrize("transaction", [1, 2, 3])
+@pytest.mark.parametrize("transaction", [1, 2, pytest.param(3, marks=pytest.mark.long)])
 def test_an_egress_that_dies_at_each_point(transaction: int, delivery: Delivery) -> None:
     """It dies once at each point of a transaction, of which the first has no records, and at a position."""
     delivery.publish()
@@ -58,7 +58,7 @@ def test_an_egress_that_dies_at_each_point(transaction: int, delivery: Delivery)
     delivery.check()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_an_egress_that_is_killed_at_drawn_moments(seed: int, delivery: Delivery) -> None:
     """Each time the sink has another name, as after a renaming: its output is known to Kafka by the first one."""
     drawn = random.Random(seed)
@@ -79,7 +79,7 @@ def test_an_egress_that_is_killed_at_drawn_moments(seed: int, delivery: Delivery
     assert re.fullmatch("wallaroo-app-out 0-[0-9a-f]{16}", read_position(delivery.root / "outbox", PORT).sender)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_live_output_of_an_egress_that_is_killed(seed: int, delivery: Delivery) -> None:
     """Places between results are not the same when the log is read again, since it has grown: counts of results are."""
     drawn = random.Random(seed)
@@ -239,7 +239,7 @@ NEVER = (
 )
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_records_that_a_topic_never_takes_can_be_set_aside(seed: int, delivery: Delivery) -> None:
     drawn = random.Random(seed)
     delivery.topic += "-strict"

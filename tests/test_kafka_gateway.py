@@ -68,7 +68,7 @@ class Writer:
             self.kept[partition] += records
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 1 << 30), st.integers(1, 4))
 def test_each_committed_record_is_journaled_once_whatever_kills_the_gateway(
     tmp_path_factory: pytest.TempPathFactory, broker: Broker, seed: int, partitions: int

@@ -73,6 +73,7 @@ func main() { worker.Main(setup) }
 }
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize(
     ("language", "content"),
     [("go", "value"), *(pytest.param("python", content, marks=pytest.mark.long) for content in ("value", "record"))],

@@ -14,7 +14,7 @@ from support.kafka_nodes import NODES, Nodes
 
 __all__ = ["application"]  # the fixture
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.jvm, pytest.mark.kafka]
 APP = Path(__file__).parent / "support" / "kafka_words.py"
 TURN = 2000
 LONG_BATCHES = [pytest.param("microbatch", marks=pytest.mark.long), "realtime"]

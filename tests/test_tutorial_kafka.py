@@ -12,7 +12,7 @@ from support.page import Block
 from support.run import READY, wait_until
 from support.tutorial import EXAMPLES, Terminal, at, example_blocks
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.jvm, pytest.mark.kafka]
 NAMES, WAIT_S = ("user_status", "topics"), 400.0
 PORTS = ("9092", "9096", "9097")
 WAITS = {"wallaroo broker": "broker serves at", "wallaroo run": READY, "go run": READY}

@@ -104,14 +104,15 @@ class Hadoop:
 
     Args:
         folder: Empty; everything of theirs is there.
+        has_yarn: Whether there are a resource manager and a node manager.
 
     Attributes:
         url: Of the file system.
         conf: What HADOOP_CONF_DIR shall be for those who use it.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.conf = folder, folder / "conf"
+    def __init__(self, folder: Path, *, has_yarn: bool = True) -> None:
+        self.folder, self.conf, self._has_yarn = folder, folder / "conf", has_yarn
         self.conf.mkdir(parents=True)
         self.port = free_port(0)
         self.url = f"hdfs://{LOOPBACK}:{self.port}"
@@ -138,6 +139,7 @@ class Hadoop:
                 "dfs.replication": 1,
                 "dfs.permissions.enabled": "false",
                 "dfs.namenode.safemode.extension": 0,
+                "dfs.heartbeat.interval": 1,
             },
             "yarn-site": {
                 "yarn.resourcemanager.hostname": LOOPBACK,
@@ -160,6 +162,7 @@ class Hadoop:
                 "yarn.nodemanager.delete.debug-delay-sec": 3600,
                 "yarn.scheduler.minimum-allocation-mb": 128,
                 "yarn.am.liveness-monitor.expiry-interval-ms": 60_000,
+                "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 500,
             },
             "capacity-scheduler": {
                 "yarn.scheduler.capacity.root.queues": "default",
@@ -177,12 +180,16 @@ class Hadoop:
 
     def start(self) -> "Hadoop":
         """Format the file system and start all daemons."""
+        if self._has_yarn:
+            self.resource_manager.start()
+            self.node_manager.start()
         self._run(self.name_node.command("-format", "-nonInteractive"))
-        for daemon in self._daemons():
-            daemon.start()
-        self.name_node.wait_for(LOOPBACK, self.port)
-        self.resource_manager.wait_for(LOOPBACK, self._manager_ports[0])
-        self.admin("-safemode", "wait")
+        self.name_node.start()
+        self.data_node.start()
+        joined = "successfully registered with NN"
+        wait_until(lambda: joined in self.data_node.said(), lambda: f"{joined}:\n{self.data_node.said()}", START_S)
+        if self._has_yarn:
+            self.resource_manager.wait_for(LOOPBACK, self._manager_ports[0])
         return self
 
     def start_name_node(self) -> None:

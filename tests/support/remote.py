@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from support.life import free_port
-from support.run import START_S, WALLAROO, Receiver, Run, wait_until
+from support.run import START_S, WALLAROO, Receiver, Run, framed, wait_until
 from wallaroo_runtime.service.credential import TOKEN_FILE
 
 HIDING = 'mount -t tmpfs none "$0" && exec "$@"'
+TEXTS = [f"message number{i % 7} of{i % 1000} many" for i in range(20_000)]  # for a word count
+PARTS = [TEXTS[at : at + 4_000] for at in range(0, len(TEXTS), 4_000)]
+LONG_S = 600.0
 
 
 @dataclass
@@ -38,15 +41,23 @@ class Service:
 
     def start(self) -> "Service":
         """Start it and wait until it says where it serves."""
+        self.launch()
+        self.wait_served()
+        return self
+
+    def launch(self) -> None:
+        """Start it."""
         data = "--journal" if self.kind == "gateway" else "--outbox"
         where = (data, self.directory, "--listen", self.address, "--token-file", self.token_file)
         command = [*self.entry, WALLAROO, self.kind, *where, *self.options, "--json"]
         self.process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
         self.lines.clear()
         threading.Thread(target=self._read, daemon=True).start()
+
+    def wait_served(self) -> None:
+        """Wait until it says where it serves."""
         wait_until(lambda: bool(self.lines), lambda: f"the {self.kind} to serve", START_S)
         self.address = json.loads(self.lines[0])["address"]
-        return self
 
     def _read(self) -> None:
         assert self.process is not None and self.process.stdout is not None
@@ -58,6 +69,14 @@ class Service:
         if self.process is not None:
             self.process.send_signal(number)
             self.process.wait(timeout=60)
+
+
+def start_all(*services: Service) -> None:
+    """Start services at the same time, and wait until all serve."""
+    for service in services:
+        service.launch()
+    for service in services:
+        service.wait_served()
 
 
 def token_setting(token_file: Path) -> tuple[str, str]:
@@ -128,6 +147,17 @@ def counted(texts: list[str]) -> list[str]:
     return lines
 
 
+def payload(texts: list[str]) -> bytes:
+    """Return messages as a source reads them."""
+    return framed(text.encode() for text in texts)
+
+
+def ended(run: Run) -> int:
+    """Wait for the end of a run that ends by itself."""
+    wait_until(lambda: run.process.poll() is not None, lambda: f"the end of the run:\n{run.said()}", LONG_S, every=0.2)
+    return run.end()
+
+
 def kill(run: Run) -> None:
     """Kill a driver; the Java virtual machine that it has started ends with it."""
     os.killpg(run.process.pid, signal.SIGKILL)
@@ -138,8 +168,7 @@ def kill(run: Run) -> None:
 def running(made: Site) -> Iterator[Site]:
     """Run the services until the block ends."""
     try:
-        for service in made.services():
-            service.start()
+        start_all(*made.services())
         yield made
     finally:
         for service in made.services():

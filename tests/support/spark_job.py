@@ -20,7 +20,7 @@ from support.standalone import EXECUTOR, cmdline
 from wallaroo_runtime.system.java import QUICK_JAVA
 
 FILES, ROWS, USERS = 6, 200, 5
-END_S, LEFT_S = 300.0, 60.0
+END_S, LEFT_S = 600.0, 60.0
 MARK = "JOB_OF_THE_TEST"
 # The session has no settings of ours. The table that the stream has written is a batch in the end, with the same steps.
 JOB = """

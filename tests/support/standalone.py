@@ -17,8 +17,9 @@ from pathlib import Path
 import pyspark
 
 from support.host import Host, Scene, descendants
-from support.remote import Service, token_setting
+from support.remote import Service, start_all, token_setting
 from support.run import Receiver, Run, wait_until
+from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.java import QUICK_JAVA
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
@@ -104,30 +105,42 @@ class Cluster:
     Attributes:
         url: Address of the master.
         shared: The only directory that several hosts see; checkpoints are in it.
+        classes: Java's archives of classes, which drivers see, too: without one a driver takes twice the processor
+            time, and then a minute to write it.
         workers: All that were started, also those that were killed.
     """
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.shared = scene, scene.folder / "shared"
         self.shared.mkdir()
+        self.classes = scene.folder / "classes"
+        self.classes.mkdir()
+        for archive in (cache_directory() / "classes").glob("spark-*.jsa"):
+            with contextlib.suppress(OSError):  # it has gone, or is on another disk
+                (self.classes / archive.name).hardlink_to(archive)
         self.workers: list[Daemon] = []
         self.deployments = 0
         self.master = Daemon(scene.add("master"), f"{DEPLOY}.master.Master")
         self.url = self.master.wait_for(r"Starting Spark master at (spark://\S+)")
 
-    def add_worker(self) -> Daemon:
-        """Start a worker and wait until the master knows it."""
+    def add_workers(self, count: int = 1) -> list[Daemon]:
+        """Start workers and wait until the master knows them."""
+        added = [self._start_worker() for _ in range(count)]
+        for worker in added:
+            worker.wait_for(r"(Successfully registered) with master")
+        return added
+
+    def _start_worker(self) -> Daemon:
         host = self.scene.add(f"worker-{len(self.workers) + 1}", self.shared)
         size = ("--cores", "1", "--memory", MEMORY, "--work-dir", str(host.folder / "work"))
         worker = Daemon(host, f"{DEPLOY}.worker.Worker", *size, self.url)
         self.workers.append(worker)
-        worker.wait_for(r"(Successfully registered) with master")
         return worker
 
     def alive(self, count: int) -> list[Daemon]:
         """Let there be so many workers, and return them."""
         alive = [worker for worker in self.workers if worker.process.poll() is None]
-        alive += [self.add_worker() for _ in range(count - len(alive))]
+        alive += self.add_workers(count - len(alive))
         for worker in alive[count:]:
             worker.lose()
         return alive[:count]
@@ -164,7 +177,10 @@ class Deployment:
     def driver(self, archive: Path) -> tuple[Host, Path]:
         """Switch on a machine that has never seen the application; returns also its copy of an archive."""
         self.drivers += 1
-        host = self.scene.add(f"{self.name}-driver-{self.drivers}", self.cluster.shared)
+        host = self.scene.add(f"{self.name}-driver-{self.drivers}", self.cluster.shared, self.cluster.classes)
+        cache = host.folder / ".cache" / "wallaroo"
+        cache.mkdir(parents=True)
+        (cache / "classes").symlink_to(self.cluster.classes)
         return host, Path(shutil.copy(archive, host.folder))
 
     def source(self, count: int = 1) -> str:
@@ -194,8 +210,7 @@ class Deployment:
         )  # fmt: skip
 
     def __enter__(self) -> "Deployment":
-        for service in (self.gateway, self.egress):
-            service.start()
+        start_all(self.gateway, self.egress)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -149,8 +149,7 @@ def check_states(index: Index) -> Iterator[Diagnostic]:
             continue
         component = index.components.get((part.text("worker"), f"{part.path}/state"), {})
         symbol = component.get("symbol")
-        shaped = symbol, component.get("shape")
-        if isinstance(symbol, str) and classes.setdefault(name, shaped) != shaped:
+        if isinstance(symbol, str) and classes.setdefault(name, shaped := (symbol, component.get("shape"))) != shaped:
             yield index.finding("T205", part, "/state", "/state", name=name, first=classes[name][0], second=symbol)
         ttl = f"ttl_ms {shown_json(state['ttl_ms'])}" if "ttl_ms" in state else "no ttl_ms"
         if ttls.setdefault(name, ttl) != ttl:
