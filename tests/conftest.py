@@ -72,13 +72,19 @@ APART = {
 } | {"runtime/tests/test_change.py"}
 # Files whose tests share what is started once for each language.
 BY_LANGUAGE = {"tests/test_run_word_count.py", "runtime/tests/test_poison.py"}
-# Files whose tests share the session of the fixture `spark`: a second process of pytest would start a second one.
-SHARING = "dataframe* goka_begin model_* neighbours rows spark spark_[lw]* state_store thrown"
+# Files whose tests share a session of the fixture `spark`. Two processes of pytest have one each: in one process these
+# tests would take longer than all others together. The last name that fits a file counts.
+SESSIONS = {
+    "spark": "dataframe* goka_begin neighbours",
+    "another spark": "dataframe_[ow]* dataframe_timers model_* rows spark spark_[lw]* state_store thrown",
+}
 ON_ONE_SPARK = {
-    f"runtime/tests/{path.name}"
-    for name in SHARING.split()
+    f"runtime/tests/{path.name}": session
+    for session, names in SESSIONS.items()
+    for name in names.split()
     for path in (HERE.parent / "runtime" / "tests").glob(f"test_{name}.py")
-} - {"runtime/tests/test_dataframe_session.py"}
+}
+del ON_ONE_SPARK["runtime/tests/test_dataframe_session.py"]
 # Files that share the process of the fixture `java_client`, which is compiled before.
 ON_ONE_JAVA = {f"runtime/tests/test_{name}.py" for name in ("audit", "channel", "state_ending", "trace", "trace_user")}
 
@@ -90,7 +96,7 @@ def unit(nodeid: str) -> str:
         return nodeid
     if file in BY_LANGUAGE:
         return file + next((language for language in LANGUAGES if language in re.split(r"[\[\]-]", name)), "")
-    return "spark" if file in ON_ONE_SPARK else "java" if file in ON_ONE_JAVA else file
+    return "java" if file in ON_ONE_JAVA else ON_ONE_SPARK.get(file, file)
 
 
 class Scheduler(LoadScopeScheduling):
@@ -138,8 +144,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = {item: unit(item.nodeid) for item in items if item.get_closest_marker("long") is not None}
     of_spark = (item for item in items if item not in long and "spark" in getattr(item, "fixturenames", ()))
     sharing = {item.nodeid.split("::")[0] for item in of_spark}
-    if lost := sorted(sharing - ON_ONE_SPARK):
-        raise pytest.UsageError(f"ON_ONE_SPARK in tests/conftest.py has not {', '.join(lost)}")  # noqa: EM102
+    if lost := sorted(sharing - ON_ONE_SPARK.keys()):
+        raise pytest.UsageError(f"SESSIONS in tests/conftest.py has not {', '.join(lost)}")  # noqa: EM102
     units = {*long.values()}
     if 0 < DRAWN < len(units):
         commit = head()

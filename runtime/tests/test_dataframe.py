@@ -188,7 +188,9 @@ import wallaroo
 def application_setup(args):
     row = {"at": int}
     sources = [wallaroo.source(name, wallaroo.DataFrameSourceConfig(row)) for name in args[2:]]
-    merged = sources[0].merge(*sources[1:]) if len(sources) > 1 else sources[0]
+    merged = sources[0]
+    for source in sources[1:]:
+        merged = merged.merge(source)
     return wallaroo.build_application("Named", merged.to_sink(wallaroo.DataFrameSinkConfig(row, name=args[1])))
 """
 

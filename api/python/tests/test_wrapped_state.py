@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-import wallaroo
 from wallaroo.check.in_place import NotInPlaceError, guarded
 
 Function = Callable[..., Any]
@@ -99,27 +98,3 @@ def test_a_helper_may_assign_to_a_state_that_its_caller_takes_over() -> None:
 
     for run in (count, bare(count), seen, bare(seen)):
         assert guarded(run, 1, Total())("x", Total())[1]
-
-
-def test_state_classes_of_one_name_in_two_modules_are_two() -> None:
-    """Else the step whose class comes second would get objects of the other class."""
-    other = type("Total", (), {"__module__": "shop.total", "__init__": lambda self: None})
-
-    @wallaroo.state_computation("add")
-    def add(data: Any, state: Any) -> Any:
-        return data, True
-
-    @wallaroo.partition
-    def first(data: Any) -> Any:
-        return data[:1]
-
-    decoder, encoder = wallaroo.Decoder(bytes.decode, 4, ">I"), wallaroo.Encoder(str.encode)
-    builder = wallaroo.ApplicationBuilder("app")
-    for name, kind in (("p", Total), ("q", Total), ("r", other)):
-        builder.new_pipeline(name, wallaroo.TCPSourceConfig("127.0.0.1", "0", decoder))
-        builder.to_state_partition(add, kind, "s", first)
-        builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "7002", encoder))
-    with pytest.raises(wallaroo.WallarooParameterError) as caught:
-        builder.build()
-    found = [each.message for each in caught.value.diagnostics]
-    assert found == [f'state "s" is declared with {__name__}.Total and with shop.total.Total']

@@ -230,6 +230,7 @@ ab = wallaroo.ApplicationBuilder("Votes")
 ab.new_pipeline("Votes", wallaroo.TCPSourceConfig("127.0.0.1", "7010", decode))
 ab.to(reverse).to_parallel(split).to_stateful(vote, Total, "all")
 ab.to_state_partition(votes, Total, "votes", first_letter, ["a", "b"])
+ab.to_state_partition(votes, Total, "votes", letter)
 ab.to_state_partition(untyped_state, dict, "untyped", first_letter)
 ab.to_state_partition(vote, wallaroo.StateBuilder(Total), "votes", first_letter)
 ab.to_state_partition_u64(vote, state_builder=Total, state_name="votes", partition_function=first_letter)
@@ -245,7 +246,6 @@ ab.to_stateful(vote, Other, "all")  # refused
 ab.to_stateful(add, Total, "all")  # refused
 ab.to_stateful(no_persist, Total, "all")  # refused
 ab.to_stateful(vote, 3, "all")  # refused
-ab.to_state_partition(vote, Total, "votes", letter)  # refused
 ab.to_state_partition(vote, Total, "votes", len)  # refused
 lines.to(vote)  # refused
 lines.to(untyped_state)  # refused

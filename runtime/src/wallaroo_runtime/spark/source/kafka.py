@@ -151,11 +151,11 @@ def check_kafka(
                 known, topic_ids[source.path] = admin.partitions(source.topic), admin.topic_id(source.topic)
                 was, now = before.get(source.path, ""), topic_ids[source.path]
                 offsets = admin.offsets(source.topic, known if is_other(was, now) else (), EARLIEST)
-            if offsets:
-                fix = REPEATED if repeats else RESET if warn is None else IS_RESET
-                other = other_topic(source.name, source.topic, was, now, fix)
-                if repeats or warn is None:
-                    raise other
+            fix = REPEATED if repeats else RESET if warn is None else IS_RESET
+            other = other_topic(source.name, source.topic, was, now, fix)
+            if offsets and (repeats or warn is None):
+                raise other
+            if offsets and warn is not None:
                 warn(other.diagnostics[0])
                 begins[source.topic] = offsets
             check_partitions(source.topic, source.brokers[0], known, (number for number, _ in source.partitions or ()))
