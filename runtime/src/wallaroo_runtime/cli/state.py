@@ -108,7 +108,7 @@ def told(done: Rescaled, seconds: float) -> str:
         >>> print(told(Rescaled(SAME, (1, 1), (1, 1), 0, 0), 3))
         1 shuffle partition of 1 bucket, as before; nothing to do
         >>> print(told(Rescaled(("microbatch", "realtime"), (2, 1), (4, 8), 1200, 34567), 8.04))
-        run it with --mode realtime now; 1 shuffle partition of 4 buckets, were 2 of 4; \
+        run it with --mode realtime now; 1 shuffle partition of 8 buckets, were 2 of 4; \
 moved the states of 1,200 keys, 34,567 bytes, in 8.0 s
     """
     (before, mode), (old, new), (old_buckets, new_buckets) = done.modes, done.partitions, done.buckets
