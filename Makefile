@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 NESTED := api/go/goka api/go/otel
 GO_MODULES := api/go $(NESTED)
 # Packages of api/go whose tests run with the race detector: they, or their tests, start goroutines.
-RACING := internal/server|internal/workermain|stream|wallarootest
+RACING := internal/server|internal/stage|internal/workermain|stream|wallarootest
 # What the runtime has in Java, compiled against the Spark that PySpark brings.
 OPERATORS := runtime/build/java/realtime.jar
 CONTRACTS := $(wildcard topology-schema/*.proto) topology-schema/errors.json

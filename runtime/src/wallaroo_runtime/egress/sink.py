@@ -28,6 +28,7 @@ FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S = 0.001, 0.02
 IDLE_S = 1.0
 FINISH_S = 2.0
 SETTLE_S = 1.0
+_chance = random.Random()  # the module has one for all threads, which a program or a test may have seeded
 SEND_BYTES = 64 * 1024  # small pieces are sent together up to this size
 
 
@@ -119,7 +120,7 @@ class Sink:
                     return
                 if self._is_lasting(before):
                     backoff.count = 0
-            if self._stop.wait(backoff.next() * random.uniform(0.5, 1.0)):
+            if self._stop.wait(backoff.next() * _chance.uniform(0.5, 1.0)):
                 return
 
     def _name_output(self, name: str) -> None:
