@@ -19,7 +19,6 @@ from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.kafka.client import EARLIEST
 from wallaroo_runtime.kafka.offset import lost_records
 from wallaroo_runtime.maintenance.rescalable import Topics
-from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.run import topic_watch, topics
 from wallaroo_runtime.run.topic_watch import TopicWatch
 from wallaroo_runtime.storage.journal.writer import JournalWriter
@@ -29,7 +28,7 @@ from wallaroo_runtime.topology.model import KafkaSource
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 TOPOLOGY = load_document(json.loads((VALID / "records.json").read_bytes()))
-SOURCE = next(kafka_sources(TOPOLOGY))
+SOURCE = next(TOPOLOGY.kafka_sources())
 IDS = {SOURCE.path: "one"}
 
 
@@ -62,7 +61,7 @@ def watched(answers: Iterator[str | RunError], ids: dict[str, str], *, is_realti
             raise answer
         return answer
 
-    watch = TopicWatch(kafka_sources(TOPOLOGY), ids, ask, is_realtime=is_realtime)
+    watch = TopicWatch(TOPOLOGY.kafka_sources(), ids, ask, is_realtime=is_realtime)
     watch.start()
     watch._thread.join(60)
     assert not watch._thread.is_alive()

@@ -25,7 +25,6 @@ from wallaroo_runtime.program.application import check_runnable, unused_addresse
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Snapshot, listening
 from wallaroo_runtime.spark.letter_watch import LetterWatch
-from wallaroo_runtime.topology.model import KafkaSource
 
 NOTE = "note: --engine memory is for a first look: one process, nothing is kept, and nothing is recovered"
 HINT = "write records to standard input, a line each: TOPIC KEY VALUE; topics that are read: {}"
@@ -134,7 +133,7 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
     addresses = await server.start()
     stopped.begin()
     reporter.initialized(listening(run.topology, addresses), None)
-    topics = [source.place for source in run.topology.sources() if isinstance(source, KafkaSource)]
+    topics = [source.place for source in run.topology.kafka_sources()]
     records = console.records = RecordInput(reporter.warn) if topics else None
     if records is not None:
         reporter.note(HINT.format(", ".join(dict.fromkeys(topics))))

@@ -14,7 +14,6 @@ from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, Manifest
 from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.source_progress import Past
-from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.log import Published, read_base
@@ -235,7 +234,7 @@ class Topics:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self._journal, topology = path / "journal", manifest.load()
         known = manifest.ports.parts
-        self.sources: list[KafkaSource] = list(kafka_sources(topology))
+        self.sources: list[KafkaSource] = list(topology.kafka_sources())
         self.ports = {source.path: known[source.path] for source in self.sources}
         self._ids = manifest.topics
         self._generators = [known[each.path] for each in topology.sources() if isinstance(each, GeneratorSource)]

@@ -29,7 +29,6 @@ from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import (
     GeneratorSource,
     KafkaSink,
-    KafkaSource,
     Sink,
     Source,
     TcpSource,
@@ -75,7 +74,7 @@ class MemoryRun:
         self.topology, self.plan = topology, plan
         self.now_ms, self.letters, self.written_letters = FIRST_MS, list[DeadLetter](), list[pb.DeadLetter]()
         self._clients, self._closing = clients, closing or ExitStack()
-        tables = {plan.ports[each.path] for each in topology.sources() if isinstance(each, KafkaSource) and each.table}
+        tables = {plan.ports[each.path] for each in topology.kafka_sources() if each.table}
         self._engine = Engine(plan, clients, ErrorPolicy.of(topology, on_error), tables=tables)
         self._records, self.feed = Numbering(), TopicFeed(topology, topics, self._find_lookups)
         self._waiting: list[KafkaRecord] = []  # records that sinks have written and sources have not yet read

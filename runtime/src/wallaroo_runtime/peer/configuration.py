@@ -118,13 +118,8 @@ def gateway_request(
             message.header_bytes = source.framing.header_bytes
             message.worker, message.target = asked["worker"], asked["target"]
     if starts is not None:
-        request.kafka.extend(_kafka_message(source, plan, starts[source.path]) for source in kafka_sources(topology))
+        request.kafka.extend(_kafka_message(source, plan, starts[source.path]) for source in topology.kafka_sources())
     return request
-
-
-def kafka_sources(topology: Topology) -> Iterator[KafkaSource]:
-    """Yield the sources that read topics of Kafka."""
-    return (source for source in topology.sources() if isinstance(source, KafkaSource))
 
 
 def _kafka_message(source: KafkaSource, plan: Plan, start: TopicStart) -> pb.KafkaSource:

@@ -8,11 +8,10 @@ from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.manifest import PENDING
 from wallaroo_runtime.plan.plan import Plan
-from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.run.snapshot import STARTING, Reporter
 from wallaroo_runtime.run.topics import cluster_of, tables_left, until_answered
 from wallaroo_runtime.storage.place import JournalPlace
 
-STARTING = "starting"
 BATCH = 0  # the micro-batch with the first states; it has no input and no output
 OFFSETS, CHECKSUM = f"offsets/{BATCH}", f"offsets/.{BATCH}.crc"
 

@@ -35,7 +35,7 @@ from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import chosen_mode
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, end_java, ending_java, kept_signals, stop_signals
-from wallaroo_runtime.run.snapshot import Reporter, listening
+from wallaroo_runtime.run.snapshot import STARTING, Reporter, listening
 from wallaroo_runtime.run.start_over import start_over
 from wallaroo_runtime.run.state_query import states_of_run
 from wallaroo_runtime.run.topic_watch import watch_topics
@@ -49,7 +49,7 @@ from wallaroo_runtime.topology.model import Topology
 if TYPE_CHECKING:
     from wallaroo_runtime.run.mode import Query
 
-STARTING, STOPPING, STOPPED = "starting", "stopping", "stopped"
+STOPPING, STOPPED = "stopping", "stopped"
 LOOK_S = 0.1
 PROGRESS_S, SIGNALS_S = 1.0, 1.0
 

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Protocol
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.topology.model import TcpSource, Topology
 
+STARTING = "starting"
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

@@ -10,7 +10,6 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import Diagnostic, Kind
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.identity import RESET, RESET_REALTIME, is_other, other_topic
-from wallaroo_runtime.peer.configuration import kafka_sources
 from wallaroo_runtime.run.topics import topic_id
 from wallaroo_runtime.topology.model import KafkaSource, Topology
 
@@ -106,7 +105,7 @@ def watch_topics(stack: ExitStack, topology: Topology, ids: Mapping[str, str], s
         from wallaroo_runtime.spark.source.kafka import topic_id as topic_id_of  # late import: this imports pyspark
 
         ask = partial(topic_id_of, session)
-    watch = TopicWatch(kafka_sources(topology), ids, ask, is_realtime=session is None)
+    watch = TopicWatch(topology.kafka_sources(), ids, ask, is_realtime=session is None)
     stack.callback(watch.close)
     watch.start()
     return watch

@@ -13,13 +13,12 @@ from wallaroo_runtime.kafka.consumer import consumer_settings, make_consumer
 from wallaroo_runtime.kafka.identity import RESET_REALTIME, is_other, other_topic
 from wallaroo_runtime.kafka.offset import check_partitions, has_content, starting_offsets
 from wallaroo_runtime.kafka.topic import check_written, ensure_topic
-from wallaroo_runtime.peer.configuration import TopicStart, kafka_sources
-from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.peer.configuration import TopicStart
+from wallaroo_runtime.run.snapshot import STARTING, Reporter
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records, is_table, place_of
 from wallaroo_runtime.topology.secret import resolved
 from wallaroo_runtime.topology.topic import TopicCreation
 
-STARTING = "starting"
 AGAIN_S, TELL_S = 0.5, 10.0
 T = TypeVar("T")
 Wanted = dict[str, tuple[KafkaSource | KafkaSink, TopicCreation]]  # topics to create, by name
@@ -119,11 +118,11 @@ def kafka_starts(
     Raises:
         RunError: R672, R673, R716, R728 or R738 of the first source or sink that cannot be used.
     """
-    starts = {source.path: topic_start(source, known, reset) for source in kafka_sources(topology)}
+    starts = {source.path: topic_start(source, known, reset) for source in topology.kafka_sources()}
     if to_ends:
         starts = {
             s.path: starts[s.path]._replace(ends=cluster_of(s).offsets(s.topic, starts[s.path].offsets, LATEST))
-            for s in kafka_sources(topology)
+            for s in topology.kafka_sources()
         }
     return starts
 

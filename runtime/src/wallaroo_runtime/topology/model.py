@@ -336,6 +336,10 @@ class Topology:
         spans += [TIMER_MS for step in self.steps() if step.timers]
         return max(LEAST_TICK_MS, min(MOST_TICK_MS, min(spans) // 2)) if spans else 0
 
+    def kafka_sources(self) -> Iterator[KafkaSource]:
+        """Yield the sources that are Kafka topics."""
+        return (source for source in self.sources() if isinstance(source, KafkaSource))
+
     def sinks(self) -> Iterator[Sink]:
         """Yield the sinks of all pipelines, in document order."""
         return (sink for pipeline in self.pipelines for sink in pipeline.sinks)

@@ -32,7 +32,7 @@ from wallaroo_runtime.spark.worker_start import Workers, start_workers
 from wallaroo_runtime.storage.place import DriverOutput
 from wallaroo_runtime.storage.progress import Progress, read_offset
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stopped_by
-from wallaroo_runtime.topology.model import KafkaSource, Topology
+from wallaroo_runtime.topology.model import Topology
 
 END_S, LOOK_S, LETTERS_S, NUMBERS_S = 30.0, 0.02, 0.5, 0.5
 
@@ -300,7 +300,7 @@ def _start_query(
     services: Services,
 ) -> RealTimeQuery:
     policy = ErrorPolicy.of(topology, options.on_error)
-    topics = [source for source in topology.sources() if isinstance(source, KafkaSource)]
+    topics = [*topology.kafka_sources()]
     settings = operator_settings(plan, workers.running, services, policy, topics)
     put_credentials(session, services.remote)
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)

@@ -145,20 +145,19 @@ def check_kafka(
     """
     check_connector(session, topology)
     topic_ids, begins = dict[str, str](), dict[str, dict[int, int]]()
-    for source in topology.sources():
-        if isinstance(source, KafkaSource):
-            with KafkaAdmin(session, source) as admin:
-                known, topic_ids[source.path] = admin.partitions(source.topic), admin.topic_id(source.topic)
-                was, now = before.get(source.path, ""), topic_ids[source.path]
-                offsets = admin.offsets(source.topic, known if is_other(was, now) else (), EARLIEST)
+    for source in topology.kafka_sources():
+        with KafkaAdmin(session, source) as admin:
+            known, topic_ids[source.path] = admin.partitions(source.topic), admin.topic_id(source.topic)
+            was, now = before.get(source.path, ""), topic_ids[source.path]
+            offsets = admin.offsets(source.topic, known if is_other(was, now) else (), EARLIEST)
+        if offsets:
             fix = REPEATED if repeats else RESET if warn is None else IS_RESET
             other = other_topic(source.name, source.topic, was, now, fix)
-            if offsets and (repeats or warn is None):
+            if repeats or warn is None:
                 raise other
-            if offsets and warn is not None:
-                warn(other.diagnostics[0])
-                begins[source.topic] = offsets
-            check_partitions(source.topic, source.brokers[0], known, (number for number, _ in source.partitions or ()))
+            warn(other.diagnostics[0])
+            begins[source.topic] = offsets
+        check_partitions(source.topic, source.brokers[0], known, (number for number, _ in source.partitions or ()))
     for sink in filter(None, map(spark_topic, topology.sinks())):
         with KafkaAdmin(session, sink) as admin:
             admin.check_written(sink.topic)
@@ -199,8 +198,8 @@ def records_lost(
         RunError: R672 if no broker answers, R673 if a topic is unknown.
     """
     past, lost_here = past_progress(session, checkpoint).topics, list[tuple[KafkaSource, Diagnostic]]()
-    for source in topology.sources():
-        if isinstance(source, KafkaSource) and source.topic not in others and (ends := past.get(source.topic)):
+    for source in topology.kafka_sources():
+        if source.topic not in others and (ends := past.get(source.topic)):
             chosen = ends if source.partitions is None else dict(source.partitions).keys() & ends.keys()
             with KafkaAdmin(session, source) as admin:
                 lost = lost_records(admin, source.name, source.topic, {number: ends[number] for number in chosen})

@@ -11,7 +11,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.spark.machine.settings import JARS
 from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.maven import run_maven
-from wallaroo_runtime.topology.model import KafkaSource, SparkSink, SparkSource, Topology
+from wallaroo_runtime.topology.model import SparkSink, SparkSource, Topology
 
 CONNECTOR = "spark-sql-kafka"
 
@@ -21,7 +21,7 @@ def uses_kafka(topology: Topology) -> bool:
     formats = (
         part.format for part in (*topology.sources(), *topology.sinks()) if isinstance(part, SparkSource | SparkSink)
     )
-    return "kafka" in formats or any(isinstance(part, KafkaSource) for part in topology.sources())
+    return "kafka" in formats or any(topology.kafka_sources())
 
 
 def coordinates(spark: str) -> list[str]:
