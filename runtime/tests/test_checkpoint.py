@@ -220,7 +220,7 @@ def test_a_change_that_needs_a_drain(tmp_path: Path) -> None:
     assert refused(tmp_path, change) == (
         "R790 the program was changed, and the last run, with the former program, did not complete its work: "
         "checkpoint "
-        f"{tmp_path}: 2 messages in the journal are not processed; "
+        f"{tmp_path}: the journal has 2 unprocessed messages; "
         'framing of source "Split and Count" (0/sources/0) was u32be and is u16be; the journal holds messages as they '
         "came\n"
         "  fix: run the former program once more, e.g. with --stop-when-idle 10, then this one; if a message "
@@ -250,7 +250,7 @@ def test_output_for_a_sink_that_is_gone(tmp_path: Path) -> None:
     assert refused(tmp_path, lambda _: None).startswith(
         "R790 the program was changed, and the last run, with the former program, did not complete its work: "
         "checkpoint "
-        f'{tmp_path}: 3 messages of its outbox are not delivered; sink "second" (0/sinks/1) is gone; output '
+        f'{tmp_path}: its outbox has 3 undelivered messages; sink "second" (0/sinks/1) is gone; output '
         "that waits for it would never be delivered\n"
     )
     write_position(tmp_path / "outbox", port, SinkPosition(record=1, messages=3, total_bytes=3), durable=True)

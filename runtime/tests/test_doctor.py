@@ -322,13 +322,13 @@ def test_a_misspelt_option_of_run_is_a_usage_error(capsys: pytest.CaptureFixture
 ports = st.integers(0, 65535)
 
 
-@given(st.lists(ports, max_size=3), ports, ports)
-def test_addresses_that_no_source_has_are_named(given_ports: list[int], source: int, sink: int) -> None:
+@given(st.lists(ports | st.just("localhost"), max_size=3), ports, ports)
+def test_addresses_that_no_source_has_are_named(given_ports: list[int | str], source: int, sink: int) -> None:
     document = json.loads((VALID / "word_count.json").read_bytes())
     (pipeline,) = document["pipelines"]
     pipeline["sources"][0]["port"], pipeline["sinks"][0]["port"] = source, sink
     topology = load(json.dumps(document).encode())
-    inputs = ",".join(f"127.0.0.1:{port}" for port in given_ports)
+    inputs = ",".join(f"127.0.0.1:{port}" if isinstance(port, int) else port for port in given_ports)
     found = unused_addresses(topology, inputs, f"name@127.0.0.1:{sink}")
     if not given_ports or source in given_ports:
         assert found == []

@@ -161,20 +161,20 @@ def test_a_change_that_needs_a_drain_of_services_elsewhere(tmp_path: Path, sinks
         assert deployed.refused(1).startswith(
             "R790 the program was changed, and the last run, with the former program, did not complete its work: "
             "checkpoint "
-            f"{deployed.path}: 2 messages in the journal are not processed; "
+            f"{deployed.path}: the journal has 2 unprocessed messages; "
         )
         # The one that runs has noticed nothing.
         send(at, b"\0\0\0\1c")
-        assert "3 messages in the journal are not processed" in deployed.refused(1)
+        assert "the journal has 3 unprocessed messages" in deployed.refused(1)
         first = peers.gateways[0].service
         deployed.process(first)
         port = deployed.check(0).manifest.ports.parts[SECOND]
         publish(peers.egress.service, port, [b"x", b"y"])
-        assert "2 messages of its outbox are not delivered" in deployed.refused(1)
+        assert "its outbox has 2 undelivered messages" in deployed.refused(1)
         sinks[1].listen()
         wait_until(lambda: not waiting(egress, port), lambda: "the output to be delivered", 30)
         send(at, b"\0\0\0\1d")
-        assert "1 messages in the journal are not processed" in deployed.refused(1)
+        assert "the journal has 1 unprocessed message;" in deployed.refused(1)
         deployed.process(first)
         changes = [change.text for change in deployed.check(1).changes]
         assert any("framing of source" in text for text in changes)

@@ -15,7 +15,7 @@ from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import RunError, count
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import SinkPosition, write_position
@@ -94,6 +94,6 @@ def test_work_that_is_left(
     new = data.draw(st.integers(0, 2))
     left = compared(path, lambda document: new and with_kafka(document, new - 1, content="record"), capsys)
     if received:
-        assert left == "1 messages in the journal are not processed"
+        assert left == "the journal has 1 unprocessed message"
     else:
-        assert left == (f"{published} messages of its outbox are not delivered" if published else "")
+        assert left == (f"its outbox has {count(published, 'undelivered message')}" if published else "")

@@ -112,6 +112,8 @@ def test_a_file_in_the_folder_of_a_go_program(here: Path) -> None:
         code, text = refused(app)
         assert (code, text.split()[0]) == (USAGE, "R609")
         assert text.endswith("is in Go, give the folder: `wallaroo run shop`")
+    (here / "shop" / "app.py").write_text(PROGRAM)
+    assert refused("shop/word_count.py")[1].endswith("shop has app.py / give the path or name of such a program")
 
 
 def test_a_file_of_another_kind(here: Path) -> None:

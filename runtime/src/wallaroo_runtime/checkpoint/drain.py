@@ -8,6 +8,7 @@ from pathlib import Path
 from wallaroo_runtime.checkpoint.manifest import Manifest
 from wallaroo_runtime.checkpoint.uncommitted import between, delivered_of, next_of
 from wallaroo_runtime.durable.directory import Directory
+from wallaroo_runtime.errors import count
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.peer.takeover import Hold
@@ -113,11 +114,11 @@ class Drain:
         progress = self._progress()  # counts messages: ticks after the last one may be lost
         unread = self._received() - progress.messages_in
         if unread > 0:
-            return f"{unread:,} messages in the journal are not processed"
+            return f"the journal has {count(unread, 'unprocessed message')}"
         if visits := self._visits(progress.offset):
-            return f"{visits:,} visits in the journal are not processed"
+            return f"the journal has {count(visits, 'unprocessed visit')}"
         waiting = self._waiting(gone_sinks) if gone_sinks else 0
-        return f"{waiting:,} messages of its outbox are not delivered" if waiting else ""
+        return f"its outbox has {count(waiting, 'undelivered message')}" if waiting else ""
 
     def _received(self) -> int:
         if self.remote.gateways:

@@ -116,7 +116,8 @@ def _binary(path: Path) -> App:
 def _no_app(app: str, reason: str) -> RunError:
     error = RunError.of("R609", USAGE, app=app, reason=reason)
     path = Path(split_app(app)[0])
-    if path.suffix not in (".py", ".go") or not any(path.parent.glob("*.go")):
+    is_python = path.suffix == ".py" and (path.parent / MAIN).exists()
+    if path.suffix not in (".py", ".go") or is_python or not any(path.parent.glob("*.go")):
         return error
     folder = os.path.relpath(path.parent)
     fix = f"the program in {folder} is in Go, give the folder: `wallaroo run {shlex.quote(folder)}`"

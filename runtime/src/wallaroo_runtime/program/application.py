@@ -75,6 +75,8 @@ def _elsewhere(topology: Topology) -> Topology:
 def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diagnostic]:
     """Return a finding (R743) for `--in` or `--out` if the program has declared none of the option's ports.
 
+    A value without a port is such a value, too: the program has ignored it.
+
     Args:
         topology: Topology that the program has declared.
         inputs: The value of `--in`.
@@ -84,7 +86,7 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diag
     for option, text, what in (("--in", inputs, "sources"), ("--out", outputs, "sinks")):
         ends = [end for pipeline in topology.document["pipelines"] for end in pipeline[what] if "host" in end]
         ports = {int(port) for port in PORT.findall(text)}
-        if ports and ports.isdisjoint(end["port"] for end in ends):
+        if text and ports.isdisjoint(end["port"] for end in ends):
             places = ", ".join(f"{end['host']}:{end['port']}" for end in ends) or f"its {what}, which have no address"
             fix = f"let the program take its addresses from its arguments, or leave {option} out"
             findings.append(Diagnostic.of("R743", option=option, places=places, fix=fix))
