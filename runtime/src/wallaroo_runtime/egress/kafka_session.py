@@ -106,25 +106,22 @@ class ProducerSession:
         with suppress(ValueError):  # the client itself refuses a value that is not a number
             self._limit = min(self._limit, int(self._settings.get(LIMIT, self._limit)))
             self._settings |= batch_settings(self._limit)
-        self._room = 100_000  # messages, librdkafka's default
-        with suppress(ValueError):
-            self._room = max(1, int(self._settings.get("queue.buffering.max.messages", self._room)))
         self.position: SinkPosition | None = None
         self._partitions = 0  # number of partitions of the topic; 0 until a record needs it
         self._plain = set[int]()  # number of the first record of each plain part
+        self._delivered = self._noting()
         try:
             self._open()
         except (client.KafkaException, TypeError, ValueError) as error:
             part, use = f'sink "{sink}"', "confluent_kafka writes"
             raise option_refused(part, use, error) from error
-        self._delivered = self._noting()
 
     def _open(self) -> None:
         self._producer = self._made({"enable.idempotence": keeps_order(self._settings), **self._settings})
 
     def _made(self, settings: Mapping[str, Any]) -> Any:
-        own = {"delivery.report.only.error": True, "error_cb": self._noting_loss()}
-        return self._client.Producer({**DEFAULTS, **settings, **own})
+        callbacks = {"on_delivery": partial(self._delivered, UNKNOWN), "error_cb": self._noting_loss()}
+        return self._client.Producer({**DEFAULTS, **settings, "delivery.report.only.error": True, **callbacks})
 
     @contextmanager
     def _judged(self) -> Any:
@@ -233,15 +230,14 @@ class ProducerSession:
         self._producer.flush(ANSWER_S)
 
     def _produce_all(self, records: Sequence[SinkRecord], without: Collection[int] | None) -> None:
-        """Produce the records one by one, except the numbers in `without`; None produces each plain part by one call.
+        """Produce the records, except the numbers in `without`; None produces plain parts without noting numbers.
 
-        If a call for a plain part fails, the refused record is not known.
+        If Kafka refuses a record of a plain part, the refused record is not known.
         """
-        is_able = without is None and hasattr(self._producer, "produce_batch")
         for begin, part in self._parts(records):
             self._producer.poll(0)
-            if is_able and begin in self._plain:
-                self._produce_together(part)
+            if without is None and begin in self._plain:
+                self._queue_plain(part)
                 continue
             for number, record in enumerate(part, begin):
                 if number not in (without or ()):
@@ -249,7 +245,7 @@ class ProducerSession:
 
     def _parts(self, records: Sequence[SinkRecord]) -> Iterator[tuple[int, Sequence[SinkRecord]]]:
         """Yield parts of the records, each with the number of its first record. Poll the client between parts."""
-        size = min(POLL_RECORDS, self._room)
+        size = POLL_RECORDS
         yield from ((begin, records[begin : begin + size]) for begin in range(0, len(records), size))
 
     def _is_plain(self, records: Sequence[SinkRecord]) -> bool:
@@ -259,36 +255,34 @@ class ProducerSession:
         is_taken = size + RECORD_BYTES * len(records) <= self._limit and not (self._limits.needs_key and None in keys)
         return is_taken and not any(headers) and not any(times) and set(partitions) == {None}
 
-    def _produce_together(self, records: Sequence[SinkRecord]) -> None:
-        """Produce plain records by one call."""
-        while len(self._producer) + len(records) > self._room:
-            self._producer.poll(POLL_S)
-        messages = [{"value": record.value, "key": record.key} for record in records]
-        try:
-            queued = self._producer.produce_batch(self._topic, messages, on_delivery=partial(self._delivered, UNKNOWN))
-        except BufferError:
-            queued = 0
-        if queued < len(messages):  # `write` then produces each record by itself, and that waits for room
-            reason = f"{len(messages) - queued} records cannot be queued"
-            raise Lasting(reason, is_fenced=False)
-        if self._failed:
-            raise self._client.KafkaException(self._failed[0][1])
-
     def _produce(self, record: SinkRecord, number: int) -> None:
         more: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
         if record.headers:
             more["headers"] = list(record.headers)
         if has_time(record.timestamp_ms):
             more["timestamp"] = record.timestamp_ms
+        try:
+            self._queue(record, on_delivery=partial(self._delivered, number), **more)
+        except self._client.KafkaException as error:
+            self._failed.append((number, error.args[0]))
+            raise
+
+    def _queue_plain(self, records: Iterable[SinkRecord]) -> None:
+        """Give plain records to the client. Callbacks of their own would double the CPU time of the egress."""
+        produce, topic = self._producer.produce, self._topic
+        for record in records:
+            try:
+                produce(topic, record.value, record.key)
+            except BufferError:
+                self._queue(record)
+
+    def _queue(self, record: SinkRecord, **more: Any) -> None:
+        """Give a record to the client, and wait until the client has room for it."""
         while True:
             try:
-                noting = partial(self._delivered, number)
-                self._producer.produce(self._topic, record.value, record.key, on_delivery=noting, **more)
+                self._producer.produce(self._topic, record.value, record.key, **more)
             except BufferError:
                 self._producer.poll(POLL_S)
-            except self._client.KafkaException as error:
-                self._failed.append((number, error.args[0]))
-                raise
             else:
                 return
             if self._failed:

@@ -6,7 +6,6 @@ import select
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from itertools import starmap
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
@@ -233,4 +232,4 @@ def written(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:
         if are_whole:
             yield from map(whole_record, list(piece.frame.values())[-len(piece.lengths) :])
         else:
-            yield from starmap(SinkRecord, list(records_of(piece.frame))[-len(piece.lengths) :])
+            yield from list(records_of(piece.frame))[-len(piece.lengths) :]

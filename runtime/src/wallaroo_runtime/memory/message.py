@@ -27,8 +27,8 @@ def in_order(batch: BatchResult, port: int) -> Iterator[Record]:
     rows: list[tuple[int, Record]] = []
     for data in batch.frames.get(port, ()):
         frame = read_frame(data)
-        for number, (key, value, partition) in enumerate(records_of(frame)):
-            rows.append((frame.sequence_of(number), Record(value, key, partition)))
+        for number, record in enumerate(records_of(frame)):
+            rows.append((frame.sequence_of(number), Record(record.value, record.key, record.partition)))
     return (output for _, output in sorted(rows, key=lambda row: row[0]))
 
 
