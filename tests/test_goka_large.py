@@ -21,7 +21,7 @@ pytestmark = pytest.mark.kafka
 __all__ = ["application"]  # the fixture
 PROGRAMS = {"": TESTS / "support" / "goka_large.py", "go-": TESTS / "support" / "goka_sizes"}
 WAIT_S = 300.0
-HUGE, TIGHT_BYTES = 3_000_000, 1000
+HUGE, TIGHT_BYTES, MOST_READ = 3_000_000, 1000, 16 << 20
 
 
 def largest(limit: int, key: bytes | None = b"k", headers: tuple[tuple[str, bytes | None], ...] = ()) -> int:
@@ -123,7 +123,7 @@ def test_a_group_with_values_of_all_sizes(
 ) -> None:
     topics = (f"{prefix}large-{name}" for name in ("in", "ask", "out", "tight"))
     requests, asks, out, tight = topics
-    create_topic(broker.cluster, requests, 3, 1, {"max.message.bytes": str(HUGE)})
+    create_topic(broker.cluster, requests, 3, 1, {"max.message.bytes": str(2 * MOST_READ)})
     create_topic(broker.cluster, tight, 2, 1, {"max.message.bytes": str(TIGHT_BYTES)})
     for topic in (asks, out):
         broker.create(topic, 2)
@@ -132,9 +132,11 @@ def test_a_group_with_values_of_all_sizes(
     start(running, 1)
     asked = {
         "b": f"{out} {MOST}", "c": f"{out} {MOST + 1}", "d": f"table {MOST}", "e": f"table {MOST + 1}",
-        "f": f"loop {MOST}", "g": f"loop {MOST + 1}", "h": "read " + "x" * (HUGE - 1000),
+        "f": f"loop {MOST}", "g": f"loop {MOST + 1}", "h": "read " + "x" * (HUGE - 1000), "i": "x" * MOST_READ,
     }  # fmt: skip
-    with goka.Emitter([broker.address], requests, goka.String(), options={"message.max.bytes": HUGE}) as emitter:
+    with goka.Emitter(
+        [broker.address], requests, goka.String(), options={"message.max.bytes": 2 * MOST_READ}
+    ) as emitter:
         for number in range(100):
             emitter.emit(f"count-{number % 5}", "count")
             emitter.emit("t", f"{tight} 100")  # fifty to a partition: together they are more than it takes
@@ -151,6 +153,7 @@ def test_a_group_with_values_of_all_sizes(
         wait_until(lambda: sizes(broker, tight) == {(b"t", 100): 100}, running.output, WAIT_S, every=0.5)
         said = f"has {MAX_RECORD_BYTES + 1} bytes; at most {MAX_RECORD_BYTES} are possible; split its value, or raise "
         wait_until(lambda: said in running.output(), running.output, WAIT_S)
+        assert "R606" in running.output() and f" bytes; at most {MOST_READ:,} are taken" in running.output()
 
         def is_joined() -> bool:
             emitter.emit_sync("d", "how much?")

@@ -240,27 +240,6 @@ def _sends(port: int) -> bool:
     return True
 
 
-def test_a_record_that_is_too_large_ends_it_and_is_read_when_that_is_raised(
-    broker: Broker, gateway: TopicGateway
-) -> None:
-    topic = new_topic(broker)
-    gateway.read(topic, {0: 0}, records=False)
-    gateway.kafka[0]["maxMessageBytes"] = 100
-    produce(broker, topic, [b"small", b"x" * 101, b"next"])
-    gateway.start()
-    assert gateway.process is not None
-    assert gateway.process.wait(60) == 1
-    (finding,) = gateway.status()["diagnostics"]
-    assert finding["code"] == "R606"
-    place = f'source "{topic}", {topic}, record 1 of partition 0'
-    text = f"{place}: a message has more than max_message_bytes, 100; it has 102 bytes"  # with the key
-    assert finding["message"] == text
-    gateway.kafka[0]["maxMessageBytes"] = 200
-    gateway.start()
-    gateway.wait_messages(3)
-    assert [value for frame in gateway.frames() for value in frame.values()] == [b"small", b"x" * 101, b"next"]
-
-
 @pytest.mark.parametrize(
     ("offset", "first", "lost"),
     [(7, 0, "7 on; the partition ends at 2"), (0, 2, "0 on; 2 records are gone, and the first")],

@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
+from support.row_stream import Writer, streamed
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
 
@@ -153,14 +156,18 @@ ROW = st.tuples(
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=["python", "go"])
-def steps(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Steps:
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Steps]:
     folder = tmp_path_factory.mktemp("rows")
-    if request.param == "python":
-        (folder / "rows.py").write_text(PYTHON)
-        return load(folder / "rows.py")
-    (folder / "main.go").write_text(GO)
-    return load(folder)
+    (folder / "rows.py").write_text(PYTHON)
+    (folder / "go").mkdir()
+    (folder / "go" / "main.go").write_text(GO)
+    return {"python": load(folder / "rows.py"), "go": load(folder / "go")}
+
+
+@pytest.fixture(scope="module", params=["python", "go"])
+def steps(request: pytest.FixtureRequest, both: dict[str, Steps]) -> Steps:
+    return both[request.param]
 
 
 def shown(value: Any) -> Any:
@@ -172,6 +179,25 @@ def shown(value: Any) -> Any:
     if isinstance(value, dict):
         return sorted((key, shown(item)) for key, item in value.items())
     return bytes(value) if isinstance(value, bytearray) else value
+
+
+@settings(max_examples=1, phases=[Phase.generate], suppress_health_check=list(HealthCheck), deadline=None)
+@given(rows=st.lists(ROW, min_size=100, max_size=100))
+def test_rows_through_both_languages_are_equal_in_a_batch_and_a_stream(
+    spark: Any, both: dict[str, Steps], rows: list[tuple[Any, ...]]
+) -> None:
+    def through(frame: Any) -> Any:
+        return both["go"].apply(both["python"].apply(frame))
+
+    given = [(number, *row[1:]) for number, row in enumerate(rows)]
+    frame = spark.createDataFrame(given, SCHEMA)
+    with TemporaryDirectory() as folder:
+        writer = Writer([1])  # the second micro-batch is tried twice
+        writer.run(through(streamed(spark, Path(folder), [given[:60], given[60:]], SCHEMA)), Path(folder))
+    assert [len(writer.rows[number]) for number in sorted(writer.rows)] == [60, 40]
+    for found in (writer.all(), through(frame).collect()):
+        after = sorted(found, key=lambda row: row["number"])
+        assert shown(after) == shown(frame.collect())
 
 
 CHOICES = {

@@ -10,8 +10,9 @@ import pytest
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.letter_tail import letters_of
-from wallaroo_runtime.topology.error_policy import ErrorPolicy, first_that_stops, stopped_by
+from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter, stopped_by
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.worker import Component
 
@@ -58,8 +59,23 @@ def test_the_remedy_is_of_the_language_and_api_of_the_part(language: str, symbol
     policy = ErrorPolicy.of(replace(topology, workers=workers))
     letter = pb.DeadLetter(code="C501", error="no", path="0/steps/1", step="split")
     assert stopped_by(letter, policy).diagnostics[0].fix == f"correct the user code and run again, or {expected}"
+    large = pb.DeadLetter(code="R606", path="0/sources/0", step="split", origin=pb.Origin(topic="words"))
+    assert stopped_by(large, policy).diagnostics[0].fix == f"send the record again in parts, and {expected}"
     letter.path = "0/steps/0"
     assert stopped_by(letter, policy).diagnostics[0].fix.endswith("or run with --on-error dead_letter")
+
+
+@pytest.mark.parametrize(
+    ("origin", "remedy"),
+    [
+        (None, "make the message smaller at its origin, or delete it there, and run again, or"),
+        (pb.Origin(topic="clicks"), "send the record again in parts, and"),  # a journal has its letter already
+    ],
+)
+def test_the_remedy_of_a_message_that_is_too_large(origin: pb.Origin | None, remedy: str) -> None:
+    letter = pb.DeadLetter(code="R606", path="0/sources/0", origin=origin)
+    fix = stopped_by(letter, ErrorPolicy(fails=True)).diagnostics[0].fix
+    assert fix == f"{remedy} run with --on-error dead_letter"
 
 
 def test_a_stop_shows_the_message() -> None:
@@ -77,10 +93,14 @@ def test_a_topology_that_says_nothing_never_stops() -> None:
 
 def test_the_first_letter_that_stops() -> None:
     letters = [("0/sources/0", 3), ("0/steps/1", 9), ("0/steps/1", 7), ("0/sinks/0", 1)]
-    values = [pb.DeadLetter(path=path, sequence=sequence).SerializeToString() for path, sequence in letters]
+    values = [
+        pb.DeadLetter(code="C501", path=path, sequence=at, error=f"{at} of {path}").SerializeToString()
+        for path, at in letters
+    ]
     pieces = [encode_frame(half, port=DEAD_LETTER_PORT) for half in (values[:2], values[2:])]
     policy = ErrorPolicy(parts={"0/steps/1": True})
-    first = first_that_stops(letters_of(pieces), policy)
-    assert first is not None and (first.path, first.sequence) == ("0/steps/1", 7)
-    assert first_that_stops(letters_of(pieces[1:]), ErrorPolicy(fails=True)).sequence == 1  # type: ignore[union-attr]
-    assert first_that_stops(letters_of(pieces), ErrorPolicy()) is None
+    with pytest.raises(RunError, match="C501 7 of 0/steps/1"):
+        stop_at_dead_letter(letters_of(pieces), policy)
+    with pytest.raises(RunError, match="C501 1 of 0/sinks/0"):
+        stop_at_dead_letter(letters_of(pieces[1:]), ErrorPolicy(fails=True))
+    stop_at_dead_letter(letters_of(pieces), ErrorPolicy())

@@ -91,9 +91,8 @@ def test_a_header_that_announces_too_much_ends_only_its_connection(gateway: Proc
     assert gateway.log() == (
         f'R606 source "source 0", connection {peer}: a message has more than max_message_bytes, '
         f"{MAX_MESSAGE_BYTES}; a header announces {MAX_MESSAGE_BYTES + 1} bytes; the connection was closed\n"
-        "  fix: correct the sender's framing (a line needs a line break), or send it in parts; delete a record of a "
-        "topic with Kafka's kafka-delete-records, then run with `--topic-reset start`; only a topology that no program "
-        "emits can raise max_message_bytes\n"
+        "  fix: correct the sender's framing (a line needs a line break), or send it in parts; only a topology that "
+        "no program emits can raise max_message_bytes\n"
     )
     assert [finding["code"] for finding in gateway.status()["diagnostics"]] == ["R606"]
 

@@ -59,6 +59,8 @@ class Record:
 
     at: tuple[int, int]
     own: tuple[tuple[str, bytes], ...]
+    its_key: bytes | None = b"k"
+    its_value: bytes | None = b"v"
 
     def partition(self) -> int:
         return self.at[0]
@@ -66,11 +68,11 @@ class Record:
     def offset(self) -> int:
         return self.at[1]
 
-    def key(self) -> bytes:
-        return b"k"
+    def key(self) -> bytes | None:
+        return self.its_key
 
-    def value(self) -> bytes:
-        return b"v"
+    def value(self) -> bytes | None:
+        return self.its_value
 
     def timestamp(self) -> tuple[int, int]:
         return 1, 5
@@ -102,22 +104,33 @@ def test_a_frame_of_the_gateway_says_which_record_each_message_is(
         partition, end = int.from_bytes(point[:8], "big"), int.from_bytes(point[8:], "big")
         found.append((partition, end - 1 - (at - index)))
     assert found == sent
-    assert read.points == {partition: offset + 1 for partition, offset in sent}
+    assert read.points == {(0, partition): offset + 1 for partition, offset in sent}
     runs = sum(a != (b[0], b[1] - 1) for a, b in zip(sent, sent[1:], strict=False)) + 1
     assert sum(header.count(POINT_HEADER) for header in headers) == runs, "one for each run, and none from outside"
 
 
-@given(st.integers(0, 40))
-def test_key_and_headers_count_for_the_size_of_a_record(size: int) -> None:
+@given(st.none() | st.binary(max_size=300), st.none() | st.text("aé𝄞", max_size=120), st.integers(0, 200))
+def test_key_and_headers_count_for_the_size_of_a_record(key: bytes | None, text: str | None, size: int) -> None:
     """Else a frame would have more than 64 MiB, which ends the gateway with no word on the record."""
-    frames = FrameRecords(service_pb2.KafkaSource(name="clicks", topic="web", max_message_bytes=29))
-    record, whole = Record((2, 7), (("h", bytes(size)),)), len(b"kv") + 6 + len("h") + size
-    if whole <= 29:
-        frames.add(record)
+    frames = FrameRecords(
+        service_pb2.KafkaSource(port=3, path=SOURCE, name="clicks", topic="web", max_message_bytes=200)
+    )
+    value = None if text is None else text.encode()
+    record = Record((2, 7), (("h", bytes(size)),), key, value)
+    whole = len(key or b"") + len(value or b"") + 6 + len("h") + size
+    refused = frames.add(record)
+    if whole <= 200:
+        assert refused is None
         return
-    with pytest.raises(RunError, match=f'R606 source "clicks", web, record 7 of partition 2: .*; it has {whole} bytes'):
-        frames.add(record)
     assert frames.frame() is None
+    assert refused is not None and refused.points == {(3, 2): 8}
+    (found,) = letters_of(write_frame(FrameHeader(refused.port, 1, 5, refused.flags), refused.parts))
+    error = f"a record of {whole} bytes; at most 200 are taken"
+    preview = (value or b"")[:80].decode(errors="ignore")  # only whole characters, as in micro-batches
+    assert found == pb.DeadLetter(
+        code="R606", path=SOURCE, step="clicks", port=3, sequence=7, timestamp_ms=5, error=error, preview=preview,
+        origin=place(2, 7, key),
+    )  # fmt: skip
 
 
 def test_a_place_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,5 +186,7 @@ def test_a_record_that_is_not_known_or_a_broker_that_does_not_answer_leaves_a_le
     assert main(["dead-letters", "replay", str(tmp_path), "3-0-0"]) != 0
     name = sources[path]["name"]
     unanswered = f'R672 source "{name}": no answer from Kafka at 127.0.0.1:1; Connection refused\n'
-    assert (f"; {reason}\n" if reason else unanswered) in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert (f"; {reason}\n" if reason else unanswered) in told
+    assert ("send its message again, in parts if it is large;" in told) == (reason != "" and not data), told
     assert [*read_marks(tmp_path)] == []

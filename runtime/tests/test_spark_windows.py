@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from wallaroo.message.frame import TICK_PORT
+from wallaroo.message.timer import FIRST_MS
+from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.batch_report import BatchReport
@@ -158,7 +160,7 @@ import wallaroo
 def application_setup(args):
     folder, out = args[1:]
     lines = wallaroo.SparkSourceConfig(
-        "text", {"path": folder}, decode, timestamp="CAST(split(value, ' ')[1] AS BIGINT)")
+        "text", {"path": folder}, decode, timestamp="TRY_CAST(get(split(value, ' '), 1) AS BIGINT)")
     visits = wallaroo.source("lines", lines).key_by(key).to(wallaroo.session_windows(wallaroo.seconds(10)).over(Times))
     return wallaroo.build_application("sessions", visits.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", out, encode)))
 
@@ -224,9 +226,13 @@ def test_records_that_wait_for_their_micro_batch_are_no_silence(
             times[key] += chance.randrange(1, 10_000)
             wanted[key].append(str(times[key]))
             lines.append(f"{key} {times[key]}")
-        run(lines)
+        run([*lines, "a", "b none"])  # rows without a time: the present time would make them late, and others too
     port = plan.ports[next(topology.sinks()).path]
     assert published(checkpoint, port) == []
+    letters = [letter.record for letter in read_letters(checkpoint)]
+    assert sorted((each.code, each.key, each.timestamp_ms) for each in letters) == sorted(
+        ("C523", key, FIRST_MS - 1) for key in (b"a", b"b") for _ in range(3)
+    )
     run([])
     run([])
     assert sorted(published(checkpoint, port)) == sorted(" ".join(each) for each in wanted.values())

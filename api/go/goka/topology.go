@@ -28,12 +28,16 @@ func application(brokers []string, groups []*group) *stream.Application {
 // group.
 func (g *group) declare(app *stream.Application, brokers []string, sources map[string]bool) {
 	name := string(g.graph.Group())
-	sourceName := func(kind, topic string) string {
-		if sources[topic] {
-			return kind + " " + topic + " of " + name
+	from := func(kind string, topic stream.Kafka) stream.Stream[stream.KafkaRecord] {
+		sourceName, source := topic.Topic, stream.KafkaRecordSource(topic)
+		if sources[topic.Topic] {
+			sourceName = kind + " " + topic.Topic + " of " + name
 		}
-		sources[topic] = true
-		return topic
+		sources[topic.Topic] = true
+		if !g.options.keepsDeadLetters {
+			source = source.OnError("fail") // a record that is too large is a dead letter of the source
+		}
+		return stream.From(app, sourceName, source)
 	}
 	var records []stream.Stream[stream.KafkaRecord]
 	for _, e := range g.graph.of(input, loop) {
@@ -41,12 +45,11 @@ func (g *group) declare(app *stream.Application, brokers []string, sources map[s
 		if e.Topic() == g.graph.loopTopic {
 			kind, topic.Create = "loop", g.creation("delete")
 		}
-		records = append(records, stream.From(app, sourceName(kind, e.Topic()), stream.KafkaRecordSource(topic)))
+		records = append(records, from(kind, topic))
 	}
 	for _, e := range g.graph.JointTables() {
 		topic := stream.Kafka{Topic: e.Topic(), Brokers: brokers, Start: "start", Table: true, Options: g.reach}
-		source := stream.From(app, sourceName("join", e.Topic()), stream.KafkaRecordSource(topic))
-		records = append(records, stream.Map(source, "join "+e.Topic(), asJoined))
+		records = append(records, stream.Map(from("join", topic), "join "+e.Topic(), asJoined))
 	}
 	step := g.step(name, stream.Merge(records[0], records[1:]...))
 	if !g.options.keepsDeadLetters {

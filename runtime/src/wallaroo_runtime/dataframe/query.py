@@ -19,7 +19,7 @@ from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.spark.operators import task_settings
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.row import field_of, refused
-from wallaroo_runtime.spark.source.record import IN_TIME, NO_TIME, RecordSource, selected
+from wallaroo_runtime.spark.source.record import IN_TIME, RecordSource, selected
 from wallaroo_runtime.spark.worker_start import running_in_tasks, start_foreign, worker_specs
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
@@ -139,7 +139,7 @@ def applied(call: Call) -> DataFrame:
     _check_order(call)
     has_times = all(source.timestamp for source in sources)
     order = call.order_by or (IN_TIME if has_times else "")
-    frames = [selected(call.inputs[source.name], source, order, NO_TIME)._jdf for source in sources]
+    frames = [selected(call.inputs[source.name], source, order)._jdf for source in sources]
     states = []
     if call.states is not None:
         states = first_states(plan, topology, call.states, accepts_changed=call.accept_changed)

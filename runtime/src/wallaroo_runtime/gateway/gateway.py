@@ -75,8 +75,7 @@ class Gateway:
             past = Past(
                 self._journal, *([each.port for each in part] for part in (generators, connectors, config.kafka))
             )
-            if past.is_needed:
-                past.advance(writer.safe.offset)
+            past.advance(writer.safe.offset)
             points = {each.port: points_of(each, past) for each in config.kafka}
             if points:
                 past.save()  # a restart must use the same first offsets of a topic

@@ -72,7 +72,7 @@ class Gathered:
     """Messages of one source that are gathered for one frame.
 
     Attributes:
-        points: For records of a topic: offset after the last record of each partition.
+        points: For records of a topic: offset after the last record, by port of the source and partition.
         end: Offset of the journal after the frame; -1 until the frame is written.
     """
 
@@ -83,7 +83,7 @@ class Gathered:
     parts: list[bytes] = field(default_factory=list)
     flags: int = 0
     encoding: int = FRAMED
-    points: Mapping[int, int] = field(default_factory=dict)
+    points: Mapping[tuple[int, int], int] = field(default_factory=dict)
     end: int = -1
 
 
@@ -246,7 +246,7 @@ class Intake:
                 return
             frame.end = self.writer.end.offset
             if frame.points:
-                self.past.note(base, frame.port, frame.points)
+                self.past.note(base, frame.points)
             reach("gateway.after_append")
             self._waiting.popleft()
         self.disk_is_full = False

@@ -1,5 +1,6 @@
 """Reads one topic of Kafka in a thread, and turns the records into frames for the journal."""
 
+import codecs
 import contextlib
 import threading
 import time
@@ -8,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo.message.frame import PLAIN, encode_body
+from wallaroo.message.frame import DEAD_LETTER_PORT, PLAIN, encode_body
+from wallaroo.worker._proto.worker_pb2 import DeadLetter, Origin
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.intake import Gathered
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER, point_headers
@@ -25,6 +27,7 @@ LOOK_S, LOOK_ANSWER_S = 5.0, 5.0  # time between searches for new partitions, an
 AWAY_LOOK_S = 1.0
 GATHER_S = 0.01  # while records come one by one, a frame has those of so many seconds; each frame costs CPU time
 BEGINNING = -2
+PREVIEW_BYTES, KEY_BYTES = 80, 200  # of the value and key in the dead letter of a record that is too large
 _NAME = POINT_HEADER.decode()
 
 
@@ -50,12 +53,8 @@ class FrameRecords:
         """True if the frame should get no more records."""
         return self._size >= FRAME_BYTES or len(self._values) >= FRAME_MESSAGES
 
-    def add(self, record: Any) -> None:
-        """Add a record.
-
-        Raises:
-            RunError: R606 if the record is longer than the topology allows. The record is not added.
-        """
+    def add(self, record: Any) -> Gathered | None:
+        """Add a record, or return a frame with its dead letter if it is larger than the topology allows."""
         partition, offset, key = record.partition(), record.offset(), record.key()
         value, time_ms, headers = record.value(), record.timestamp()[1], record.headers() or ()
         encoded = b""
@@ -68,8 +67,7 @@ class FrameRecords:
         size, limit = len(value or b""), self._config.max_message_bytes
         size += 0 if self._config.records else len(key or b"") + len(encoded)
         if size > limit:
-            which = f"{self._config.topic}, record {offset} of partition {partition}"
-            raise RunError.of("R606", source=self._config.name, place=which, limit=limit, reason=f"it has {size} bytes")
+            return self._letter(record, f"a record of {size:,} bytes; at most {limit:,} are taken")
         if offset != self._next or partition != self._partition:
             self._end_run()
             self._partition = partition
@@ -79,6 +77,20 @@ class FrameRecords:
         self._times.append(time_ms)
         self._headers.append(encoded)
         self._size += size + MESSAGE_BYTES
+        return None
+
+    def _letter(self, record: Any, error: str) -> Gathered:
+        """Return a frame with a dead letter: the place of its record and its beginning, as `LargeRow.java` makes it."""
+        config, partition, offset, time_ms = self._config, record.partition(), record.offset(), record.timestamp()[1]
+        key, value = (record.key() or b"")[:KEY_BYTES], (record.value() or b"")[:PREVIEW_BYTES]
+        letter = DeadLetter(
+            code="R606", path=config.path, step=config.name, port=config.port, sequence=offset, timestamp_ms=time_ms,
+            error=error, preview=codecs.getincrementaldecoder("utf-8")("replace").decode(value),
+            origin=Origin(source=config.name, topic=config.topic, partition=partition, offset=offset, key=key),
+        )  # fmt: skip
+        flags, parts = encode_body([letter.SerializeToString()])
+        reached = {(config.port, partition): offset + 1}
+        return Gathered(DEAD_LETTER_PORT, time_ms, 1, sum(map(len, parts)), parts, flags, PLAIN, reached)
 
     def _end_run(self) -> None:
         if self._values:
@@ -94,8 +106,8 @@ class FrameRecords:
         headers = [own + point for own, point in zip(self._headers, points, strict=True)]
         earliest, columns = columns_of(self._values, self._keys, self._times, headers)
         flags, parts = encode_body(columns.pop("values"), **columns)
-        reached = {partition: end for partition, (_, end) in self._runs}
-        return Gathered(self._config.port, earliest, count, sum(map(len, parts)), parts, flags, PLAIN, reached)
+        port, reached = self._config.port, {(self._config.port, partition): end for partition, (_, end) in self._runs}
+        return Gathered(port, earliest, count, sum(map(len, parts)), parts, flags, PLAIN, reached)
 
 
 class KafkaReader:
@@ -135,13 +147,10 @@ class KafkaReader:
         self._gone: set[int] = set()  # partitions whose next records no longer exist
         self._thread: threading.Thread | None = None
 
-    @property
-    def is_started(self) -> bool:
-        """True if the thread was started."""
-        return self._thread is not None
-
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread, unless it was started."""
+        if self._thread is not None:
+            return
         self._thread = threading.Thread(target=self._run, name=f"kafka-{self.config.port}", daemon=True)
         self._thread.start()
 
@@ -257,11 +266,8 @@ class KafkaReader:
         if error is not None:
             self._heed(error, message, consumer)
             return
-        try:
-            self._rows.add(message)
-        except RunError:
-            self._put()  # keep the records before the refused one
-            raise
+        if (letter := self._rows.add(message)) is not None:
+            self._put(letter)
         self._next[message.partition()] = message.offset() + 1
         self.outage = None
         if self._rows.is_full:
@@ -306,9 +312,8 @@ class KafkaReader:
             return why_lost(offset, *consumer.get_watermark_offsets(topic_partition, LOOK_ANSWER_S))
         return ""
 
-    def _put(self) -> None:
-        frame = self._rows.frame()
-        if frame is not None:
+    def _put(self, letter: Gathered | None = None) -> None:
+        for frame in filter(None, (self._rows.frame(), letter)):
             self._rows = FrameRecords(self.config)
             self._put_bytes += frame.size
             self.frames.append(frame)

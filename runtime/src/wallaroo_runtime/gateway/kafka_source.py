@@ -64,7 +64,7 @@ class KafkaSources:
     def _start(self) -> None:
         """Start the readers that need not wait for tables."""
         for reader in self._readers:
-            if not reader.is_started and (reader.config.table or not self.hold):
+            if reader.config.table or not self.hold:
                 reader.start()
 
     def turn(self) -> bool:
@@ -74,7 +74,7 @@ class KafkaSources:
             Whether other sources may go on.
 
         Raises:
-            RunError: R606 if a record is too long; R792 if records are lost and the source does not reset.
+            RunError: R792 if records are lost and the source does not reset.
         """
         for reader in self._readers:
             self._take(reader)
@@ -87,7 +87,7 @@ class KafkaSources:
         while reader.frames and self._intake.accepts:
             frame = reader.frames.popleft()
             self._intake.take_whole(frame)
-            self._messages[frame.port] += frame.count
+            self._messages[reader.config.port] += frame.count
             self._taken = self._intake.taken
             reader.took(frame)
         if reader.error is not None and not reader.frames:

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from wallaroo.message.frame import FrameHeader, read_frame, split_frames
+from wallaroo.message.frame import DEAD_LETTER_PORT, FrameHeader, read_frame, split_frames
+from wallaroo.worker._proto.worker_pb2 import DeadLetter
 from wallaroo_runtime.durable.record import read_record, write_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.reader import JournalReader
@@ -84,45 +85,41 @@ class Past:
         self._directory, self._path = directory, directory / NAME
         self._generators, self._connectors = frozenset(generators), frozenset(connectors)
         self._streams = self._connectors | {*topics}
+        self._is_needed = bool(self._generators or self._streams)
         self._offset = 0
-        self._noted: deque[tuple[int, dict[int, dict[int, int]]]] = deque()  # of segments: base, points by port
+        self._noted: deque[tuple[int, dict[tuple[int, int], int]]] = deque()  # of segments: base, points
         self.values: dict[int, Last] = {}
         self.points: dict[int, dict[int, int]] = {port: {} for port in self._streams}
         self.topics: dict[int, str] = {}
         segments = list_segments(directory)
         begin = segments[0].base if segments else 0
         self._load()
-        if self.is_needed and self._offset < begin:
+        if self._is_needed and self._offset < begin:
             reason = f"{NAME} ends at {self._offset}; the first segment begins at {begin}"
             raise RunError.of("R698", what=f"journal {self._path} at offset {self._offset}", reason=reason)
 
-    @property
-    def is_needed(self) -> bool:
-        """True if a source needs facts from the journal."""
-        return bool(self._generators or self._streams)
-
     def advance(self, end: int) -> None:
-        """Read the facts from all frames up to a frame boundary."""
+        """Read the facts that sources need from all frames up to a frame boundary."""
         segments = list_segments(self._directory)
         start = max(self._offset, segments[0].base if segments else 0)
-        for data in JournalReader(self._directory).read(start, end):
+        for data in JournalReader(self._directory).read(start, end) if self._is_needed else ():
             for header, at, _ in split_frames(data):
                 self._fold(header, data, at)
         self._offset = max(self._offset, end)
 
-    def note(self, base: int, port: int, points: Mapping[int, int]) -> None:
-        """Note the offsets in a Kafka source's frame, in the segment at `base`, so that `move` need not read it."""
+    def note(self, base: int, points: Mapping[tuple[int, int], int]) -> None:
+        """Note the points of a frame, by port and stream, in the segment at `base`, so that `move` need not read it."""
         if not self._noted or self._noted[-1][0] != base:
             self._noted.append((base, {}))
-        self._noted[-1][1].setdefault(port, {}).update(points)
+        self._noted[-1][1].update(points)
 
     def move(self, offset: int) -> None:
         """Update the facts up to the end of a safe segment. Only for generators and connectors frames are read."""
         if self._generators or self._connectors:
             self.advance(offset)
         while self._noted and self._noted[0][0] < offset:
-            for port, points in self._noted.popleft()[1].items():
-                self.points[port].update(points)
+            for (port, stream), point in self._noted.popleft()[1].items():
+                self.points[port][stream] = point
         self._offset = max(self._offset, offset)
 
     def _fold(self, header: FrameHeader, data: bytes, at: int) -> None:
@@ -130,6 +127,9 @@ class Past:
             return
         if header.port in self._generators:
             self.values[header.port] = Last(read_frame(data, at).values()[-1], header.encoding)
+        elif header.port == DEAD_LETTER_PORT:  # a record was too large
+            letter = DeadLetter.FromString(read_frame(data, at).values()[0])
+            self.points.setdefault(letter.port, {})[letter.origin.partition] = letter.origin.offset + 1
         elif header.port in self._streams:
             for value in filter(_has_point, read_frame(data, at).headers):
                 stream, point = _POINT.unpack(value[-_POINT.size :])

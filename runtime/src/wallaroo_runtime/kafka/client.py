@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CONNECT_S, ANSWER_S, RETRY_S = 5.0, 20.0, 0.1
 EARLIEST, LATEST = -2, -1
+MOST_RECEIVED = (1 << 31) - 1  # of consumers: with librdkafka's limit, records of 100 MB would look like an outage
 ACCESS = "correct user, password, certificate or mechanism in the options, or permit the access with the broker's ACLs"
 CORRECT = "correct what it names, and try again"
 T = TypeVar("T")

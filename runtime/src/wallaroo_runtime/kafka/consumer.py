@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wallaroo_runtime.kafka.client import kafka_client, option_refused
+from wallaroo_runtime.kafka.client import MOST_RECEIVED, kafka_client, option_refused
 
 PREFIX = "kafka."
 # Settings of Kafka's Java client, which reads in micro-batches, with those of this client; empty if it has none.
@@ -13,6 +13,7 @@ DEFAULTS: dict[str, Any] = {
     "fetch.queue.backoff.ms": 10,  # time until a full queue is filled again; 1000 by default
     "reconnect.backoff.max.ms": 1000,
     "topic.metadata.refresh.interval.ms": 5000,
+    "receive.message.max.bytes": MOST_RECEIVED,
 }
 OWN: dict[str, Any] = {
     "log_level": 0,  # the log on stderr repeats the client's errors

@@ -9,7 +9,7 @@ from typing import Any
 
 from wallaroo.message.kafka_record import too_large
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
+from wallaroo_runtime.kafka.client import ANSWER_S, MOST_RECEIVED, Cluster
 from wallaroo_runtime.kafka.offset import check_partitions
 from wallaroo_runtime.kafka.topic import batch_settings, record_limits
 
@@ -106,6 +106,7 @@ def follow(
         "group.id": f"wallaroo-topics-{secrets.token_hex(8)}",  # Kafka does not store a group that commits nothing
         "enable.auto.commit": False,
         "enable.partition.eof": True,
+        "receive.message.max.bytes": MOST_RECEIVED,
         "isolation.level": "read_uncommitted" if uncommitted else "read_committed",
     }
     with cluster.translated():

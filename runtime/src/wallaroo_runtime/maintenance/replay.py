@@ -161,9 +161,11 @@ class Replay:
                 result.findings.append(self._not_replayable(letter, reason, fix))
 
     def _not_replayable(self, letter: StoredLetter, reason: str, fix: str) -> Diagnostic:
-        checkpoint = shlex.quote(str(self._checkpoint))
-        show = f"take its input with `wallaroo dead-letters show {checkpoint} {letter.id} --input FILE`"
-        return Diagnostic.of("R621", id=letter.id, reason=reason, fix=f"{fix}; else {show}" if fix else show)
+        show = f"wallaroo dead-letters show {shlex.quote(str(self._checkpoint))} {letter.id}"
+        last = f"send its message again, in parts if it is large; `{show}` says where it came from"
+        if letter.record.input:
+            last = f"take its input with `{show} --input FILE`"
+        return Diagnostic.of("R621", id=letter.id, reason=reason, fix=f"{fix}; else {last}" if fix else last)
 
     def _why_not(self, letter: StoredLetter) -> tuple[str, str]:
         """Return why a letter cannot be replayed, and the remedy; both are empty if it can."""

@@ -10,7 +10,8 @@ from wallaroo_runtime.topology.origin import letter_words
 from wallaroo_runtime.topology.worker import Worker
 
 FAIL = "fail"
-TOO_LARGE, SHORTEN = "R606", "make the message smaller at its origin, or delete it there,"
+TOO_LARGE, RESEND = "R606", "send the record again in parts, and"  # the topic, or the journal, has it as it is
+CORRECT, SHORTEN = "correct the user code", "make the message smaller at its origin, or delete it there,"
 GOKA = "goka.(*group)."  # symbols of components of a Go program's groups begin so
 REMEDY, GO_REMEDY, GOKA_REMEDY = (
     'give "{name}" on_error "dead_letter"',
@@ -44,9 +45,7 @@ class ErrorPolicy:
         """
         parts = {part.path: part.on_error == FAIL for part in topology.parts() if part.on_error}
         workers = {worker.name: worker for worker in topology.workers}
-        remedies = {
-            part.path: _remedy(workers.get(part.worker), part.path) for part in topology.parts() if part.on_error
-        }
+        remedies = {part.path: _remedy(workers.get(part.worker)) for part in topology.parts() if part.on_error}
         return cls((on_error or topology.on_error) == FAIL, parts, remedies)
 
     @property
@@ -59,21 +58,11 @@ class ErrorPolicy:
         return self.parts.get(path, self.fails)
 
 
-def _remedy(worker: Worker | None, path: str) -> str:
+def _remedy(worker: Worker | None) -> str:
     """Return the change of the program by which dead letters of a part no longer stop the query."""
     if worker is None or worker.language != "go":
         return REMEDY
-    component = worker.component(path)
-    return GOKA_REMEDY if component and component.symbol.startswith(GOKA) else GO_REMEDY
-
-
-def first_that_stops(letters: Iterable[pb.DeadLetter], policy: ErrorPolicy) -> pb.DeadLetter | None:
-    """Return the dead letter of the earliest source message among the dead letters that stop the query."""
-    first: pb.DeadLetter | None = None
-    for letter in letters:
-        is_earlier = first is None or letter.sequence < first.sequence
-        first = letter if is_earlier and policy.stops_at(letter.path) else first
-    return first
+    return GOKA_REMEDY if any(each.symbol.startswith(GOKA) for each in worker.components) else GO_REMEDY
 
 
 def stop_at_dead_letter(letters: Iterable[pb.DeadLetter], policy: ErrorPolicy) -> None:
@@ -82,9 +71,8 @@ def stop_at_dead_letter(letters: Iterable[pb.DeadLetter], policy: ErrorPolicy) -
     Raises:
         RunError: R611 with the text of the dead letter whose source message is the earliest.
     """
-    letter = first_that_stops(letters, policy)
-    if letter is not None:
-        raise stopped_by(letter, policy)
+    if stopping := [letter for letter in letters if policy.stops_at(letter.path)]:
+        raise stopped_by(min(stopping, key=lambda letter: letter.sequence), policy)
 
 
 def stopped_by(letter: pb.DeadLetter, policy: ErrorPolicy) -> RunError:
@@ -92,9 +80,9 @@ def stopped_by(letter: pb.DeadLetter, policy: ErrorPolicy) -> RunError:
     fix = "run with --on-error dead_letter"
     if letter.path in policy.parts:
         fix = policy.remedies.get(letter.path, REMEDY).format(name=letter.step)
-    return RunError.of(
-        "R611",
-        reason=f"{letter.code} {letter.error}{letter_words(letter)}",
-        fix=f"{SHORTEN if letter.code == TOO_LARGE else 'correct the user code'} and run again, or {fix}",
-        traceback=letter.traceback,
-    )
+    if letter.code == TOO_LARGE and letter.HasField("origin"):
+        fix = f"{RESEND} {fix}"
+    else:
+        fix = f"{SHORTEN if letter.code == TOO_LARGE else CORRECT} and run again, or {fix}"
+    reason = f"{letter.code} {letter.error}{letter_words(letter)}"
+    return RunError.of("R611", reason=reason, fix=fix, traceback=letter.traceback)

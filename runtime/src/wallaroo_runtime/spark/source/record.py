@@ -41,7 +41,7 @@ from wallaroo_runtime.topology.secret import resolved
 
 _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 IN_TIME = "*"  # value of `order_by`, in place of a column's name, that means the order of event time
-NO_TIME = FIRST_MS - 1  # the time of a row that has no time; windows report such rows
+_NO_TIME = FIRST_MS - 1  # the time of a row whose event time is null; windows and timers report such rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +98,11 @@ class RecordSource:
         return selected(rows, source)
 
 
-def selected(rows: DataFrame, source: SparkSource, order_by: str = "", no_time: int | None = None) -> DataFrame:
+def selected(rows: DataFrame, source: SparkSource, order_by: str = "") -> DataFrame:
     """Return the rows of a Spark source with the columns of `RecordSource.load`.
 
     Args:
         order_by: Column that gives the order of the messages; `IN_TIME` for event time; empty for arrival order.
-        no_time: Time of a row whose event time is null, in milliseconds; None takes the current time.
 
     Raises:
         RunError: R716 if the columns or the SQL of the source do not fit the rows.
@@ -117,7 +116,7 @@ def selected(rows: DataFrame, source: SparkSource, order_by: str = "", no_time: 
         else:
             value = F.expr(f"({source.value})").cast(BinaryType())
         key = F.expr(f"({source.key})").cast(BinaryType()) if source.key else F.lit(None).cast(BinaryType())
-        time_ms, sequence = _times(rows, source, no_time)
+        time_ms, sequence = _times(rows, source)
         if order_by != IN_TIME:
             sequence = place_in_order(rows, order_by, place_of(source)) if order_by else F.lit(None).cast(LongType())
         return rows.select(
@@ -129,12 +128,11 @@ def selected(rows: DataFrame, source: SparkSource, order_by: str = "", no_time: 
         )
 
 
-def _times(rows: DataFrame, source: SparkSource, no_time: int | None) -> tuple[Column, Column]:
+def _times(rows: DataFrame, source: SparkSource) -> tuple[Column, Column]:
     """Return two columns: the times of rows in milliseconds since 1970, and sequences in the order of these times."""
     # Not in SQL, where settings of the session can change the meaning of `current_timestamp` and `TIMESTAMP`.
-    now = F.unix_millis(F.current_timestamp())
     if not source.timestamp:
-        return now, F.lit(None).cast(LongType())
+        return F.unix_millis(F.current_timestamp()), F.lit(None).cast(LongType())
     time = F.expr(f"({source.timestamp})")
     kind = rows.select(time).schema.fields[0].dataType
     if isinstance(kind, IntegralType):
@@ -150,7 +148,7 @@ def _times(rows: DataFrame, source: SparkSource, no_time: int | None) -> tuple[C
     sequence = F.when(millis.between(FIRST_MS, LAST_MS), micros - 1000 * FIRST_MS + 1).otherwise(
         F.lit(0).cast(LongType())
     )
-    return F.coalesce(millis, now if no_time is None else F.lit(no_time)), sequence
+    return F.coalesce(millis, F.lit(_NO_TIME)), sequence
 
 
 @contextmanager
