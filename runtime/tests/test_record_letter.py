@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from wallaroo_runtime.checkpoint.dead_letter import FOLDER
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.gateway import kafka_reader
 from wallaroo_runtime.gateway.kafka_reader import FrameRecords
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER
 from wallaroo_runtime.maintenance.replay import read_marks
@@ -89,13 +91,12 @@ own = st.sampled_from([(), (("via", b"web"),), ((POINT_HEADER.decode(), bytes(16
 def test_a_frame_of_the_gateway_says_which_record_each_message_is(
     drawn: list[tuple[int, int]], data: st.DataObject
 ) -> None:
-    frames, offsets, sent = FrameRecords(service_pb2.KafkaSource(max_message_bytes=100)), [0, 0, 0], []
+    offsets, sent, records = [0, 0, 0], [], []
     for partition, step in drawn:
         offsets[partition] += step
         sent.append((partition, offsets[partition]))
-        frames.add(Record(sent[-1], data.draw(own)))
-    read = frames.frame()
-    assert read is not None
+        records.append(Record(sent[-1], data.draw(own)))
+    (read,) = FrameRecords(service_pb2.KafkaSource(max_message_bytes=100), records).frames()
     headers = read_frame(write_frame(FrameHeader(1, read.count, 0, read.flags), read.parts)).headers
     found = []
     for index in range(len(sent)):
@@ -112,18 +113,15 @@ def test_a_frame_of_the_gateway_says_which_record_each_message_is(
 @given(st.none() | st.binary(max_size=300), st.none() | st.text("aé𝄞", max_size=120), st.integers(0, 200))
 def test_key_and_headers_count_for_the_size_of_a_record(key: bytes | None, text: str | None, size: int) -> None:
     """Else a frame would have more than 64 MiB, which ends the gateway with no word on the record."""
-    frames = FrameRecords(
-        service_pb2.KafkaSource(port=3, path=SOURCE, name="clicks", topic="web", max_message_bytes=200)
-    )
+    config = service_pb2.KafkaSource(port=3, path=SOURCE, name="clicks", topic="web", max_message_bytes=200)
     value = None if text is None else text.encode()
     record = Record((2, 7), (("h", bytes(size)),), key, value)
     whole = len(key or b"") + len(value or b"") + 6 + len("h") + size
-    refused = frames.add(record)
+    (refused,) = FrameRecords(config, [record]).frames()
+    assert refused.points == {(3, 2): 8}
     if whole <= 200:
-        assert refused is None
+        assert refused.port == 3
         return
-    assert frames.frame() is None
-    assert refused is not None and refused.points == {(3, 2): 8}
     (found,) = letters_of(write_frame(FrameHeader(refused.port, 1, 5, refused.flags), refused.parts))
     error = f"a record of {whole} bytes; at most 200 are taken"
     preview = (value or b"")[:80].decode(errors="ignore")  # only whole characters, as in micro-batches
@@ -131,6 +129,35 @@ def test_key_and_headers_count_for_the_size_of_a_record(key: bytes | None, text:
         code="R606", path=SOURCE, step="clicks", port=3, sequence=7, timestamp_ms=5, error=error, preview=preview,
         origin=place(2, 7, key),
     )  # fmt: skip
+
+
+@given(
+    sizes=st.lists(st.sampled_from([0, 1, 30, 99, 100, 101, 150]), min_size=1, max_size=40),
+    frame_bytes=st.sampled_from([1, 200, 1000]),
+    frame_messages=st.integers(1, 8),
+)
+def test_frames_have_the_records_in_order_and_large_ones_as_letters(
+    sizes: list[int], frame_bytes: int, frame_messages: int
+) -> None:
+    config = service_pb2.KafkaSource(port=3, path=SOURCE, name="clicks", topic="web", max_message_bytes=100)
+    records = [Record((0, offset), (), None, bytes([offset]) * size) for offset, size in enumerate(sizes)]
+    limits = {"FRAME_BYTES": frame_bytes, "FRAME_MESSAGES": frame_messages}
+    with mock.patch.multiple(kafka_reader, **limits):
+        frames = [*FrameRecords(config, records).frames()]
+    reached, found = 0, list[tuple[int, int]]()
+    for frame in frames:
+        data = write_frame(FrameHeader(frame.port, frame.count, 0, frame.flags), frame.parts)
+        if frame.port == 3:
+            assert frame.count <= frame_messages
+            assert sum(sizes[reached : reached + frame.count - 1]) < frame_bytes, "full before its last record"
+            found += [(reached + at, len(value)) for at, value in enumerate(read_frame(data).values())]
+        else:
+            (letter,) = letters_of(data)
+            found.append((letter.origin.offset, sizes[letter.origin.offset]))
+            assert sizes[letter.origin.offset] > 100
+        reached += frame.count
+        assert frame.points == {(3, 0): reached}
+    assert found == [*enumerate(sizes)]
 
 
 def test_a_place_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
