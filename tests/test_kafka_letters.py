@@ -34,7 +34,7 @@ from wallaroo_runtime.storage.journal.reader import JournalReader
 pytestmark = pytest.mark.kafka
 __all__ = ["application"]  # the fixture
 
-LARGE = 16 << 20
+LARGE = (16 << 20) + 1  # a byte above the default of max_message_bytes
 LARGE_RECORDS = {"message.max.bytes": 2 * LARGE}
 LIMIT = 200  # for the bytes of a record
 Headers = list[tuple[str, bytes]]
