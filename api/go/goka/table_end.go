@@ -36,7 +36,7 @@ func withVisibleEnds(builder TopicManagerBuilder, config func() *sarama.Config) 
 	}
 }
 
-// GetOffset returns the visible end for sarama.OffsetNewest, and Kafka's offset at any other time.
+// GetOffset returns the visible end for sarama.OffsetNewest, and Kafka's offset for any other value of time.
 func (m *visibleEnds) GetOffset(topic string, partition int32, time int64) (int64, error) {
 	if time != sarama.OffsetNewest {
 		return m.TopicManager.GetOffset(topic, partition, time)

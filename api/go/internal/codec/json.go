@@ -355,8 +355,8 @@ func toFloats(v reflect.Value) {
 	}
 }
 
-// asFloat returns a JSON number as float64, and whether float64 can represent it: integers exactly, other numbers
-// approximately.
+// asFloat returns a JSON number as float64. exact is true for an integer that float64 represents exactly, and for each
+// number with a fraction or an exponent that is in the range of float64.
 func asFloat(text string) (float float64, exact bool) {
 	float, err := strconv.ParseFloat(text, 64)
 	if err != nil || strings.ContainsAny(text, ".eE") {

@@ -106,7 +106,7 @@ func isLost(v reflect.Value, isElement bool) bool {
 	return !v.IsNil() && isEmpty(v.Elem())
 }
 
-// restored gives v, which gob has read, the value that gob does not keep.
+// restored sets v to the value that gob lost: -0, a nil element, or a pointer to an empty value.
 func restored(v reflect.Value, isElement bool) {
 	switch {
 	case v.Kind() != reflect.Pointer:

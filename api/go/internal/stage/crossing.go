@@ -17,8 +17,8 @@ type writing interface {
 	Reset()
 }
 
-// reading deserializes values of consecutive frames.
-type reading interface {
+// valueReader reads the values of frames, all of them and in order, because a gob value may need earlier ones.
+type valueReader interface {
 	Decode(encoding byte, data []byte) (any, error)
 }
 
@@ -29,9 +29,9 @@ func writingOf(d *pb.Node) (writing, error) {
 	return builtinOf(d)
 }
 
-// readingOf returns the reader for messages that enter the stage at a node. If t is known, values are read as this
+// readerOf returns the reader for messages that enter the stage at a node. If t is known, values are read as this
 // type.
-func (x *Executor) readingOf(d *pb.Node, t reflect.Type) (reading, error) {
+func (x *Executor) readerOf(d *pb.Node, t reflect.Type) (valueReader, error) {
 	if d.GetCodec() == "" {
 		return x.decoder, nil
 	}
@@ -57,7 +57,7 @@ type received struct {
 
 // group holds the successors of an entry that get messages of one type.
 type group struct {
-	form  reading
+	form  valueReader
 	nodes []*node
 }
 
@@ -82,7 +82,7 @@ func (n *node) divide() error {
 			t = next.step.Input
 		}
 		if i == 0 || t != last {
-			form, err := n.x.readingOf(n.received.description, t)
+			form, err := n.x.readerOf(n.received.description, t)
 			if err != nil {
 				return err
 			}
@@ -125,7 +125,7 @@ func (x *Executor) runReceived(n *node) error {
 }
 
 // readBack deserializes a message of the current frame. An unreadable message becomes a dead letter.
-func (n *node) readBack(form reading, value []byte) (message any, ok bool) {
+func (n *node) readBack(form valueReader, value []byte) (message any, ok bool) {
 	message, err := form.Decode(n.x.frame.Encoding, value)
 	if err != nil {
 		n.buryUnread(form, value, err)
@@ -134,7 +134,7 @@ func (n *node) readBack(form reading, value []byte) (message any, ok bool) {
 }
 
 // buryUnread makes a dead letter of an unreadable message in the current frame.
-func (n *node) buryUnread(form reading, value []byte, err error) {
+func (n *node) buryUnread(form valueReader, value []byte, err error) {
 	if form, coded := form.(codec.Builtin); coded {
 		n.buryBytes("C505", value, n.x.frame.Encoding, fmt.Sprintf("it is not in codec %q; %v", form.Name, err), "")
 	} else {

@@ -50,9 +50,9 @@ type stateful struct {
 	functions declaration.Stateful // nil if the step is a window
 	windows   window.Windows       // nil if the step is not a window
 	state     *declaration.State
-	port      uint16  // port of the state in state logs
-	prefix    string  // of the ids of the step's timers
-	form      reading // form of the messages
+	port      uint16      // port of the state in state logs
+	prefix    string      // of the ids of the step's timers
+	form      valueReader // form of the messages
 	allowed   map[string]bool
 	visits    map[string]bool // names of the visits that the step accepts
 	timed     *timed          // nil if the state has no times
@@ -60,7 +60,7 @@ type stateful struct {
 	timers    []string        // names of the timers that the step sets
 }
 
-func newStateful(step *declaration.Step, d *pb.Node, form reading) *stateful {
+func newStateful(step *declaration.Step, d *pb.Node, form valueReader) *stateful {
 	s := &stateful{functions: step.Stateful, state: step.State, port: uint16(d.GetStatePort()), prefix: timing.Prefix(uint16(d.GetPort())), form: form}
 	if step.State.Closed {
 		s.allowed = make(map[string]bool, len(step.State.Keys))

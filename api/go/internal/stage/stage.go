@@ -232,7 +232,7 @@ func (x *Executor) leave(n *node, err error) error {
 
 // enterState sets up the state part of a node.
 func (x *Executor) enterState(n *node, d *pb.Node) error {
-	form, err := x.readingOf(d, n.step.Input)
+	form, err := x.readerOf(d, n.step.Input)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 const moment = "2006-01-02T15:04:05.000Z"
 
 // newWindow makes the state part of a window step.
-func newWindow(step *declaration.Step, d *pb.Node, form reading) (*stateful, error) {
+func newWindow(step *declaration.Step, d *pb.Node, form valueReader) (*stateful, error) {
 	windows, err := window.Of(step, d.GetWatermarks())
 	if err != nil {
 		return nil, &Failure{Code: "I901", Reason: err.Error()}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def parse(text: str) -> dict[str, set[int]]:
-    """Parse the variable's value into counts by point; ignore entries without a count.
+    """Parse the value of `WALLAROO_FAULT` into the counts of each point; ignore entries without a count.
 
     Example:
         >>> parse("gateway.after_append:3,worker.after_reply:1")

@@ -22,7 +22,7 @@ class StateRow(NamedTuple):
 
 
 def row_bytes(row: StateRow) -> int:
-    """Return the number of bytes with which a row counts for the limit of a page."""
+    """Return the number of bytes of a page that a row uses: those of its key and its value."""
     return len(row.key) + len(row.value)
 
 
