@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"wallarooapi/internal/codec"
-	"wallarooapi/internal/vector"
+	"wallarooapi/internal/testdata/vector"
 )
 
 type codecVectors struct {
