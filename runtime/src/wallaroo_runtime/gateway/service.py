@@ -147,11 +147,6 @@ class JournalServicer(JournalServiceServicer):
             raise self._refused(reason=f"{request.journal[:40]!r} is no journal's id") from None
 
     @answering
-    def End(self, request: pb.EndRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
-        """Return the position up to which the journal may be read."""
-        return position_message(self._open(request).end())
-
-    @answering
     def Follow(self, request: pb.FollowRequest, context: grpc.ServicerContext) -> Iterator[pb.Position]:  # noqa: N802
         """Send the position up to which the journal may be read, and send it again whenever it changes."""
         reader = self._open(request)
@@ -172,7 +167,7 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Limit(self, request: pb.LimitRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
-        """Return the position at which the next micro-batch ends, if its size is limited."""
+        """Return the position at which the next micro-batch ends: that of the journal, unless its size is limited."""
         reader = self._open(request)
         end = reader.end()
         self._check_range(request.start, end.offset, reader)

@@ -252,14 +252,6 @@ class Position(_message.Message):
     journal: str
     def __init__(self, offset: _Optional[int] = ..., messages: _Optional[int] = ..., journal: _Optional[str] = ...) -> None: ...
 
-class EndRequest(_message.Message):
-    __slots__ = ("epoch", "journal")
-    EPOCH_FIELD_NUMBER: _ClassVar[int]
-    JOURNAL_FIELD_NUMBER: _ClassVar[int]
-    epoch: int
-    journal: str
-    def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ...) -> None: ...
-
 class LimitRequest(_message.Message):
     __slots__ = ("epoch", "journal", "start", "max_bytes", "messages")
     EPOCH_FIELD_NUMBER: _ClassVar[int]

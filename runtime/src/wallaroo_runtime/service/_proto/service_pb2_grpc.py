@@ -40,11 +40,6 @@ class JournalServiceStub(object):
                 request_serializer=service__pb2.AttachJournalRequest.SerializeToString,
                 response_deserializer=service__pb2.AttachReply.FromString,
                 _registered_method=True)
-        self.End = channel.unary_unary(
-                '/wallaroo.service.v1.JournalService/End',
-                request_serializer=service__pb2.EndRequest.SerializeToString,
-                response_deserializer=service__pb2.Position.FromString,
-                _registered_method=True)
         self.Limit = channel.unary_unary(
                 '/wallaroo.service.v1.JournalService/Limit',
                 request_serializer=service__pb2.LimitRequest.SerializeToString,
@@ -102,12 +97,6 @@ class JournalServiceServicer(object):
     """
 
     def Attach(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def End(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -185,11 +174,6 @@ def add_JournalServiceServicer_to_server(servicer, server):
                     servicer.Attach,
                     request_deserializer=service__pb2.AttachJournalRequest.FromString,
                     response_serializer=service__pb2.AttachReply.SerializeToString,
-            ),
-            'End': grpc.unary_unary_rpc_method_handler(
-                    servicer.End,
-                    request_deserializer=service__pb2.EndRequest.FromString,
-                    response_serializer=service__pb2.Position.SerializeToString,
             ),
             'Limit': grpc.unary_unary_rpc_method_handler(
                     servicer.Limit,
@@ -270,33 +254,6 @@ class JournalService(object):
             '/wallaroo.service.v1.JournalService/Attach',
             service__pb2.AttachJournalRequest.SerializeToString,
             service__pb2.AttachReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def End(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/wallaroo.service.v1.JournalService/End',
-            service__pb2.EndRequest.SerializeToString,
-            service__pb2.Position.FromString,
             options,
             channel_credentials,
             insecure,
