@@ -1,7 +1,7 @@
 """The gateway as a service: `wallaroo gateway` serves its journal to drivers and executors."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -154,18 +154,6 @@ class JournalServicer(JournalServiceServicer):
         yield from map(position_message, self._host.follow(request.epoch, reader, context.is_active))
 
     @answering
-    def Tail(self, request: pb.ReadRequest, context: grpc.ServicerContext) -> Iterator[pb.Chunk]:  # noqa: N802
-        """Send the journal from an offset on, as it grows."""
-        reader, at = self._open(request), request.start
-        self._check_range(at, at, reader)
-        context.add_callback(self._host.heads.wake)
-        for safe in self._host.follow(request.epoch, reader, context.is_active):
-            for data in reader.read(at, safe.offset, CHUNK_BYTES):
-                self._host.store.check(request.epoch)
-                at += len(data)
-                yield from chunks(data)
-
-    @answering
     def Limit(self, request: pb.LimitRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
         """Return the position at which the next micro-batch ends: that of the journal, unless its size is limited."""
         reader = self._open(request)
@@ -184,12 +172,19 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Read(self, request: pb.ReadRequest, context: grpc.ServicerContext) -> Iterator[pb.Chunk]:  # noqa: N802
-        """Send a range of the journal."""
-        reader = self._open(request)
-        self._check_range(request.start, request.end, reader)
-        for data in reader.read(request.start, request.end, CHUNK_BYTES):
-            self._host.store.check(request.epoch)
-            yield from chunks(data)
+        """Send a range of the journal, or the journal from an offset on, as it grows."""
+        reader, at = self._open(request), request.start
+        if request.HasField("end"):
+            ends: Iterable[int] = [request.end]
+        else:
+            context.add_callback(self._host.heads.wake)
+            ends = (safe.offset for safe in self._host.follow(request.epoch, reader, context.is_active))
+        self._check_range(at, request.end or at, reader)
+        for end in ends:
+            for data in reader.read(at, end, CHUNK_BYTES):
+                self._host.store.check(request.epoch)
+                at += len(data)
+                yield from chunks(data)
 
     @answering
     def Commit(self, request: pb.CommitRequest, context: grpc.ServicerContext) -> pb.CommitReply:  # noqa: N802

@@ -70,11 +70,6 @@ class JournalServiceStub(object):
                 request_serializer=service__pb2.FollowRequest.SerializeToString,
                 response_deserializer=service__pb2.Position.FromString,
                 _registered_method=True)
-        self.Tail = channel.unary_stream(
-                '/wallaroo.service.v1.JournalService/Tail',
-                request_serializer=service__pb2.ReadRequest.SerializeToString,
-                response_deserializer=service__pb2.Chunk.FromString,
-                _registered_method=True)
         self.Visit = channel.unary_unary(
                 '/wallaroo.service.v1.JournalService/Visit',
                 request_serializer=service__pb2.VisitRequest.SerializeToString,
@@ -139,13 +134,6 @@ class JournalServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Tail(self, request, context):
-        """Sends the journal from `start` on, and new frames as they arrive; `end` is not used. For clients without its files.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def Visit(self, request, context):
         """For users: writes a visit to the journal, and replies when it is safe.
         """
@@ -204,11 +192,6 @@ def add_JournalServiceServicer_to_server(servicer, server):
                     servicer.Follow,
                     request_deserializer=service__pb2.FollowRequest.FromString,
                     response_serializer=service__pb2.Position.SerializeToString,
-            ),
-            'Tail': grpc.unary_stream_rpc_method_handler(
-                    servicer.Tail,
-                    request_deserializer=service__pb2.ReadRequest.FromString,
-                    response_serializer=service__pb2.Chunk.SerializeToString,
             ),
             'Visit': grpc.unary_unary_rpc_method_handler(
                     servicer.Visit,
@@ -416,33 +399,6 @@ class JournalService(object):
             '/wallaroo.service.v1.JournalService/Follow',
             service__pb2.FollowRequest.SerializeToString,
             service__pb2.Position.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Tail(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/wallaroo.service.v1.JournalService/Tail',
-            service__pb2.ReadRequest.SerializeToString,
-            service__pb2.Chunk.FromString,
             options,
             channel_credentials,
             insecure,
