@@ -188,9 +188,11 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Commit(self, request: pb.CommitRequest, context: grpc.ServicerContext) -> pb.CommitReply:  # noqa: N802
-        """Commit the journal up to a position."""
+        """Note the counts of visits, then commit the journal up to a position."""
         reader = self._open(request)
         self._check_range(0, request.offset, reader)
+        if request.counts or request.done:
+            add_counts(self._host.journal, request.counts, request.done)
         reader.commit(request.offset)
         return pb.CommitReply()
 
@@ -207,13 +209,6 @@ class JournalServicer(JournalServiceServicer):
     def Visit(self, request: pb.VisitRequest, context: grpc.ServicerContext) -> pb.VisitReply:  # noqa: N802
         """Journal a visit."""
         return pb.VisitReply(id=self._host.visit(request.name, request.metadata))
-
-    @answering
-    def Visited(self, request: pb.VisitedRequest, context: grpc.ServicerContext) -> pb.VisitedReply:  # noqa: N802
-        """Note the counts of visits."""
-        self._host.store.check(request.epoch)
-        add_counts(self._host.journal, request.counts, request.done)
-        return pb.VisitedReply()
 
     @answering
     def LookAtVisit(  # noqa: N802

@@ -307,14 +307,18 @@ class Chunk(_message.Message):
     def __init__(self, data: _Optional[bytes] = ..., is_continued: bool = ...) -> None: ...
 
 class CommitRequest(_message.Message):
-    __slots__ = ("epoch", "journal", "offset")
+    __slots__ = ("epoch", "journal", "offset", "counts", "done")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     JOURNAL_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     journal: str
     offset: int
-    def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+    counts: _containers.RepeatedCompositeFieldContainer[VisitCount]
+    done: int
+    def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ..., offset: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[VisitCount, _Mapping]]] = ..., done: _Optional[int] = ...) -> None: ...
 
 class CommitReply(_message.Message):
     __slots__ = ()
@@ -333,20 +337,6 @@ class VisitReply(_message.Message):
     ID_FIELD_NUMBER: _ClassVar[int]
     id: int
     def __init__(self, id: _Optional[int] = ...) -> None: ...
-
-class VisitedRequest(_message.Message):
-    __slots__ = ("epoch", "counts", "done")
-    EPOCH_FIELD_NUMBER: _ClassVar[int]
-    COUNTS_FIELD_NUMBER: _ClassVar[int]
-    DONE_FIELD_NUMBER: _ClassVar[int]
-    epoch: int
-    counts: _containers.RepeatedCompositeFieldContainer[VisitCount]
-    done: int
-    def __init__(self, epoch: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[VisitCount, _Mapping]]] = ..., done: _Optional[int] = ...) -> None: ...
-
-class VisitedReply(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
 
 class VisitCount(_message.Message):
     __slots__ = ("id", "keys", "failed")

@@ -75,11 +75,6 @@ class JournalServiceStub(object):
                 request_serializer=service__pb2.VisitRequest.SerializeToString,
                 response_deserializer=service__pb2.VisitReply.FromString,
                 _registered_method=True)
-        self.Visited = channel.unary_unary(
-                '/wallaroo.service.v1.JournalService/Visited',
-                request_serializer=service__pb2.VisitedRequest.SerializeToString,
-                response_deserializer=service__pb2.VisitedReply.FromString,
-                _registered_method=True)
         self.LookAtVisit = channel.unary_unary(
                 '/wallaroo.service.v1.JournalService/LookAtVisit',
                 request_serializer=service__pb2.LookAtVisitRequest.SerializeToString,
@@ -116,7 +111,9 @@ class JournalServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Commit(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """For drivers: reports progress. The counts of visits come before their micro-batch is committed, in real-time mode when
+        they are done.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -136,13 +133,6 @@ class JournalServiceServicer(object):
 
     def Visit(self, request, context):
         """For users: writes a visit to the journal, and replies when it is safe.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def Visited(self, request, context):
-        """For drivers: reports the counts of visits before their micro-batch is committed; in real-time mode when they are done.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -197,11 +187,6 @@ def add_JournalServiceServicer_to_server(servicer, server):
                     servicer.Visit,
                     request_deserializer=service__pb2.VisitRequest.FromString,
                     response_serializer=service__pb2.VisitReply.SerializeToString,
-            ),
-            'Visited': grpc.unary_unary_rpc_method_handler(
-                    servicer.Visited,
-                    request_deserializer=service__pb2.VisitedRequest.FromString,
-                    response_serializer=service__pb2.VisitedReply.SerializeToString,
             ),
             'LookAtVisit': grpc.unary_unary_rpc_method_handler(
                     servicer.LookAtVisit,
@@ -426,33 +411,6 @@ class JournalService(object):
             '/wallaroo.service.v1.JournalService/Visit',
             service__pb2.VisitRequest.SerializeToString,
             service__pb2.VisitReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Visited(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/wallaroo.service.v1.JournalService/Visited',
-            service__pb2.VisitedRequest.SerializeToString,
-            service__pb2.VisitedReply.FromString,
             options,
             channel_credentials,
             insecure,
