@@ -498,24 +498,6 @@ class DeliverReply(_message.Message):
     number: int
     def __init__(self, number: _Optional[int] = ...) -> None: ...
 
-class LettersRequest(_message.Message):
-    __slots__ = ("epoch", "known")
-    EPOCH_FIELD_NUMBER: _ClassVar[int]
-    KNOWN_FIELD_NUMBER: _ClassVar[int]
-    epoch: int
-    known: int
-    def __init__(self, epoch: _Optional[int] = ..., known: _Optional[int] = ...) -> None: ...
-
-class LettersReply(_message.Message):
-    __slots__ = ("dead_letters", "last", "letters")
-    DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
-    LAST_FIELD_NUMBER: _ClassVar[int]
-    LETTERS_FIELD_NUMBER: _ClassVar[int]
-    dead_letters: int
-    last: int
-    letters: _containers.RepeatedCompositeFieldContainer[FreshLetter]
-    def __init__(self, dead_letters: _Optional[int] = ..., last: _Optional[int] = ..., letters: _Optional[_Iterable[_Union[FreshLetter, _Mapping]]] = ...) -> None: ...
-
 class FreshLetter(_message.Message):
     __slots__ = ("id", "letter")
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -533,17 +515,19 @@ class ReadStagedRequest(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., file: _Optional[_Union[StagedFile, _Mapping]] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
-    __slots__ = ("epoch", "ports", "offset")
+    __slots__ = ("epoch", "ports", "offset", "known_letter")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     PORTS_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_LETTER_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     ports: _containers.RepeatedScalarFieldContainer[int]
     offset: int
-    def __init__(self, epoch: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ..., offset: _Optional[int] = ...) -> None: ...
+    known_letter: int
+    def __init__(self, epoch: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ..., offset: _Optional[int] = ..., known_letter: _Optional[int] = ...) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("document", "end", "backlog_bytes", "waiting_messages", "store", "dead_letters", "published", "delivered", "next_sequence")
+    __slots__ = ("document", "end", "backlog_bytes", "waiting_messages", "store", "dead_letters", "published", "delivered", "next_sequence", "last_letter", "letters")
     DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     BACKLOG_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -553,6 +537,8 @@ class StatusReply(_message.Message):
     PUBLISHED_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
     NEXT_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    LAST_LETTER_FIELD_NUMBER: _ClassVar[int]
+    LETTERS_FIELD_NUMBER: _ClassVar[int]
     document: str
     end: Position
     backlog_bytes: int
@@ -562,4 +548,6 @@ class StatusReply(_message.Message):
     published: int
     delivered: int
     next_sequence: int
-    def __init__(self, document: _Optional[str] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., backlog_bytes: _Optional[int] = ..., waiting_messages: _Optional[int] = ..., store: _Optional[str] = ..., dead_letters: _Optional[int] = ..., published: _Optional[int] = ..., delivered: _Optional[int] = ..., next_sequence: _Optional[int] = ...) -> None: ...
+    last_letter: int
+    letters: _containers.RepeatedCompositeFieldContainer[FreshLetter]
+    def __init__(self, document: _Optional[str] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., backlog_bytes: _Optional[int] = ..., waiting_messages: _Optional[int] = ..., store: _Optional[str] = ..., dead_letters: _Optional[int] = ..., published: _Optional[int] = ..., delivered: _Optional[int] = ..., next_sequence: _Optional[int] = ..., last_letter: _Optional[int] = ..., letters: _Optional[_Iterable[_Union[FreshLetter, _Mapping]]] = ...) -> None: ...

@@ -484,11 +484,6 @@ class OutboxServiceStub(object):
                 request_serializer=service__pb2.DeliverRequest.SerializeToString,
                 response_deserializer=service__pb2.DeliverReply.FromString,
                 _registered_method=True)
-        self.Letters = channel.unary_unary(
-                '/wallaroo.service.v1.OutboxService/Letters',
-                request_serializer=service__pb2.LettersRequest.SerializeToString,
-                response_deserializer=service__pb2.LettersReply.FromString,
-                _registered_method=True)
         self.Status = channel.unary_unary(
                 '/wallaroo.service.v1.OutboxService/Status',
                 request_serializer=service__pb2.StatusRequest.SerializeToString,
@@ -532,13 +527,6 @@ class OutboxServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Letters(self, request, context):
-        """Returns the latest dead letters of running micro-batches, for reports to people.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def Status(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -572,11 +560,6 @@ def add_OutboxServiceServicer_to_server(servicer, server):
                     servicer.Deliver,
                     request_deserializer=service__pb2.DeliverRequest.FromString,
                     response_serializer=service__pb2.DeliverReply.SerializeToString,
-            ),
-            'Letters': grpc.unary_unary_rpc_method_handler(
-                    servicer.Letters,
-                    request_deserializer=service__pb2.LettersRequest.FromString,
-                    response_serializer=service__pb2.LettersReply.SerializeToString,
             ),
             'Status': grpc.unary_unary_rpc_method_handler(
                     servicer.Status,
@@ -720,33 +703,6 @@ class OutboxService(object):
             '/wallaroo.service.v1.OutboxService/Deliver',
             service__pb2.DeliverRequest.SerializeToString,
             service__pb2.DeliverReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Letters(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/wallaroo.service.v1.OutboxService/Letters',
-            service__pb2.LettersRequest.SerializeToString,
-            service__pb2.LettersReply.FromString,
             options,
             channel_credentials,
             insecure,
