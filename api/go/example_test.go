@@ -10,8 +10,8 @@ import (
 
 	wa "wallarooapi"
 	"wallarooapi/application"
-	"wallarooapi/internal/example"
 	"wallarooapi/internal/known"
+	"wallarooapi/internal/testdata/example"
 )
 
 // decoder reads lines, each after its length in 4 bytes.

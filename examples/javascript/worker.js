@@ -25,7 +25,7 @@ class Service {
     const { name, hash, codeHash } = this.program;
     const reply = {
       protocolMin: 1, protocolMax: 1, sdkVersion: "0.1.0", language: "javascript",
-      languageVersion: process.version, application: name, interfaceHash: hash, codeHash,
+      application: name, interfaceHash: hash, codeHash,
       endpoints: [this.endpoint], processId: process.pid,
     };
     if (protocolMin > 1 || protocolMax < 1) {

@@ -7,7 +7,6 @@ import subprocess
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -113,7 +112,7 @@ class JavaChannel:
         session = str(next(self.java.numbers))
         init = pb.InitRequest(
             protocol_min=PROTOCOLS[0], protocol_max=PROTOCOLS[1], capabilities=CAPABILITIES,
-            runtime_version=version("wallaroo-spark-runtime"), application=self.spec.application,
+            application=self.spec.application,
             interface_hash=self.spec.interface_hash,
         )  # fmt: skip
         settings = {

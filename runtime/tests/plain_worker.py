@@ -125,7 +125,6 @@ class PlainWorker(WorkerServicer):
             capabilities=["of the future", "split_frames", *(["windows"] if "windows" in ARGS else [])],
             sdk_version="0",
             language="plain",
-            language_version="1",
             application=request.application,
             interface_hash=request.interface_hash if "any-hash" in ARGS else HASH,
             process_id=os.getpid(),

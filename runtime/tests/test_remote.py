@@ -197,7 +197,10 @@ def test_ranges_that_cannot_be_are_refused(tmp_path: Path) -> None:
         assert code_of(lambda: list(journal.read(3, end))) == "R698"
         assert code_of(lambda: journal.commit(end + 1)) == "R698"
         assert code_of(lambda: RemoteJournal(place.service, 1).end()) == "R698"
-        assert code_of(lambda: ServiceClient(place.service).call("End", pb.EndRequest(epoch=1, journal="zz"))) == "R648"
+        assert (
+            code_of(lambda: ServiceClient(place.service).call("Limit", pb.LimitRequest(epoch=1, journal="zz")))
+            == "R648"
+        )
 
 
 def test_a_huge_message_is_refused_before_it_is_read(tmp_path: Path) -> None:
@@ -321,7 +324,7 @@ def test_a_service_that_is_away_is_told(tmp_path: Path) -> None:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
     client = ServiceClient(Service("gateway", address, TOKEN, epoch=1), 0.2)
     with pytest.raises(RunError) as caught:
-        client.call("End", pb.EndRequest(epoch=1))
+        client.call("Limit", pb.LimitRequest(epoch=1))
     assert f"R642 the gateway at {address} cannot be reached;" in str(caught.value)
     assert "start it with `wallaroo gateway`" in str(caught.value)
     close_channels()

@@ -6,6 +6,7 @@ import re
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest.mock import Mock
 from urllib.parse import parse_qs, quote
@@ -40,9 +41,7 @@ def words(option: RunOption) -> list[str]:
     """Return what a user may write."""
     choices: Any = option.settings.get("choices")
     value = VALUES.get(option.names[0]) or (choices[-1] if choices else "local[2]")
-    return [f"{option.names[0]}={value}" if option.names[0] == "--monitor" else option.names[0]] + (
-        [value] if option.takes_value and option.names[0] != "--monitor" else []
-    )
+    return [option.names[0], value] if option.takes_value else [option.names[0]]
 
 
 @given(options)
@@ -129,27 +128,21 @@ def test_what_is_packed_takes_no_more_arguments(name: str, tmp_path: Path, capsy
 
 HOSTS = some.sampled_from(["", "127.0.0.1", "localhost", "[::1]", "host.example"])
 PORTS = some.from_regex(r"[0-9]{1,6}|[0-9]+[a-z]+[0-9]*|", fullmatch=True)
-ADDRESSES = some.builds("{}:{}".format, HOSTS, PORTS) | some.from_regex(r"[0-9]{1,6}[a-z]?|on|true", fullmatch=True)
+ADDRESSES = some.builds("{}:{}".format, HOSTS, PORTS) | some.from_regex(r"[0-9]{1,6}[a-z]?|on|true|", fullmatch=True)
 
 
-@given(ADDRESSES, some.booleans(), some.booleans())
-def test_what_is_nearly_an_address_of_the_monitor_is_refused(text: str, is_after: bool, is_one_word: bool) -> None:
+@given(ADDRESSES | some.just("off"), some.booleans(), some.booleans(), some.sampled_from([run, submit]))
+def test_what_is_no_address_of_the_monitor_is_refused(
+    text: str, is_after: bool, is_one_word: bool, command: ModuleType
+) -> None:
     given_words = [f"--monitor={text}"] if is_one_word else ["--monitor", text]
-    tokens = ["app.py", *given_words, "--depth", "3"] if is_after else [*given_words, "app.py"]
-    if parse_address(text):
-        at = tokens.index(given_words[0])
-        assert run.joined(tokens) == [*tokens[:at], f"--monitor={text}", *tokens[at + len(given_words) :]]
+    own = command.split_arguments(["app.py", *given_words] if is_after else [*given_words, "app.py"]).own
+    tokens = [command.__name__.rpartition(".")[2], *own]
+    if text == "off" or parse_address(text):
+        assert command_parser()[0].parse_args(tokens).monitor == text
     else:
-        with pytest.raises(RunError, match="R608 --monitor .* is no address"):
-            run.joined(tokens)
-
-
-def test_an_application_after_the_monitor_is_no_address(tmp_path: Path) -> None:
-    (tmp_path / "2024_shop.py").touch()
-    for app in ("app.py", "shop", "shop:orders", str(tmp_path / "2024_shop.py"), f"{tmp_path}/2024_shop.py:orders"):
-        assert run.joined(["--conf", "a:1", "--monitor", app]) == ["--conf", "a:1", f"--monitor={run.FREE}", app]
-    with pytest.raises(RunError, match="R608 --monitor localhost:x is no address"):
-        run.joined(["shop", "--monitor", "localhost:x"])
+        with pytest.raises(RunError, match="R608 argument --monitor: .* is no address"):
+            command_parser()[0].parse_args(tokens)
 
 
 @pytest.mark.parametrize("value", ["", " "])

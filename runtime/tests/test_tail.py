@@ -1,4 +1,4 @@
-"""`JournalService.Tail`: who sees no file of a journal gets all of it, once, as it comes."""
+"""`JournalService.Read` without an end: who sees no file of a journal gets all of it, once, as it comes."""
 
 import random
 import socket
@@ -23,7 +23,7 @@ def tail(place: Place, start: int = 0, journal: str = "", token: str = "") -> It
     client = ServiceClient(place.service)
     request = pb.ReadRequest(epoch=place.service.epoch, journal=journal, start=start)
     metadata = (("authorization", f"Bearer {token}"),) if token else client.metadata
-    call = client.stub.Tail(request, timeout=CALL_S, metadata=metadata)
+    call = client.stub.Read(request, timeout=CALL_S, metadata=metadata)
     try:
         yield from call
     except grpc.RpcError as error:

@@ -107,9 +107,9 @@ def test_a_gateway_says_what_came_of_a_visit(tmp_path: Path, monkeypatch: pytest
 
         assert (look().known, look().done, look().HasField("count")) == (True, False, False)
         count = pb.VisitCount(id=number, keys=7, failed=2)
-        told = pb.VisitedRequest(epoch=epoch - 1, counts=[count])
-        assert code_of(lambda: ServiceClient(place.service, 1.0).call("Visited", told)) == "R644"
-        ServiceClient(place.service, 1.0).call("Visited", pb.VisitedRequest(epoch=epoch, counts=[count]))
+        told = pb.CommitRequest(epoch=epoch - 1, counts=[count])
+        assert code_of(lambda: ServiceClient(place.service, 1.0).call("Commit", told)) == "R644"
+        ServiceClient(place.service, 1.0).call("Commit", pb.CommitRequest(epoch=epoch, counts=[count]))
         write_committed(tmp_path / "journal", JournalReader(tmp_path / "journal").end().offset)
         assert wait(place.service, "reset", number) == VisitResult(number, 7, 2)
         assert wait(place.service, "reset", 1) == VisitResult(1, -1, 0)  # so old that nobody remembers
@@ -117,9 +117,7 @@ def test_a_gateway_says_what_came_of_a_visit(tmp_path: Path, monkeypatch: pytest
         end = JournalReader(tmp_path / "journal").end().offset
         count = pb.VisitCount(id=number, keys=3)
         for offset, is_done in ((end - 1, False), (end, True)):  # in real-time mode nothing need be committed
-            ServiceClient(place.service, 1.0).call(
-                "Visited", pb.VisitedRequest(epoch=epoch, counts=[count], done=offset)
-            )
+            ServiceClient(place.service, 1.0).call("Commit", pb.CommitRequest(epoch=epoch, counts=[count], done=offset))
             assert (look().done, look().count.keys) == (is_done, 3)
         service = place.service
     monkeypatch.setattr(visit, "PATIENCE_S", 0.2)

@@ -156,7 +156,7 @@ class EndpointsDiffer(Fault):
 
     def init(self, reply: pb.InitReply) -> None:
         self.shared["inits"] = self.shared.get("inits", 0) + 1
-        reply.language_version += str(self.shared["inits"])
+        reply.sdk_version += str(self.shared["inits"])
         reply.endpoints[:] = reply.endpoints[:: 1 if self.shared["inits"] % 2 else -1]
 
 

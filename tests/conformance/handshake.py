@@ -69,7 +69,6 @@ def init(context: Context) -> None:
     assert 1 <= reply.protocol_min <= reply.protocol_max
     assert reply.protocol_min == 1, "this driver speaks version 1"
     assert reply.language
-    assert reply.language_version
     assert reply.sdk_version
     assert reply.application == TOPOLOGY["name"]
     assert reply.interface_hash == interface_hash(), "the interface hash differs from the specification's"

@@ -114,7 +114,6 @@ class Client:
         right = {
             "protocol_min": 1,
             "protocol_max": 1,
-            "runtime_version": "0.1.0",
             "application": NAME,
             "interface_hash": interface_hash(),
         }

@@ -28,7 +28,7 @@ class RemoteJournal:
 
     def end(self) -> Position:
         """Return how far the journal may be read now."""
-        return _position(self._client.call("End", pb.EndRequest(**self._place)))
+        return _position(self._client.call("Limit", pb.LimitRequest(**self._place, max_bytes=2**63 - 1)))
 
     def limit(self, start: Position, max_bytes: int) -> Position:
         """Return the last frame boundary at most `max_bytes` after `start`, but at least one frame further."""

@@ -9,7 +9,7 @@ import (
 	wa "wallarooapi"
 	app "wallarooapi/application"
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/example"
+	"wallarooapi/internal/testdata/example"
 )
 
 // The objects of a program for Wallaroo 0.4: keys are numbers, state builders have a name.

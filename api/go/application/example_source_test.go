@@ -3,7 +3,7 @@ package application_test
 import (
 	wa "wallarooapi"
 	"wallarooapi/application"
-	"wallarooapi/internal/example"
+	"wallarooapi/internal/testdata/example"
 )
 
 // record encodes for Kafka: value, key and partition.

@@ -6,7 +6,7 @@ import (
 
 	wa "wallarooapi"
 	"wallarooapi/application"
-	"wallarooapi/internal/example"
+	"wallarooapi/internal/testdata/example"
 )
 
 var (

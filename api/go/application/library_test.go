@@ -7,7 +7,7 @@ import (
 	wa "wallarooapi"
 	app "wallarooapi/application"
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/example"
+	"wallarooapi/internal/testdata/example"
 )
 
 func TestAComponentOfAnotherProgramIsAStep(t *testing.T) {

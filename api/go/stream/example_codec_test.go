@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"wallarooapi/internal/example"
+	"wallarooapi/internal/testdata/example"
 	"wallarooapi/stream"
 )
 

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"wallarooapi/internal/example"
+	"wallarooapi/internal/testdata/example"
 	"wallarooapi/stream"
 )
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"wallarooapi/internal/example"
+	"wallarooapi/internal/testdata/example"
 	"wallarooapi/stream"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	wa "wallarooapi"
-	"wallarooapi/internal/example"
+	"wallarooapi/internal/testdata/example"
 	"wallarooapi/stream"
 )
 

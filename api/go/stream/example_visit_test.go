@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"wallarooapi/internal/example"
+	"wallarooapi/internal/testdata/example"
 	"wallarooapi/stream"
 )
 

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "wallarooapi/internal/recordpb"
-	"wallarooapi/internal/vector"
+	"wallarooapi/internal/testdata/vector"
 	"wallarooapi/stream"
 )
 

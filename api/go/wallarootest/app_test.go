@@ -12,7 +12,7 @@ import (
 
 	wa "wallarooapi"
 	"wallarooapi/application"
-	"wallarooapi/internal/example"
+	"wallarooapi/internal/testdata/example"
 	"wallarooapi/stream"
 	"wallarooapi/wallarootest"
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"wallarooapi/application"
-	"wallarooapi/internal/example"
+	"wallarooapi/internal/testdata/example"
 	"wallarooapi/stream"
 	"wallarooapi/wallarootest"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"wallarooapi/internal/vector"
+	"wallarooapi/internal/testdata/vector"
 	"wallarooapi/stream"
 	"wallarooapi/wallarootest"
 )

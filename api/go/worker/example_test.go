@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"wallarooapi/application"
-	"wallarooapi/internal/example"
+	"wallarooapi/internal/testdata/example"
 	"wallarooapi/worker"
 )
 

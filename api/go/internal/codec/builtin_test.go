@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"wallarooapi/internal/codec"
-	"wallarooapi/internal/vector"
+	"wallarooapi/internal/testdata/vector"
 )
 
 type codecVectors struct {
@@ -201,8 +201,8 @@ func TestBuiltinCodecsRefuseOtherTypes(t *testing.T) {
 		{"float64", 1, "the message is int; expected float64"},
 		{"json", math.NaN(), "NaN is not JSON"},
 		{"json", []any{"a", "\xff"}, "a text is not UTF-8"},
-		{"json", func() {}, "json: unsupported type: func()"},
-		{"json", &job{Parts: []part{{}}}, "field Parts[].Done of *codec_test.job is a chan int, which JSON has not; the tag `json:\"-\"` leaves it out"},
+		{"json", func() {}, "func() is of type func(), which JSON has not; the tag `json:\"-\"` leaves out a field"},
+		{"json", &job{Parts: []part{{}}}, "field Parts[].Done of *codec_test.job is of type chan int, which JSON has not; the tag `json:\"-\"` leaves out a field"},
 		{"protobuf:google.protobuf.Struct", wrapperspb.String("a"), "the message is *wrapperspb.StringValue; expected *structpb.Struct"},
 		{"protobuf:google.protobuf.Struct", nil, "the message is <nil>; expected *structpb.Struct"},
 		{"protobuf:google.protobuf.Struct", (*structpb.Struct)(nil), "the message is a nil pointer"},

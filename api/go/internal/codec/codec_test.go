@@ -13,8 +13,8 @@ import (
 
 	wa "wallarooapi"
 	"wallarooapi/internal/codec"
-	"wallarooapi/internal/example"
 	"wallarooapi/internal/known"
+	"wallarooapi/internal/testdata/example"
 )
 
 type point struct{ X, Y int }

@@ -63,8 +63,8 @@ func appendTree(out []byte, value any) ([]byte, error) {
 func appendOther(out []byte, value any) ([]byte, error) {
 	text, err := MarshalJSON(value)
 	if wrong := (*json.UnsupportedTypeError)(nil); errors.As(err, &wrong) {
-		if path := fieldOf(reflect.TypeOf(value), wrong.Type, "", map[reflect.Type]bool{}); path != "" {
-			err = fmt.Errorf("field %s of %T is a %s, which JSON has not; the tag `json:\"-\"` leaves it out", path, value, wrong.Type)
+		if unreadable, _ := CheckJSON(reflect.TypeOf(value)); unreadable != nil {
+			err = fmt.Errorf("%w; the tag `json:\"-\"` leaves out a field", unreadable)
 		}
 	}
 	if err != nil {
@@ -77,33 +77,6 @@ func appendOther(out []byte, value any) ([]byte, error) {
 		return out, err
 	}
 	return appendTree(out, tree)
-}
-
-// fieldOf returns the path of the first field of type wanted that encoding/json writes, or "" if there is none.
-func fieldOf(t, wanted reflect.Type, path string, seen map[reflect.Type]bool) string {
-	switch {
-	case t == wanted:
-		return path
-	case seen[t]:
-		return ""
-	}
-	seen[t] = true
-	switch t.Kind() {
-	case reflect.Pointer:
-		return fieldOf(t.Elem(), wanted, path, seen)
-	case reflect.Slice, reflect.Array, reflect.Map:
-		return fieldOf(t.Elem(), wanted, path+"[]", seen)
-	case reflect.Struct:
-		for _, field := range reflect.VisibleFields(t) {
-			if len(field.Index) > 1 || !field.IsExported() || field.Tag.Get("json") == "-" {
-				continue
-			}
-			if found := fieldOf(field.Type, wanted, strings.TrimPrefix(path+"."+field.Name, "."), seen); found != "" {
-				return found
-			}
-		}
-	}
-	return ""
 }
 
 func appendArray(out []byte, items []any) (_ []byte, err error) {

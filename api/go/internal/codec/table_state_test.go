@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"wallarooapi/internal/recordpb"
-	"wallarooapi/internal/vector"
+	"wallarooapi/internal/testdata/vector"
 )
 
 // TestTableStateVectors: states that the runtime writes, of the values of a table, are read as those of groups.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"wallarooapi/internal/frame"
-	"wallarooapi/internal/vector"
+	"wallarooapi/internal/testdata/vector"
 )
 
 type frameCase struct {

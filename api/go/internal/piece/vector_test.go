@@ -6,7 +6,7 @@ import (
 
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/piece"
-	"wallarooapi/internal/vector"
+	"wallarooapi/internal/testdata/vector"
 )
 
 // join reads the entries of a log and returns the last state.

@@ -238,7 +238,7 @@ func (c *conversation) finish(call *openCall) error {
 	bucket.Version = state.Version{Counter: version.Counter + 1, Nonce: nonce()}
 	done := &pb.StateDone{
 		Index: index, Nonce: bucket.Version.Nonce, Snapshot: call.whole, Keys: uint64(bucket.Keys()),
-		CachedBytes: uint64(bucket.Bytes()), Counts: c.x.Counts(), Visits: c.x.Visited(),
+		Counts: c.x.Counts(), Visits: c.x.Visited(),
 	}
 	// The bucket must be in the cache before the reply, because the client may then request this version at once on
 	// another stream.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -105,17 +104,16 @@ func (s *Server) End(grace time.Duration) {
 func (w *Host) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply, error) {
 	own := w.own
 	reply := &pb.InitReply{
-		ProtocolMin:     protocolMin,
-		ProtocolMax:     declaration.Protocol,
-		Capabilities:    capabilities,
-		SdkVersion:      declaration.SDKVersion,
-		Language:        declaration.Language,
-		LanguageVersion: runtime.Version(),
-		Application:     w.application.Name,
-		InterfaceHash:   own.InterfaceHash,
-		CodeHash:        own.CodeHash,
-		Endpoints:       []string{w.endpoint},
-		ProcessId:       uint32(os.Getpid()),
+		ProtocolMin:   protocolMin,
+		ProtocolMax:   declaration.Protocol,
+		Capabilities:  capabilities,
+		SdkVersion:    declaration.SDKVersion,
+		Language:      declaration.Language,
+		Application:   w.application.Name,
+		InterfaceHash: own.InterfaceHash,
+		CodeHash:      own.CodeHash,
+		Endpoints:     []string{w.endpoint},
+		ProcessId:     uint32(os.Getpid()),
 	}
 	low, high := request.GetProtocolMin(), request.GetProtocolMax()
 	if commonVersion(protocolMin, declaration.Protocol, low, high) == 0 {

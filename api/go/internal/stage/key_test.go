@@ -9,10 +9,10 @@ import (
 
 	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/example"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/stage"
 	"wallarooapi/internal/state"
+	"wallarooapi/internal/testdata/example"
 	"wallarooapi/internal/topology"
 	pb "wallarooapi/internal/workerpb"
 )

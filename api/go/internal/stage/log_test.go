@@ -5,9 +5,9 @@ import (
 
 	"wallarooapi/application"
 	"wallarooapi/internal/codec"
-	"wallarooapi/internal/example"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/state"
+	"wallarooapi/internal/testdata/example"
 )
 
 // Seen is a state that encoding/gob writes.

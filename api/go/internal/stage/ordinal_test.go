@@ -9,8 +9,8 @@ import (
 	wa "wallarooapi"
 	"wallarooapi/application"
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/example"
 	"wallarooapi/internal/stage"
+	"wallarooapi/internal/testdata/example"
 	pb "wallarooapi/internal/workerpb"
 )
 

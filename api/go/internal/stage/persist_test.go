@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"wallarooapi/application"
-	"wallarooapi/internal/example"
 	"wallarooapi/internal/state"
+	"wallarooapi/internal/testdata/example"
 )
 
 // forgetful counts words; a word that ends with "-" is not persisted, one that ends with "?" only looked up.

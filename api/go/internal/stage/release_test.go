@@ -11,10 +11,10 @@ import (
 	wa "wallarooapi"
 	"wallarooapi/application"
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/example"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/stage"
 	"wallarooapi/internal/state"
+	"wallarooapi/internal/testdata/example"
 	pb "wallarooapi/internal/workerpb"
 )
 

@@ -14,11 +14,11 @@ import (
 	wa "wallarooapi"
 	"wallarooapi/application"
 	"wallarooapi/internal/codec"
-	"wallarooapi/internal/example"
 	"wallarooapi/internal/flight"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/stage"
 	"wallarooapi/internal/state"
+	"wallarooapi/internal/testdata/example"
 	pb "wallarooapi/internal/workerpb"
 )
 

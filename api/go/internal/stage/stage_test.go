@@ -8,10 +8,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	wa "wallarooapi"
-	"wallarooapi/internal/example"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/stage"
 	"wallarooapi/internal/state"
+	"wallarooapi/internal/testdata/example"
 	pb "wallarooapi/internal/workerpb"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	wa "wallarooapi"
 	"wallarooapi/application"
-	"wallarooapi/internal/example"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/state"
+	"wallarooapi/internal/testdata/example"
 	pb "wallarooapi/internal/workerpb"
 )
 

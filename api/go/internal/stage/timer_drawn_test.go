@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	wa "wallarooapi"
-	"wallarooapi/internal/example"
+	"wallarooapi/internal/testdata/example"
 )
 
 // plainTimer is a timer of plainKey, and when it is due.

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	wa "wallarooapi"
-	"wallarooapi/internal/example"
 	"wallarooapi/internal/state"
+	"wallarooapi/internal/testdata/example"
 )
 
 // TestTimersGoOnWhenTheirStepHasAnotherPort: a changed program has other steps before the timed ones.

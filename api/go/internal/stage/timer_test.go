@@ -14,12 +14,12 @@ import (
 	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/emission"
-	"wallarooapi/internal/example"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/stage"
 	"wallarooapi/internal/state"
+	"wallarooapi/internal/testdata/example"
+	"wallarooapi/internal/testdata/vector"
 	"wallarooapi/internal/timing"
-	"wallarooapi/internal/vector"
 	pb "wallarooapi/internal/workerpb"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/stage"
+	"wallarooapi/internal/testdata/vector"
 	"wallarooapi/internal/topology"
-	"wallarooapi/internal/vector"
 )
 
 // lengthDecoder is a program's decoder whose headers hold nothing but a length.

@@ -11,12 +11,12 @@ import (
 
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/emission"
-	"wallarooapi/internal/example"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/stage"
 	"wallarooapi/internal/state"
+	"wallarooapi/internal/testdata/example"
+	"wallarooapi/internal/testdata/vector"
 	"wallarooapi/internal/topology"
-	"wallarooapi/internal/vector"
 	pb "wallarooapi/internal/workerpb"
 )
 

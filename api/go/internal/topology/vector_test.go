@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"wallarooapi/internal/vector"
+	"wallarooapi/internal/testdata/vector"
 )
 
 // ordered reads JSON with the order of its keys.

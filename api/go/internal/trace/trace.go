@@ -52,7 +52,7 @@ func isForeign(function string) bool {
 // InSDK reports whether a function belongs to this module. function is a name in the form of package runtime. The
 // module's tests and examples count as user programs.
 func InSDK(function string) bool {
-	isUser := strings.Contains(function, "_test.") || strings.HasPrefix(function, "wallarooapi/internal/example.")
+	isUser := strings.Contains(function, "_test.") || strings.HasPrefix(function, "wallarooapi/internal/testdata/example.")
 	return !isUser && (strings.HasPrefix(function, "wallarooapi/") || strings.HasPrefix(function, "wallarooapi."))
 }
 

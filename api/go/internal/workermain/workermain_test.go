@@ -21,8 +21,8 @@ import (
 
 	wa "wallarooapi"
 	"wallarooapi/application"
-	"wallarooapi/internal/example"
 	"wallarooapi/internal/frame"
+	"wallarooapi/internal/testdata/example"
 	pb "wallarooapi/internal/workerpb"
 	"wallarooapi/stream"
 	"wallarooapi/worker"

@@ -111,15 +111,14 @@ func (NodeKind) EnumDescriptor() ([]byte, []int) {
 
 // Each side names the versions of this protocol that it supports, from 1. They use the highest common version.
 type InitRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ProtocolMin    uint32                 `protobuf:"varint,1,opt,name=protocol_min,json=protocolMin,proto3" json:"protocol_min,omitempty"`
-	RuntimeVersion string                 `protobuf:"bytes,2,opt,name=runtime_version,json=runtimeVersion,proto3" json:"runtime_version,omitempty"`
-	Application    string                 `protobuf:"bytes,3,opt,name=application,proto3" json:"application,omitempty"`                          // name of the application
-	InterfaceHash  string                 `protobuf:"bytes,4,opt,name=interface_hash,json=interfaceHash,proto3" json:"interface_hash,omitempty"` // hash of the runtime's topology; empty if the worker shall not compare it
-	ProtocolMax    uint32                 `protobuf:"varint,5,opt,name=protocol_max,json=protocolMax,proto3" json:"protocol_max,omitempty"`
-	Capabilities   []string               `protobuf:"bytes,6,rep,name=capabilities,proto3" json:"capabilities,omitempty"` // capabilities of the runtime (SPECIFICATION.md, section 9); unknown names are ignored
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ProtocolMin   uint32                 `protobuf:"varint,1,opt,name=protocol_min,json=protocolMin,proto3" json:"protocol_min,omitempty"`
+	Application   string                 `protobuf:"bytes,3,opt,name=application,proto3" json:"application,omitempty"`                          // name of the application
+	InterfaceHash string                 `protobuf:"bytes,4,opt,name=interface_hash,json=interfaceHash,proto3" json:"interface_hash,omitempty"` // hash of the runtime's topology; empty if the worker shall not compare it
+	ProtocolMax   uint32                 `protobuf:"varint,5,opt,name=protocol_max,json=protocolMax,proto3" json:"protocol_max,omitempty"`
+	Capabilities  []string               `protobuf:"bytes,6,rep,name=capabilities,proto3" json:"capabilities,omitempty"` // capabilities of the runtime (SPECIFICATION.md, section 9); unknown names are ignored
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *InitRequest) Reset() {
@@ -159,13 +158,6 @@ func (x *InitRequest) GetProtocolMin() uint32 {
 	return 0
 }
 
-func (x *InitRequest) GetRuntimeVersion() string {
-	if x != nil {
-		return x.RuntimeVersion
-	}
-	return ""
-}
-
 func (x *InitRequest) GetApplication() string {
 	if x != nil {
 		return x.Application
@@ -195,14 +187,13 @@ func (x *InitRequest) GetCapabilities() []string {
 }
 
 type InitReply struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	ProtocolMin     uint32                 `protobuf:"varint,1,opt,name=protocol_min,json=protocolMin,proto3" json:"protocol_min,omitempty"`
-	SdkVersion      string                 `protobuf:"bytes,2,opt,name=sdk_version,json=sdkVersion,proto3" json:"sdk_version,omitempty"`
-	Language        string                 `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`                                      // "python", "go"
-	LanguageVersion string                 `protobuf:"bytes,4,opt,name=language_version,json=languageVersion,proto3" json:"language_version,omitempty"` // "3.11.7", "go1.26"
-	Application     string                 `protobuf:"bytes,5,opt,name=application,proto3" json:"application,omitempty"`
-	InterfaceHash   string                 `protobuf:"bytes,6,opt,name=interface_hash,json=interfaceHash,proto3" json:"interface_hash,omitempty"`
-	CodeHash        string                 `protobuf:"bytes,7,opt,name=code_hash,json=codeHash,proto3" json:"code_hash,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ProtocolMin   uint32                 `protobuf:"varint,1,opt,name=protocol_min,json=protocolMin,proto3" json:"protocol_min,omitempty"`
+	SdkVersion    string                 `protobuf:"bytes,2,opt,name=sdk_version,json=sdkVersion,proto3" json:"sdk_version,omitempty"`
+	Language      string                 `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"` // "python", "go"
+	Application   string                 `protobuf:"bytes,5,opt,name=application,proto3" json:"application,omitempty"`
+	InterfaceHash string                 `protobuf:"bytes,6,opt,name=interface_hash,json=interfaceHash,proto3" json:"interface_hash,omitempty"`
+	CodeHash      string                 `protobuf:"bytes,7,opt,name=code_hash,json=codeHash,proto3" json:"code_hash,omitempty"`
 	// All endpoints of this worker, including this one, as gRPC targets ("unix:/..."). Calls for bucket b go to
 	// endpoints[b % n], calls of stages without state for Spark partition p to endpoints[p % n].
 	Endpoints     []string `protobuf:"bytes,8,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
@@ -261,13 +252,6 @@ func (x *InitReply) GetSdkVersion() string {
 func (x *InitReply) GetLanguage() string {
 	if x != nil {
 		return x.Language
-	}
-	return ""
-}
-
-func (x *InitReply) GetLanguageVersion() string {
-	if x != nil {
-		return x.LanguageVersion
 	}
 	return ""
 }
@@ -1818,7 +1802,6 @@ type StateDone struct {
 	Nonce         uint64                 `protobuf:"fixed64,2,opt,name=nonce,proto3" json:"nonce,omitempty"`      // random number of this reply; the new version is (counter + 1, nonce)
 	Snapshot      bool                   `protobuf:"varint,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"` // the changes are the whole state, and replace the log
 	Keys          uint64                 `protobuf:"varint,4,opt,name=keys,proto3" json:"keys,omitempty"`         // number of keys in the bucket now
-	CachedBytes   uint64                 `protobuf:"varint,5,opt,name=cached_bytes,json=cachedBytes,proto3" json:"cached_bytes,omitempty"`
 	Counts        []*StepCount           `protobuf:"bytes,6,rep,name=counts,proto3" json:"counts,omitempty"`
 	Visits        []*Visited             `protobuf:"bytes,7,rep,name=visits,proto3" json:"visits,omitempty"` // one for each visit of the call and each step that takes it
 	unknownFields protoimpl.UnknownFields
@@ -1879,13 +1862,6 @@ func (x *StateDone) GetSnapshot() bool {
 func (x *StateDone) GetKeys() uint64 {
 	if x != nil {
 		return x.Keys
-	}
-	return 0
-}
-
-func (x *StateDone) GetCachedBytes() uint64 {
-	if x != nil {
-		return x.CachedBytes
 	}
 	return 0
 }
@@ -2801,20 +2777,18 @@ var File_worker_proto protoreflect.FileDescriptor
 
 const file_worker_proto_rawDesc = "" +
 	"\n" +
-	"\fworker.proto\x12\x12wallaroo.worker.v1\"\xe9\x01\n" +
+	"\fworker.proto\x12\x12wallaroo.worker.v1\"\xc6\x01\n" +
 	"\vInitRequest\x12!\n" +
-	"\fprotocol_min\x18\x01 \x01(\rR\vprotocolMin\x12'\n" +
-	"\x0fruntime_version\x18\x02 \x01(\tR\x0eruntimeVersion\x12 \n" +
+	"\fprotocol_min\x18\x01 \x01(\rR\vprotocolMin\x12 \n" +
 	"\vapplication\x18\x03 \x01(\tR\vapplication\x12%\n" +
 	"\x0einterface_hash\x18\x04 \x01(\tR\rinterfaceHash\x12!\n" +
 	"\fprotocol_max\x18\x05 \x01(\rR\vprotocolMax\x12\"\n" +
-	"\fcapabilities\x18\x06 \x03(\tR\fcapabilities\"\xb7\x03\n" +
+	"\fcapabilities\x18\x06 \x03(\tR\fcapabilitiesJ\x04\b\x02\x10\x03\"\x92\x03\n" +
 	"\tInitReply\x12!\n" +
 	"\fprotocol_min\x18\x01 \x01(\rR\vprotocolMin\x12\x1f\n" +
 	"\vsdk_version\x18\x02 \x01(\tR\n" +
 	"sdkVersion\x12\x1a\n" +
-	"\blanguage\x18\x03 \x01(\tR\blanguage\x12)\n" +
-	"\x10language_version\x18\x04 \x01(\tR\x0flanguageVersion\x12 \n" +
+	"\blanguage\x18\x03 \x01(\tR\blanguage\x12 \n" +
 	"\vapplication\x18\x05 \x01(\tR\vapplication\x12%\n" +
 	"\x0einterface_hash\x18\x06 \x01(\tR\rinterfaceHash\x12\x1b\n" +
 	"\tcode_hash\x18\a \x01(\tR\bcodeHash\x12\x1c\n" +
@@ -2824,7 +2798,7 @@ const file_worker_proto_rawDesc = "" +
 	"\afailure\x18\n" +
 	" \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\x12!\n" +
 	"\fprotocol_max\x18\v \x01(\rR\vprotocolMax\x12\"\n" +
-	"\fcapabilities\x18\f \x03(\tR\fcapabilities\"\x8b\x01\n" +
+	"\fcapabilities\x18\f \x03(\tR\fcapabilitiesJ\x04\b\x04\x10\x05\"\x8b\x01\n" +
 	"\x05Stage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x05nodes\x18\x02 \x03(\v2\x18.wallaroo.worker.v1.NodeR\x05nodes\x12!\n" +
@@ -2943,15 +2917,14 @@ const file_worker_proto_rawDesc = "" +
 	"\brollback\x18\x02 \x01(\bR\brollback\"=\n" +
 	"\vStateChange\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x18\n" +
-	"\aentries\x18\x02 \x03(\fR\aentries\"\xf6\x01\n" +
+	"\aentries\x18\x02 \x03(\fR\aentries\"\xd9\x01\n" +
 	"\tStateDone\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x14\n" +
 	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\x12\x1a\n" +
 	"\bsnapshot\x18\x03 \x01(\bR\bsnapshot\x12\x12\n" +
-	"\x04keys\x18\x04 \x01(\x04R\x04keys\x12!\n" +
-	"\fcached_bytes\x18\x05 \x01(\x04R\vcachedBytes\x125\n" +
+	"\x04keys\x18\x04 \x01(\x04R\x04keys\x125\n" +
 	"\x06counts\x18\x06 \x03(\v2\x1d.wallaroo.worker.v1.StepCountR\x06counts\x123\n" +
-	"\x06visits\x18\a \x03(\v2\x1b.wallaroo.worker.v1.VisitedR\x06visits\"G\n" +
+	"\x06visits\x18\a \x03(\v2\x1b.wallaroo.worker.v1.VisitedR\x06visitsJ\x04\b\x05\x10\x06\"G\n" +
 	"\x05Visit\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +

@@ -10,11 +10,11 @@ from typing import Any
 
 from wallaroo_runtime.cli.conf import bounds_of, conf_of, settings_help
 from wallaroo_runtime.cli.gateway_option import remote_of
-from wallaroo_runtime.cli.option import WITHOUT_EFFECT, Split, arguments_of_app, extracted, split
+from wallaroo_runtime.cli.option import Split, arguments_of_app, split
 from wallaroo_runtime.cli.parser import app_of, refuse_together, tell_split, wrong_usage
-from wallaroo_runtime.cli.run_option import OWN, VISIBLE, add_options, without_meaning
+from wallaroo_runtime.cli.run_option import OWN, add_options, without_meaning
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
-from wallaroo_runtime.monitor.access import LOOPBACK, TOKEN_FILE, parse_address
+from wallaroo_runtime.monitor.access import LOOPBACK, OFF, TOKEN_FILE
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.service.credential import read_token
 from wallaroo_runtime.system.stop import signals_kill
@@ -23,7 +23,7 @@ from wallaroo_runtime.worker.interpreter import SETTING as WORKER_PYTHON
 USED = frozenset(OWN)
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 UNIX = "unix://"
-FREE, OFF = f"{LOOPBACK}:0", "off"
+FREE = f"{LOOPBACK}:0"
 MAX_IDLE_S = 1_000_000_000.0
 
 
@@ -55,51 +55,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, is_submitted: bool = Fal
 
 def split_arguments(tokens: list[str]) -> Split:
     """Separate the command's own arguments from those for the application."""
-    return split(joined(tokens), USED)
-
-
-def joined(tokens: list[str]) -> list[str]:
-    """Return the words with `--monitor` and its address joined to one word. Without an address, add a free port.
-
-    Raises:
-        RunError: R608 if what was meant as an address is none.
-
-    Example:
-        >>> joined(["--monitor", "app.py"]), joined(["--monitor", ":8080", "app.py"])
-        (['--monitor=127.0.0.1:0', 'app.py'], ['--monitor=:8080', 'app.py'])
-        >>> joined(["--monitor", "off", "app.py"])
-        ['--monitor=off', 'app.py']
-    """
-    words: list[str] = []
-    rest = iter(range(len(tokens)))
-    for at in rest:
-        if tokens[at] == "--":
-            return words + tokens[at:]
-        name, equals, address = tokens[at].partition("=")
-        if name != "--monitor":
-            words.append(tokens[at])
-            continue
-        if not equals:
-            following = tokens[at + 1] if at + 1 < len(tokens) else ""
-            is_address = following == OFF or parse_address(following) or _is_meant(following, words)
-            address = tokens[next(rest)] if is_address else FREE
-        if address != OFF and not parse_address(address):
-            fix = "write --monitor HOST:PORT, --monitor :PORT or --monitor off"
-            raise wrong_usage(reason=f"--monitor {address} is no address", fix=fix)
-        words.append(f"--monitor={address}")
-    return words
-
-
-def _is_meant(word: str, before: list[str]) -> bool:
-    """Say whether a word after `--monitor` is meant as an address, rather than as the application or its argument."""
-    if word in ("on", "true"):
-        return True
-    start, colon, end = word.rpartition(":")
-    if word.startswith("-") or Path(start or word).exists():
-        return False
-    _, others = extracted(before, {**OWN, **VISIBLE, **WITHOUT_EFFECT})
-    has_app = any(not each.startswith("-") for each in others)
-    return word[:1].isdigit() or (bool(colon) and (has_app or not end.isidentifier()))  # MODULE:FUNCTION is an APP
+    return split(tokens, USED)
 
 
 def monitor_of(arguments: argparse.Namespace) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from wallaroo_runtime.monitor.access import LOOPBACK
+from wallaroo_runtime.monitor.access import LOOPBACK, OFF, parse_address
 
 PROGRAM, ENDS, SPARK, CHECKPOINT, FAILURES, SERVICES, SHOWN = (
     "program", "sources and sinks", "Spark", "checkpoint", "failures", "remote gateways and egress",
@@ -61,6 +61,18 @@ def stated(text: str) -> str:
     return text
 
 
+def place(text: str) -> str:
+    """Return an address, or OFF.
+
+    Raises:
+        ArgumentTypeError: The text is neither.
+    """
+    if text != OFF and not parse_address(text):
+        message = f"{text!r} is no address; write HOST:PORT, :PORT or {OFF}"
+        raise argparse.ArgumentTypeError(message)
+    return text
+
+
 OPTIONS = (
     RunOption(("--engine",), PROGRAM, "memory: a first look, in this process alone",
               {"choices": ["spark", "memory"], "default": "spark"}, is_submitted=False),
@@ -100,7 +112,7 @@ OPTIONS = (
     RunOption(("--egress",), SERVICES, "egress; default: a local process, as for --gateway",
               {"default": "", "metavar": "H:P"}, of_spark=True),
     RunOption(("--monitor",), SHOWN, f"where the page, metrics and API listen; off: nowhere; default: {LOOPBACK}, a "
-              "free port", {"default": "", "metavar": "[H:P|off]"}, of_spark=True),
+              "free port", {"metavar": "H:P|off", "type": place}, of_spark=True),
     RunOption(("--json",), SHOWN, "progress and findings as JSON", FLAG),
     RunOption(("--quiet",), SHOWN, "show no status line, and no output of the application's workers", FLAG,
               is_submitted=False),

@@ -19,7 +19,7 @@ from wallaroo_runtime.cli.conf import conf_of, settings_help
 from wallaroo_runtime.cli.gateway_option import remote_of
 from wallaroo_runtime.cli.option import Split, arguments_of_app, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
-from wallaroo_runtime.cli.run import add_run_options, joined, location_of, refuse_arguments
+from wallaroo_runtime.cli.run import add_run_options, location_of, refuse_arguments
 from wallaroo_runtime.cli.run_option import ONLY_RUN, OWN, SUBMIT
 from wallaroo_runtime.console.json_line import print_result
 from wallaroo_runtime.console.reporter import says_ready
@@ -66,7 +66,7 @@ def add_parser(subparsers: Any) -> None:
 def split_arguments(tokens: list[str]) -> Split:
     """Separate the command's own arguments from those for an application."""
     own, rest = extracted(tokens, SUBMIT)
-    parts = split(joined(rest), frozenset(OWN))
+    parts = split(rest, frozenset(OWN))
     for name in (token.partition("=")[0] for token in parts.own):
         if name in ONLY_RUN:
             raise wrong_usage(reason=f"{name} is an option of `run`; `submit` does not have it", fix="leave it out")

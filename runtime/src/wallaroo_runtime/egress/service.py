@@ -312,29 +312,25 @@ class OutboxServicer(OutboxServiceServicer):
 
     @answering
     def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusReply:  # noqa: N802
-        """Return the status and counts."""
+        """Return the status and counts, and the latest dead letters if the request has a known one."""
         with self._host.lock:
             self._host.store.check_look(request.epoch)
             if self._host.is_local:  # a local driver reads the files itself; it calls only if there is no status file
                 return pb.StatusReply(document=self._host.status())
+            asks_letters = request.HasField("known_letter")
+            last, letters = self._host.fresh_letters.after(request.known_letter) if asks_letters else (0, [])
             size = self._host.outbox.size() + self._host.waiting_bytes()
             waiting = undelivered(self._host.outbox.directory, set(request.ports)) if request.ports else 0
             store, published = self._host.id(), self._host.published()
             delivered = self._host.delivered() if request.HasField("offset") else None
         return pb.StatusReply(
-            document=self._host.status(),
+            document="" if asks_letters else self._host.status(),  # an egress that ends waits until its status is read
             backlog_bytes=size,
             waiting_messages=waiting,
             store=store,
             dead_letters=published.pop(DEAD_LETTER_PORT, 0),
             published=published.total(),
             delivered=delivered,
+            last_letter=last,
+            letters=letters,
         )
-
-    @answering
-    def Letters(self, request: pb.LettersRequest, context: grpc.ServicerContext) -> pb.LettersReply:  # noqa: N802
-        """Return the latest dead letters."""
-        with self._host.lock:
-            self._host.store.check(request.epoch)
-            last, letters = self._host.fresh_letters.after(request.known)
-            return pb.LettersReply(dead_letters=self._host.published()[DEAD_LETTER_PORT], last=last, letters=letters)

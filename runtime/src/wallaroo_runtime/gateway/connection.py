@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.experimental.protocol import MESSAGE_BYTES
 from wallaroo_runtime.errors import RunError, host_port
 from wallaroo_runtime.gateway.config import CONNECTOR, WORKER
-from wallaroo_runtime.gateway.connector_protocol import MESSAGE_FIELDS_BYTES
 from wallaroo_runtime.gateway.framing import NEWLINE, Cutter, fixed_cutter
 from wallaroo_runtime.gateway.message_pace import Pace
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -174,7 +174,7 @@ def listen_all(configs: Iterable[pb.Source]) -> list[Source]:
 
 def _cutter(config: pb.Source) -> Cutter | None:
     if config.framing == CONNECTOR:
-        return fixed_cutter("u32be", MESSAGE_FIELDS_BYTES + config.max_message_bytes)
+        return fixed_cutter("u32be", MESSAGE_BYTES + config.max_message_bytes)
     return None if config.framing == WORKER else fixed_cutter(config.framing, config.max_message_bytes)
 
 

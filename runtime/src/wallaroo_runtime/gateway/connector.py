@@ -8,10 +8,10 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.experimental import protocol
+from wallaroo.experimental.protocol import ReceivedFrame
 from wallaroo.message.frame import PLAIN, encode_body
 from wallaroo_runtime.gateway import connector_protocol
 from wallaroo_runtime.gateway.connection import Connection
-from wallaroo_runtime.gateway.connector_protocol import EndOfStream, Hello, Notify, StreamMessage
 from wallaroo_runtime.gateway.connector_session import LINGER_S, ConnectorSession
 from wallaroo_runtime.gateway.framing import Cut
 from wallaroo_runtime.gateway.intake import FRAME_BODY_BYTES, Gathered, Intake
@@ -53,9 +53,10 @@ class ConnectorBatch:
     last: dict[int, tuple[int, int]] = field(default_factory=dict)
     size: int = 0
 
-    def add(self, message: StreamMessage, now_ms: int) -> None:
+    def add(self, message: ReceivedFrame, now_ms: int) -> None:
         """Add a message."""
-        self.last[message.stream] = (len(self.values), message.id)
+        ((stream, number),) = message.positions
+        self.last[stream] = (len(self.values), number)
         self.values.append(message.payload)
         self.keys.append(message.key)
         self.times.append(message.event_time_ns // 1_000_000 if message.event_time_ns else now_ms)
@@ -70,7 +71,7 @@ class ConnectorBatch:
         return {stream: point for stream, (_, point) in self.last.items()}
 
 
-def cost(message: StreamMessage) -> int:
+def cost(message: ReceivedFrame) -> int:
     """Return the approximate number of bytes of a message in a frame."""
     return len(message.key) + len(message.payload) + MESSAGE_BYTES
 
@@ -126,9 +127,7 @@ class Connectors:
         finding = None
         try:
             for frame in connector_protocol.read_frames(data):
-                finding = (
-                    self._message(session, frame) if isinstance(frame, StreamMessage) else self._control(session, frame)
-                )
+                finding = (self._message if frame.tag == protocol.MESSAGE else self._control)(session, frame)
                 if finding is not None:
                     break
         except protocol.ProtocolError as error:
@@ -155,25 +154,26 @@ class Connectors:
         connection = session.connection
         return Diagnostic.of("R676", source=connection.source.config.name, peer=connection.peer, reason=reason, fix=fix)
 
-    def _message(self, session: ConnectorSession, message: StreamMessage) -> Diagnostic | None:
+    def _message(self, session: ConnectorSession, message: ReceivedFrame) -> Diagnostic | None:
         config = session.connection.source.config
         streams = self._streams[config.port]
-        if message.stream not in session.streams:
-            return self._broke_rules(session, f"a message of stream {message.stream}, which is not open")
+        ((stream, number),) = message.positions
+        if stream not in session.streams:
+            return self._broke_rules(session, f"a message of stream {stream}, which is not open")
         if not session.credits:
             return self._broke_rules(session, "a message without a credit")
-        if not message.id:
-            return self._broke_rules(session, f"a message of stream {message.stream} with id 0; they begin at 1")
+        if not number:
+            return self._broke_rules(session, f"a message of stream {stream} with id 0; they begin at 1")
         if len(message.payload) > config.max_message_bytes:
             return session.connection.message_too_large(len(message.payload))
         session.credits -= 1
-        if message.id <= streams.points[message.stream]:
+        if number <= streams.points[stream]:
             streams.duplicates += 1
             return None
         if self._batch.size + cost(message) > FRAME_BODY_BYTES:
             self._put(session)
         self._batch.add(message, self._intake.now_ms())
-        streams.points[message.stream] = message.id
+        streams.points[stream] = number
         return None
 
     def _put(self, session: ConnectorSession) -> None:
@@ -182,42 +182,43 @@ class Connectors:
             self._batch = ConnectorBatch()
             session.deliver(self._intake.taken, points)
 
-    def _control(self, session: ConnectorSession, frame: Hello | Notify | EndOfStream) -> Diagnostic | None:
+    def _control(self, session: ConnectorSession, frame: ReceivedFrame) -> Diagnostic | None:
         self._put(session)
-        if isinstance(frame, Hello):
-            return self._hello(session, frame)
+        if frame.tag == protocol.HELLO:
+            return self._hello(session, *frame.texts)
         if session.name is None:
             return self._broke_rules(session, "it did not begin with HELLO")
-        if isinstance(frame, Notify):
-            self._notify(session, frame)
+        ((stream, point),) = frame.positions
+        if frame.tag == protocol.NOTIFY:
+            self._notify(session, stream, point)
             return None
-        if frame.stream not in session.streams:
-            return self._broke_rules(session, f"the end of stream {frame.stream}, which is not open")
-        session.streams.discard(frame.stream)
-        del self._streams[session.connection.source.config.port].owners[frame.stream]
+        if stream not in session.streams:
+            return self._broke_rules(session, f"the end of stream {stream}, which is not open")
+        session.streams.discard(stream)
+        del self._streams[session.connection.source.config.port].owners[stream]
         return None
 
-    def _hello(self, session: ConnectorSession, hello: Hello) -> Diagnostic | None:
+    def _hello(
+        self, session: ConnectorSession, version: str, cookie: str, program: str, instance: str
+    ) -> Diagnostic | None:
         config = session.connection.source.config
         if session.name is not None:
             return self._broke_rules(session, "a second HELLO")
         reason = fix = ""
-        if hello.version != protocol.PROTOCOL_VERSION:
-            reason = (
-                f"it speaks version {hello.version[:40]!r} of the protocol, the gateway {protocol.PROTOCOL_VERSION!r}"
-            )
+        if version != protocol.PROTOCOL_VERSION:
+            reason = f"it speaks version {version[:40]!r} of the protocol, the gateway {protocol.PROTOCOL_VERSION!r}"
             fix = "use a connector of that version"
-        elif not hmac.compare_digest(hello.cookie.encode(), config.connector.cookie.encode()):
+        elif not hmac.compare_digest(cookie.encode(), config.connector.cookie.encode()):
             reason, fix = "its cookie is not that of the source", "give the connector the cookie of the source's config"
         if reason:
             return self._refusal(session, reason, fix)
-        session.name, session.credits = (hello.program, hello.instance), config.connector.max_credits
+        session.name, session.credits = (program, instance), config.connector.max_credits
         session.send(protocol.ok(session.credits))
         return None
 
-    def _notify(self, session: ConnectorSession, notify: Notify) -> None:
+    def _notify(self, session: ConnectorSession, stream: int, point: int) -> None:
         streams = self._streams[session.connection.source.config.port]
-        stream, owner = notify.stream, streams.owners.get(notify.stream)
+        owner = streams.owners.get(stream)
         reason = fix = ""
         if owner is not None and owner is not session and owner.name != session.name:
             reason, fix = f"connector {owner.connection.peer} sends it", "end that one, or number the streams otherwise"
@@ -237,7 +238,7 @@ class Connectors:
             self.refuse(owner.connection, self._refusal(owner, reason, fix))
         is_known = stream in streams.points
         streams.owners[stream] = session
-        point = streams.points.setdefault(stream, notify.point)
+        point = streams.points.setdefault(stream, point)
         # A connector never repeats messages up to the point of an opened stream. So these must be safe before it opens.
         session.asked.append((self._intake.taken, stream))
         if is_known:

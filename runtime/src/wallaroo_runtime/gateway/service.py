@@ -1,7 +1,7 @@
 """The gateway as a service: `wallaroo gateway` serves its journal to drivers and executors."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -147,11 +147,6 @@ class JournalServicer(JournalServiceServicer):
             raise self._refused(reason=f"{request.journal[:40]!r} is no journal's id") from None
 
     @answering
-    def End(self, request: pb.EndRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
-        """Return the position up to which the journal may be read."""
-        return position_message(self._open(request).end())
-
-    @answering
     def Follow(self, request: pb.FollowRequest, context: grpc.ServicerContext) -> Iterator[pb.Position]:  # noqa: N802
         """Send the position up to which the journal may be read, and send it again whenever it changes."""
         reader = self._open(request)
@@ -159,20 +154,8 @@ class JournalServicer(JournalServiceServicer):
         yield from map(position_message, self._host.follow(request.epoch, reader, context.is_active))
 
     @answering
-    def Tail(self, request: pb.ReadRequest, context: grpc.ServicerContext) -> Iterator[pb.Chunk]:  # noqa: N802
-        """Send the journal from an offset on, as it grows."""
-        reader, at = self._open(request), request.start
-        self._check_range(at, at, reader)
-        context.add_callback(self._host.heads.wake)
-        for safe in self._host.follow(request.epoch, reader, context.is_active):
-            for data in reader.read(at, safe.offset, CHUNK_BYTES):
-                self._host.store.check(request.epoch)
-                at += len(data)
-                yield from chunks(data)
-
-    @answering
     def Limit(self, request: pb.LimitRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
-        """Return the position at which the next micro-batch ends, if its size is limited."""
+        """Return the position at which the next micro-batch ends: that of the journal, unless its size is limited."""
         reader = self._open(request)
         end = reader.end()
         self._check_range(request.start, end.offset, reader)
@@ -189,18 +172,27 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Read(self, request: pb.ReadRequest, context: grpc.ServicerContext) -> Iterator[pb.Chunk]:  # noqa: N802
-        """Send a range of the journal."""
-        reader = self._open(request)
-        self._check_range(request.start, request.end, reader)
-        for data in reader.read(request.start, request.end, CHUNK_BYTES):
-            self._host.store.check(request.epoch)
-            yield from chunks(data)
+        """Send a range of the journal, or the journal from an offset on, as it grows."""
+        reader, at = self._open(request), request.start
+        if request.HasField("end"):
+            ends: Iterable[int] = [request.end]
+        else:
+            context.add_callback(self._host.heads.wake)
+            ends = (safe.offset for safe in self._host.follow(request.epoch, reader, context.is_active))
+        self._check_range(at, request.end or at, reader)
+        for end in ends:
+            for data in reader.read(at, end, CHUNK_BYTES):
+                self._host.store.check(request.epoch)
+                at += len(data)
+                yield from chunks(data)
 
     @answering
     def Commit(self, request: pb.CommitRequest, context: grpc.ServicerContext) -> pb.CommitReply:  # noqa: N802
-        """Commit the journal up to a position."""
+        """Note the counts of visits, then commit the journal up to a position."""
         reader = self._open(request)
         self._check_range(0, request.offset, reader)
+        if request.counts or request.done:
+            add_counts(self._host.journal, request.counts, request.done)
         reader.commit(request.offset)
         return pb.CommitReply()
 
@@ -217,13 +209,6 @@ class JournalServicer(JournalServiceServicer):
     def Visit(self, request: pb.VisitRequest, context: grpc.ServicerContext) -> pb.VisitReply:  # noqa: N802
         """Journal a visit."""
         return pb.VisitReply(id=self._host.visit(request.name, request.metadata))
-
-    @answering
-    def Visited(self, request: pb.VisitedRequest, context: grpc.ServicerContext) -> pb.VisitedReply:  # noqa: N802
-        """Note the counts of visits."""
-        self._host.store.check(request.epoch)
-        add_counts(self._host.journal, request.counts, request.done)
-        return pb.VisitedReply()
 
     @answering
     def LookAtVisit(  # noqa: N802

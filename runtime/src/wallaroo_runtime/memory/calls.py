@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.storage.state_log import grouped
 from wallaroo_runtime.worker.client import Broken, CallClient, CallStream
 
 REQUEST_BYTES = 8 * 1024 * 1024
@@ -38,20 +39,6 @@ class CallResult:
     is_snapshot: bool = False
     visits: list[pb.Visited] = field(default_factory=list)
     fired: int = 0
-
-
-def grouped(items: Iterable[T], size_of: Callable[[T], int], limit: int = REQUEST_BYTES) -> Iterator[list[T]]:
-    """Yield the items in groups of at most `limit` bytes. A larger item is a group of its own."""
-    group: list[T] = []
-    size = 0
-    for item in items:
-        if group and size + size_of(item) > limit:
-            yield group
-            group, size = [], 0
-        group.append(item)
-        size += size_of(item)
-    if group:
-        yield group
 
 
 def with_more(groups: Iterable[list[T]]) -> Iterator[tuple[list[T], bool]]:
@@ -185,7 +172,7 @@ class StateSession:
 
     @staticmethod
     def _send(stream: CallStream, call: pb.Bucket, frames: Sequence[bytes]) -> None:
-        for group, more in with_more(grouped(frames, len)):
+        for group, more in with_more(grouped(frames, len, REQUEST_BYTES)):
             request = pb.Bucket(more=more, frames=b"".join(group))
             request.MergeFrom(call)
             stream.send(pb.StateRequest(bucket=request))
@@ -200,7 +187,7 @@ class StateSession:
             if kind is None or getattr(reply, kind).index != index:
                 raise _out_of_turn(self.client, kind, index)
             if kind == "need_state":
-                for group, more in with_more(grouped(load_log(), len)):
+                for group, more in with_more(grouped(load_log(), len, REQUEST_BYTES)):
                     stream.send(pb.StateRequest(log=pb.StateLog(index=index, entries=group, more=more)))
                 result = CallResult(version)
             elif kind == "output":

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Mapping
 
 LOOPBACK = "127.0.0.1"
+OFF = "off"  # in place of an address
 TOKEN_FILE = "spark.wallaroo.monitor.tokenFile"  # setting of `--conf`
 ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]*):(?P<port>\d{1,5})")
 MAX_PORT = 65535

@@ -108,8 +108,8 @@ class Peer:
             self._away_since = time.monotonic()
         self._away = error
 
-    def _tell(self, method: str, request: pb.CommitRequest | pb.VisitedRequest) -> None:
-        """Call a method once, unless the peer is known to be away; `status` notices when the peer is back.
+    def _tell(self, request: pb.CommitRequest) -> None:
+        """Report progress once, unless the peer is known to be away; `status` notices when the peer is back.
 
         Raises:
             Away: The peer cannot be reached now.
@@ -117,7 +117,7 @@ class Peer:
         if self._away is not None:
             raise self._away
         try:
-            ServiceClient(self.service).look(method, request, STATUS_CALL_S)
+            ServiceClient(self.service).look("Commit", request, STATUS_CALL_S)
         except Away as error:
             self._miss(error)
             raise
@@ -183,7 +183,7 @@ class Peer:
             JournalReader(self._directory / "journal").commit(offset)
             return True
         with suppress(Away):
-            self._tell("Commit", pb.CommitRequest(epoch=self.service.epoch, journal=self.service.store, offset=offset))
+            self._tell(pb.CommitRequest(epoch=self.service.epoch, journal=self.service.store, offset=offset))
             return True
         return False
 
@@ -199,13 +199,13 @@ class Peer:
             RunError: `done` was not given, and the peer is away for too long, or refuses the call.
         """
         visits = [pb.VisitCount(id=number, **of_visit) for number, of_visit in counts.items()]
-        request = pb.VisitedRequest(epoch=self.service.epoch, counts=visits, done=done)
+        request = pb.CommitRequest(epoch=self.service.epoch, counts=visits, done=done)
         if self._directory is not None:
             add_counts(self._directory / "journal", visits, done)
         elif done:
-            self._tell("Visited", request)
+            self._tell(request)
         else:
-            ServiceClient(self.service, AWAY_LIMIT_S).call("Visited", request)
+            ServiceClient(self.service, AWAY_LIMIT_S).call("Commit", request)
 
     def journal(self) -> JournalPlace:
         """Return the place of the gateway's journal, for tasks."""

@@ -53,11 +53,11 @@ class RemoteOutbox:
             raise self._client.broke_rules(reason="it does not say how many messages it has for sinks")
         return int(status.published)
 
-    def fresh_letters(self, known: int) -> pb.LettersReply | None:
-        """Return the dead letters of running micro-batches after the known ones; None if the egress is away now."""
+    def fresh_letters(self, known: int) -> pb.StatusReply | None:
+        """Return a status with the dead letters after the known ones; None if the egress is away now."""
         try:
-            request = pb.LettersRequest(epoch=self._epoch, known=known)
-            reply: pb.LettersReply = self._client.look("Letters", request, LOOK_S)
+            request = pb.StatusRequest(epoch=self._epoch, known_letter=known)
+            reply: pb.StatusReply = self._client.look("Status", request, LOOK_S)
         except Away:
             return None
         return reply

@@ -13,7 +13,6 @@ from typing import Any
 import grpc
 
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.host import trace
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.capability import check_capabilities
 from wallaroo_runtime.worker.discovery import ending_of, kill_worker, recover_worker
@@ -205,16 +204,14 @@ class WorkerStream(CallStream):
     ) -> None:
         self._worker, self._endpoints, self._stage = client, endpoints, opening.stage.id
         self._requests: SimpleQueue[Any] = SimpleQueue()
-        self._turns, self._has_hung, self._error = 0, False, ""
+        self._turns, self._has_hung = 0, False
         self._is_over = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="call-deadline", daemon=True)
         name = f"{PREFIX}{os.getpid()}-memory{next(_numbers)}"
         self.flight = Path(endpoints.connection.directory, name)
         with contextlib.suppress(OSError):  # the worker is gone, which the stream will report
             self.flight.write_bytes(bytes(FLIGHT_BYTES))
-        self._span = trace.stage_span(opening, client.spec.name)
-        metadata = [(trace.HEADER, self._span.header)] if self._span else None
-        self._call: Any = method(iter(self._requests.get, None), metadata=metadata)
+        self._call: Any = method(iter(self._requests.get, None))
         super().__init__(client, self._call)
         self._watcher.start()
 
@@ -233,7 +230,6 @@ class WorkerStream(CallStream):
         try:
             return super().receive()
         except grpc.RpcError as error:
-            self._error = "the worker gave no answer"
             skip = self._stalled() if self._has_hung else self._ended()
             self.close()
             self._worker.recover(self._endpoints, error)
@@ -290,6 +286,3 @@ class WorkerStream(CallStream):
         self._requests.put(None)
         self._call.cancel()
         self.flight.unlink(missing_ok=True)
-        if self._span:
-            self._span.end(self._error)
-            self._span = None

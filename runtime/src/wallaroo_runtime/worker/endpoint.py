@@ -2,8 +2,6 @@
 
 import re
 from dataclasses import dataclass, field
-from functools import cache, partial
-from importlib import metadata
 
 import grpc
 
@@ -106,16 +104,12 @@ def connect(connection: ServingWorker) -> Endpoints:
     return endpoints
 
 
-_version = cache(partial(metadata.version, "wallaroo-spark-runtime"))
-
-
 def init_request(spec: WorkerSpec) -> pb.InitRequest:
     """Return the first request to a worker."""
     return pb.InitRequest(
         protocol_min=PROTOCOLS[0],
         protocol_max=PROTOCOLS[1],
         capabilities=CAPABILITIES,
-        runtime_version=_version(),
         application=spec.application,
         interface_hash=spec.interface_hash,
     )

@@ -34,7 +34,6 @@ class ComponentMethod:
     kind: str
     name: str
     run: Callable[..., Any]
-    is_multi: bool = False
     outputs: tuple[str, ...] = ()
     visits: tuple[str, ...] = ()
     visit: Callable[..., Any] | None = None
@@ -156,7 +155,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod
     label = method(place, kind, component, ("name",), ())
     if run is None or label is None:
         return None
-    call = ComponentMethod(kind, label(), run, is_multi, outputs_of(component))
+    call = ComponentMethod(kind, label(), run, outputs_of(component))
     if has_state and (visits := _names(component, "visits")):
         call.visits = visits
         call.visit = method(place, "visitor", component, ("visit",), VISITOR, may_yield=may_yield)

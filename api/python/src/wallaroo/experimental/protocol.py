@@ -9,15 +9,16 @@ HELLO, OK, ERROR, NOTIFY, NOTIFY_ACK, MESSAGE, ACK, RESTART, EOS_MESSAGE = range
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 MOST_ERROR_CHARACTERS = 1000
 NEVER = 2**64 - 1  # value for the point of reference of an unknown stream
-_U32, _U64 = struct.Struct(">I"), struct.Struct(">Q")
-_MESSAGE, _POSITION = struct.Struct(">QQqH"), struct.Struct(">QQ")
+_U16, _U32, _U64 = struct.Struct(">H"), struct.Struct(">I"), struct.Struct(">Q")
+_MESSAGE, _POSITION, _ACK = struct.Struct(">QQqH"), struct.Struct(">QQ"), struct.Struct(">II")
+MESSAGE_BYTES = 1 + _MESSAGE.size + 65535  # limit for a message's frame without length and payload
 
 
 class ProtocolError(Exception):
     """The other side violated the protocol."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReceivedFrame:
     """A frame that the other side sent.
 
@@ -29,6 +30,8 @@ class ReceivedFrame:
         positions: Streams with their points of reference; `NOTIFY`, `MESSAGE` and `EOS_MESSAGE` have one stream.
         texts: For `HELLO` version, cookie, program and instance; for `NOTIFY` the stream's name.
         payload: Payload of `MESSAGE`.
+        key: Key of `MESSAGE`.
+        event_time_ns: For `MESSAGE`: time of its event; 0 if it has none.
     """
 
     tag: int
@@ -38,16 +41,49 @@ class ReceivedFrame:
     positions: tuple[tuple[int, int], ...] = ()
     texts: tuple[str, ...] = ()
     payload: bytes = b""
+    key: bytes = b""
+    event_time_ns: int = 0
+
+
+class Fields:
+    """Reads the fields of a frame or message, one after the other.
+
+    Raises (from every method): `struct.error` if too few bytes are left, `UnicodeDecodeError` if a text is damaged.
+    """
+
+    def __init__(self, data: bytes, at: int, end: int) -> None:
+        self._data, self._at, self._end = data, at, end
+
+    @property
+    def left(self) -> int:
+        """Number of bytes that are not read yet."""
+        return self._end - self._at
+
+    def take(self, size: int) -> bytes:
+        """Read some bytes."""
+        if size > self.left:
+            msg = f"{size} bytes were expected, {self.left} are left"
+            raise struct.error(msg)
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def numbers(self, layout: struct.Struct) -> tuple[int, ...]:
+        """Read the numbers of a layout."""
+        return layout.unpack(self.take(layout.size))
+
+    def text(self) -> str:
+        """Read a text after its length."""
+        return self.take(*self.numbers(_U16)).decode()
 
 
 def hello(version: str, cookie: str, program: str, instance: str) -> bytes:
     """Return the first frame of a connector."""
-    return framed(HELLO, b"".join(map(_text, (version, cookie, program, instance))))
+    return framed(HELLO, b"".join(map(packed, (version, cookie, program, instance))))
 
 
 def notify(stream: int, name: str, point_of_reference: int) -> bytes:
     """Return the frame that announces a stream."""
-    return framed(NOTIFY, _U64.pack(stream) + _text(name) + _U64.pack(point_of_reference))
+    return framed(NOTIFY, _U64.pack(stream) + packed(name) + _U64.pack(point_of_reference))
 
 
 def message(stream: int, message_id: int, event_time_ns: int, key: bytes, payload: bytes) -> bytes:
@@ -67,7 +103,7 @@ def ok(credits: int) -> bytes:
 
 def error(text: str) -> bytes:
     """Return the frame that refuses the other side."""
-    return framed(ERROR, _text(text[:MOST_ERROR_CHARACTERS]))
+    return framed(ERROR, packed(text[:MOST_ERROR_CHARACTERS]))
 
 
 def notify_ack(stream: int, point_of_reference: int, *, is_accepted: bool) -> bytes:
@@ -104,55 +140,67 @@ def cut(received: bytearray) -> Iterator[ReceivedFrame]:
             raise ProtocolError(msg)
         if len(received) < _U32.size + size:
             return
-        body = bytes(received[_U32.size : _U32.size + size])
+        frame = bytes(received[_U32.size : _U32.size + size])
         del received[: _U32.size + size]
-        try:
-            yield _read(body[0], body[1:])
-        except (struct.error, UnicodeDecodeError, IndexError) as err:
-            msg = f"a frame with tag {body[0]}: {err}"
-            raise ProtocolError(msg) from err
+        yield read(frame, 0, size)
 
 
-def _read(tag: int, fields: bytes) -> ReceivedFrame:
+def read(data: bytes, at: int, end: int) -> ReceivedFrame:
+    """Read the frame whose tag and fields are `data[at:end]`.
+
+    Raises:
+        ProtocolError: The bytes are not a frame of the protocol.
+    """
+    if at == end:
+        msg = "a frame is empty"
+        raise ProtocolError(msg)
+    tag, fields = data[at], Fields(data, at + 1, end)
+    try:
+        frame = _read(tag, fields)
+    except (struct.error, UnicodeDecodeError) as err:
+        msg = f"a frame of tag {tag} is damaged: {err}"
+        raise ProtocolError(msg) from err
+    if fields.left:
+        msg = f"{fields.left} bytes are left after a frame of tag {tag}"
+        raise ProtocolError(msg)
+    return frame
+
+
+def _read(tag: int, fields: Fields) -> ReceivedFrame:
     if tag == MESSAGE:
-        stream, number, _, size = _MESSAGE.unpack_from(fields)
-        return ReceivedFrame(tag, positions=((stream, number),), payload=fields[_MESSAGE.size + size :])
+        stream, number, time, size = fields.numbers(_MESSAGE)
+        key = fields.take(size)
+        payload = fields.take(fields.left)
+        return ReceivedFrame(tag, positions=((stream, number),), payload=payload, key=key, event_time_ns=time)
     if tag == OK:
-        return ReceivedFrame(tag, credits=_U32.unpack(fields)[0])
+        return ReceivedFrame(tag, credits=fields.numbers(_U32)[0])
     if tag == ERROR:
-        return ReceivedFrame(tag, error=_texts(fields)[0])
+        return ReceivedFrame(tag, error=fields.text())
     if tag == NOTIFY_ACK:
-        return ReceivedFrame(tag, is_accepted=fields[0] != 0, positions=(_POSITION.unpack(fields[1:]),))
+        return ReceivedFrame(tag, is_accepted=fields.take(1) != b"\0", positions=(_position(fields),))
     if tag == ACK:
-        credits, count = struct.unpack_from(">II", fields)
-        positions = tuple(_POSITION.iter_unpack(fields[8:]))
-        if len(positions) != count:
-            msg = f"an ACK of {count} streams has {len(positions)}"
-            raise ProtocolError(msg)
-        return ReceivedFrame(tag, credits=credits, positions=positions)
+        credits, count = fields.numbers(_ACK)
+        return ReceivedFrame(tag, credits=credits, positions=tuple(_position(fields) for _ in range(count)))
     if tag == HELLO:
-        return ReceivedFrame(tag, texts=_texts(fields))
+        return ReceivedFrame(tag, texts=tuple(fields.text() for _ in range(4)))
     if tag == NOTIFY:
-        ends = fields[: _U64.size] + fields[-_U64.size :]
-        return ReceivedFrame(tag, positions=(_POSITION.unpack(ends),), texts=_texts(fields[_U64.size : -_U64.size]))
+        (stream,), name, (point,) = fields.numbers(_U64), fields.text(), fields.numbers(_U64)
+        return ReceivedFrame(tag, positions=((stream, point),), texts=(name,))
     if tag == EOS_MESSAGE:
-        return ReceivedFrame(tag, positions=((_U64.unpack_from(fields)[0], 0),))
+        (stream,) = fields.numbers(_U64)
+        return ReceivedFrame(tag, positions=((stream, 0),))
     if tag == RESTART:
         return ReceivedFrame(tag)
     msg = f"tag {tag}"
     raise ProtocolError(msg)
 
 
-def _texts(fields: bytes) -> tuple[str, ...]:
-    """Return all texts of the fields."""
-    texts, at = [], 0
-    while at < len(fields):
-        (size,) = struct.unpack_from(">H", fields, at)
-        texts.append(struct.unpack_from(f"{size}s", fields, at + 2)[0].decode())
-        at += 2 + size
-    return tuple(texts)
+def _position(fields: Fields) -> tuple[int, int]:
+    stream, point = fields.numbers(_POSITION)
+    return stream, point
 
 
-def _text(value: str) -> bytes:
-    data = value.encode()
-    return struct.pack(">H", len(data)) + data
+def packed(text: str) -> bytes:
+    """Return a text with its length in front."""
+    data = text.encode()
+    return _U16.pack(len(data)) + data

@@ -4,11 +4,11 @@ import struct
 from dataclasses import dataclass
 
 from wallaroo.experimental import protocol
-from wallaroo.experimental.protocol import ProtocolError
+from wallaroo.experimental.protocol import Fields, ProtocolError, packed
 
 CONTROL, OUTPUT = 0, 1  # numbers of the two streams
 LIST_UNCOMMITTED, REPLY_UNCOMMITTED, PHASE_1, REPLY, PHASE_2 = range(201, 206)
-_U16, _U32, _U64, _RANGE = struct.Struct(">H"), struct.Struct(">I"), struct.Struct(">Q"), struct.Struct(">QQQ")
+_U32, _U64, _RANGE = struct.Struct(">I"), struct.Struct(">Q"), struct.Struct(">QQQ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def read(payload: bytes) -> Order:
         ProtocolError: The payload is not an order.
     """
     try:
-        return _read(payload[0], payload[1:])
+        return _read(payload[0], Fields(payload, 1, len(payload)))
     except (struct.error, IndexError, UnicodeDecodeError) as err:
         msg = f"a message of stream 0 is no order: {err}"
         raise ProtocolError(msg) from err
@@ -53,40 +53,25 @@ def _fields(order: Order) -> bytes:
     if order.tag == LIST_UNCOMMITTED:
         return _U64.pack(order.number)
     if order.tag == REPLY_UNCOMMITTED:
-        return _U64.pack(order.number) + _U32.pack(len(order.ids)) + b"".join(map(_text, order.ids))
+        return _U64.pack(order.number) + _U32.pack(len(order.ids)) + b"".join(map(packed, order.ids))
     (name,) = order.ids
     if order.tag == PHASE_1:
-        return _text(name) + _U32.pack(len(order.ranges)) + b"".join(_RANGE.pack(*each) for each in order.ranges)
-    return _text(name) + bytes((order.is_commit,))
+        return packed(name) + _U32.pack(len(order.ranges)) + b"".join(_RANGE.pack(*each) for each in order.ranges)
+    return packed(name) + bytes((order.is_commit,))
 
 
-def _read(tag: int, fields: bytes) -> Order:
+def _read(tag: int, fields: Fields) -> Order:
     if tag == LIST_UNCOMMITTED:
-        return Order(tag, number=_U64.unpack(fields)[0])
+        return Order(tag, number=fields.numbers(_U64)[0])
     if tag == REPLY_UNCOMMITTED:
-        number, count = struct.unpack_from(">QI", fields)
-        ids, _ = _take(fields, 12, count)
-        return Order(tag, ids=ids, number=number)
-    ids, at = _take(fields, 0, 1)
+        (number,), (count,) = fields.numbers(_U64), fields.numbers(_U32)
+        return Order(tag, tuple(fields.text() for _ in range(count)), number=number)
+    ids = (fields.text(),)
     if tag == PHASE_1:
-        (count,) = _U32.unpack_from(fields, at)
-        ranges = tuple(_RANGE.unpack_from(fields, at + 4 + number * _RANGE.size) for number in range(count))
+        (count,) = fields.numbers(_U32)
+        ranges = tuple(_RANGE.unpack(fields.take(_RANGE.size)) for _ in range(count))
         return Order(tag, ids, ranges)
     if tag in (REPLY, PHASE_2):
-        return Order(tag, ids, is_commit=fields[at] != 0)
+        return Order(tag, ids, is_commit=fields.take(1) != b"\0")
     msg = f"a message of stream 0 has tag {tag}"
     raise ProtocolError(msg)
-
-
-def _take(fields: bytes, at: int, count: int) -> tuple[tuple[str, ...], int]:
-    texts = []
-    for _ in range(count):
-        (size,) = _U16.unpack_from(fields, at)
-        texts.append(struct.unpack_from(f"{size}s", fields, at + 2)[0].decode())
-        at += 2 + size
-    return tuple(texts), at
-
-
-def _text(value: str) -> bytes:
-    data = value.encode()
-    return _U16.pack(len(data)) + data

@@ -190,11 +190,11 @@ class _Groups(Declaration):
         names = tuple(edge.topic for edge in _written(graph))
         inputs = tuple(source.path for source in pipeline.sources)
         if graph.group_table is None and not graph.joint_tables:
-            call = ComponentMethod("computation_multi", graph.group, run.without_state, True, names)
+            call = ComponentMethod("computation_multi", graph.group, run.without_state, names)
             self.step(pipeline, place, graph, call, inputs, None, "")
             return
         visits = tuple(edge.topic for edge in graph.visitors)
-        call = ComponentMethod("state_computation_multi", graph.group, run.with_state, True, names, visits, run.visit)
+        call = ComponentMethod("state_computation_multi", graph.group, run.with_state, names, visits, run.visit)
         if graph.group_table is not None and graph.group_table.ttl is not None:
             call.ttl_ms = -(-graph.group_table.ttl // timedelta(milliseconds=1))
         state = model.State(

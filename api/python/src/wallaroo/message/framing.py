@@ -52,13 +52,6 @@ def length_of(framing: dict[str, Any]) -> Callable[[bytes], int] | None:
     return lambda header: int.from_bytes(header, order)
 
 
-def header_bytes(framing: dict[str, Any]) -> int:
-    """Return the length of a framing's headers."""
-    if framing["kind"] == "worker":
-        return int(framing["header_bytes"])
-    return int(framing["kind"].strip("ubel")) // 8
-
-
 def _answer(payload_length: Callable[[bytes], Any], header: bytes) -> int | None:
     # A decoder may fail for a length that it does not expect. If so, the worker has to find the lengths.
     try:

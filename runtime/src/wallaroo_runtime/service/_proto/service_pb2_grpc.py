@@ -40,11 +40,6 @@ class JournalServiceStub(object):
                 request_serializer=service__pb2.AttachJournalRequest.SerializeToString,
                 response_deserializer=service__pb2.AttachReply.FromString,
                 _registered_method=True)
-        self.End = channel.unary_unary(
-                '/wallaroo.service.v1.JournalService/End',
-                request_serializer=service__pb2.EndRequest.SerializeToString,
-                response_deserializer=service__pb2.Position.FromString,
-                _registered_method=True)
         self.Limit = channel.unary_unary(
                 '/wallaroo.service.v1.JournalService/Limit',
                 request_serializer=service__pb2.LimitRequest.SerializeToString,
@@ -75,20 +70,10 @@ class JournalServiceStub(object):
                 request_serializer=service__pb2.FollowRequest.SerializeToString,
                 response_deserializer=service__pb2.Position.FromString,
                 _registered_method=True)
-        self.Tail = channel.unary_stream(
-                '/wallaroo.service.v1.JournalService/Tail',
-                request_serializer=service__pb2.ReadRequest.SerializeToString,
-                response_deserializer=service__pb2.Chunk.FromString,
-                _registered_method=True)
         self.Visit = channel.unary_unary(
                 '/wallaroo.service.v1.JournalService/Visit',
                 request_serializer=service__pb2.VisitRequest.SerializeToString,
                 response_deserializer=service__pb2.VisitReply.FromString,
-                _registered_method=True)
-        self.Visited = channel.unary_unary(
-                '/wallaroo.service.v1.JournalService/Visited',
-                request_serializer=service__pb2.VisitedRequest.SerializeToString,
-                response_deserializer=service__pb2.VisitedReply.FromString,
                 _registered_method=True)
         self.LookAtVisit = channel.unary_unary(
                 '/wallaroo.service.v1.JournalService/LookAtVisit',
@@ -102,12 +87,6 @@ class JournalServiceServicer(object):
     """
 
     def Attach(self, request, context):
-        """Missing associated documentation comment in .proto file."""
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def End(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -132,7 +111,9 @@ class JournalServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Commit(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """For drivers: reports progress. The counts of visits come before their micro-batch is committed, in real-time mode when
+        they are done.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -150,22 +131,8 @@ class JournalServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Tail(self, request, context):
-        """Sends the journal from `start` on, and new frames as they arrive; `end` is not used. For clients without its files.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def Visit(self, request, context):
         """For users: writes a visit to the journal, and replies when it is safe.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def Visited(self, request, context):
-        """For drivers: reports the counts of visits before their micro-batch is committed; in real-time mode when they are done.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -185,11 +152,6 @@ def add_JournalServiceServicer_to_server(servicer, server):
                     servicer.Attach,
                     request_deserializer=service__pb2.AttachJournalRequest.FromString,
                     response_serializer=service__pb2.AttachReply.SerializeToString,
-            ),
-            'End': grpc.unary_unary_rpc_method_handler(
-                    servicer.End,
-                    request_deserializer=service__pb2.EndRequest.FromString,
-                    response_serializer=service__pb2.Position.SerializeToString,
             ),
             'Limit': grpc.unary_unary_rpc_method_handler(
                     servicer.Limit,
@@ -221,20 +183,10 @@ def add_JournalServiceServicer_to_server(servicer, server):
                     request_deserializer=service__pb2.FollowRequest.FromString,
                     response_serializer=service__pb2.Position.SerializeToString,
             ),
-            'Tail': grpc.unary_stream_rpc_method_handler(
-                    servicer.Tail,
-                    request_deserializer=service__pb2.ReadRequest.FromString,
-                    response_serializer=service__pb2.Chunk.SerializeToString,
-            ),
             'Visit': grpc.unary_unary_rpc_method_handler(
                     servicer.Visit,
                     request_deserializer=service__pb2.VisitRequest.FromString,
                     response_serializer=service__pb2.VisitReply.SerializeToString,
-            ),
-            'Visited': grpc.unary_unary_rpc_method_handler(
-                    servicer.Visited,
-                    request_deserializer=service__pb2.VisitedRequest.FromString,
-                    response_serializer=service__pb2.VisitedReply.SerializeToString,
             ),
             'LookAtVisit': grpc.unary_unary_rpc_method_handler(
                     servicer.LookAtVisit,
@@ -270,33 +222,6 @@ class JournalService(object):
             '/wallaroo.service.v1.JournalService/Attach',
             service__pb2.AttachJournalRequest.SerializeToString,
             service__pb2.AttachReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def End(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/wallaroo.service.v1.JournalService/End',
-            service__pb2.EndRequest.SerializeToString,
-            service__pb2.Position.FromString,
             options,
             channel_credentials,
             insecure,
@@ -470,33 +395,6 @@ class JournalService(object):
             _registered_method=True)
 
     @staticmethod
-    def Tail(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/wallaroo.service.v1.JournalService/Tail',
-            service__pb2.ReadRequest.SerializeToString,
-            service__pb2.Chunk.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
     def Visit(request,
             target,
             options=(),
@@ -513,33 +411,6 @@ class JournalService(object):
             '/wallaroo.service.v1.JournalService/Visit',
             service__pb2.VisitRequest.SerializeToString,
             service__pb2.VisitReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Visited(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/wallaroo.service.v1.JournalService/Visited',
-            service__pb2.VisitedRequest.SerializeToString,
-            service__pb2.VisitedReply.FromString,
             options,
             channel_credentials,
             insecure,
@@ -613,11 +484,6 @@ class OutboxServiceStub(object):
                 request_serializer=service__pb2.DeliverRequest.SerializeToString,
                 response_deserializer=service__pb2.DeliverReply.FromString,
                 _registered_method=True)
-        self.Letters = channel.unary_unary(
-                '/wallaroo.service.v1.OutboxService/Letters',
-                request_serializer=service__pb2.LettersRequest.SerializeToString,
-                response_deserializer=service__pb2.LettersReply.FromString,
-                _registered_method=True)
         self.Status = channel.unary_unary(
                 '/wallaroo.service.v1.OutboxService/Status',
                 request_serializer=service__pb2.StatusRequest.SerializeToString,
@@ -661,13 +527,6 @@ class OutboxServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Letters(self, request, context):
-        """Returns the latest dead letters of running micro-batches, for reports to people.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def Status(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -701,11 +560,6 @@ def add_OutboxServiceServicer_to_server(servicer, server):
                     servicer.Deliver,
                     request_deserializer=service__pb2.DeliverRequest.FromString,
                     response_serializer=service__pb2.DeliverReply.SerializeToString,
-            ),
-            'Letters': grpc.unary_unary_rpc_method_handler(
-                    servicer.Letters,
-                    request_deserializer=service__pb2.LettersRequest.FromString,
-                    response_serializer=service__pb2.LettersReply.SerializeToString,
             ),
             'Status': grpc.unary_unary_rpc_method_handler(
                     servicer.Status,
@@ -849,33 +703,6 @@ class OutboxService(object):
             '/wallaroo.service.v1.OutboxService/Deliver',
             service__pb2.DeliverRequest.SerializeToString,
             service__pb2.DeliverReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Letters(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/wallaroo.service.v1.OutboxService/Letters',
-            service__pb2.LettersRequest.SerializeToString,
-            service__pb2.LettersReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -60,7 +60,7 @@ class RemoteLetters:
         letters = [(each.id, pb.DeadLetter.FromString(each.letter)) for each in reply.letters]
         count = max(self.count, reply.dead_letters - self._before)
         self.watch.add(letters, count - self.count)
-        self.count, self._known = count, reply.last
+        self.count, self._known = count, reply.last_letter
 
 
 Letters: TypeAlias = LocalLetters | RemoteLetters

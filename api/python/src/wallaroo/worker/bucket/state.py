@@ -266,8 +266,8 @@ class StateCache:
             self._total -= copy[2]
             return copy[1] if copy[0] == version else None
 
-    def file(self, key: BucketKey, version: Version, state: BucketState) -> int:
-        """Keep a copy with its new version, and return the number of bytes that it takes."""
+    def file(self, key: BucketKey, version: Version, state: BucketState) -> None:
+        """Keep a copy with its new version."""
         cost = state.cost()
         with self._lock:
             old = self._copies.pop(key, None)
@@ -275,7 +275,6 @@ class StateCache:
             self._copies[key] = (version, state, cost)
             while self._total > self._limit and self._copies:
                 self._total -= self._copies.popitem(last=False)[1][2]
-            return cost
 
 
 def _entry(port: int, keys: list[bytes], states: list[bytes], encoding: int) -> bytes:

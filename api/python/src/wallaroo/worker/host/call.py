@@ -247,7 +247,7 @@ class CallRunner:
         for change in result.changes:
             yield pb.StateReply(change=change)
         key, version = _owner(opening, call)
-        result.done.cached_bytes = self._cache.file(key, Version(version.counter + 1, result.done.nonce), state)
+        self._cache.file(key, Version(version.counter + 1, result.done.nonce), state)
         yield pb.StateReply(done=result.done)
         reach("worker.after_reply")
 

@@ -1,7 +1,6 @@
 """The worker's gRPC service."""
 
 import os
-import platform
 from collections.abc import Generator, Iterator
 from typing import Any, TypeVar
 
@@ -38,7 +37,6 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
             capabilities=CAPABILITIES,
             sdk_version=SDK_VERSION,
             language="python",
-            language_version=platform.python_version(),
             application=self._program.application.name,
             interface_hash=worker["interface_hash"],
             code_hash=worker["code_hash"],

@@ -19,8 +19,6 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
-    from wallaroo.worker._proto import worker_pb2 as pb
-
 HEADER = "traceparent"  # name of the metadata of a call with the trace, from W3C's Trace Context
 PACKAGES = {
     "http/protobuf": (
@@ -126,14 +124,8 @@ def not_installed(package: str, environment: Mapping[str, str] = os.environ) -> 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A span that has begun.
+    """A span that has begun."""
 
-    Attributes:
-        header: Identifies the span in the metadata of a call.
-    """
-
-    header: str
-    _end: Callable[[str], None]
     _span: Any
 
     def run(self, work: Callable[[], T]) -> T:
@@ -145,7 +137,11 @@ class Span:
 
     def end(self, error: str = "") -> None:
         """End the span, with an error if `error` is not empty."""
-        self._end(error)
+        from opentelemetry.trace import Status, StatusCode
+
+        if error:
+            self._span.set_status(Status(StatusCode.ERROR, error))
+        self._span.end()
 
 
 def batch_ids(query: str, batch: int) -> tuple[int, int]:
@@ -181,27 +177,7 @@ def batch_span(application: str, query: str, batch: int, begun_ns: int, counts: 
     about |= {f"wallaroo.{name}": count for name, count in counts.items()}
     span = provider.get_tracer(SCOPE).start_span("micro-batch", Context(), attributes=about, start_time=begun_ns)
     _ids.next = None
-    _begun(span).end(error)
-
-
-def stage_span(opening: "pb.Opening", worker: str) -> Span | None:
-    """Begin the span of a task's stream to its worker; None if there are no traces."""
-    provider = _provider(opening.application)
-    if provider is None:
-        return None
-    from opentelemetry.trace import SpanKind
-
-    trace, root = batch_ids(opening.query, opening.batch)
-    decision: Any = provider.sampler.should_sample(None, trace, "micro-batch").decision
-    about: dict[str, Any] = {
-        "wallaroo.worker": worker,
-        "wallaroo.stage": opening.stage.id,
-        "wallaroo.batch": opening.batch,
-        "wallaroo.partition": opening.partition,
-        "wallaroo.attempt": opening.attempt,
-    }
-    name, parent = f"stage {opening.stage.id}", _parent(trace, root, is_sampled=decision.is_sampled())
-    return _begun(provider.get_tracer(SCOPE).start_span(name, parent, SpanKind.CLIENT, about))
+    Span(span).end(error)
 
 
 def task_ids(query: str, batch: int, stage: str, attempt: int) -> int:
@@ -266,7 +242,7 @@ def call_span(application: str, method: str, metadata: Iterable[tuple[str, Any]]
     from opentelemetry.trace import SpanKind
 
     parent = _parent(int(ids[1], 16), int(ids[2], 16), is_sampled=bool(int(ids[3], 16) & 1))
-    return _begun(provider.get_tracer(SCOPE).start_span(method, parent, SpanKind.SERVER, {"process.pid": os.getpid()}))
+    return Span(provider.get_tracer(SCOPE).start_span(method, parent, SpanKind.SERVER, {"process.pid": os.getpid()}))
 
 
 def within(span: Span, replies: Generator[Any, None, None]) -> Iterator[Any]:
@@ -356,16 +332,3 @@ def _parent(trace: int, span: int, *, is_sampled: bool) -> Any:
 
     context = SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(int(is_sampled)))
     return set_span_in_context(NonRecordingSpan(context), Context())
-
-
-def _begun(span: Any) -> Span:
-    context = span.get_span_context()
-
-    def end(error: str) -> None:
-        from opentelemetry.trace import Status, StatusCode
-
-        if error:
-            span.set_status(Status(StatusCode.ERROR, error))
-        span.end()
-
-    return Span(f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}", end, span)

@@ -6,7 +6,6 @@ import java.util.List;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.rpc.Channels;
 import org.wallaroo.spark.rpc.ServiceCalls;
-import wallaroo.service.v1.Service.EndRequest;
 import wallaroo.service.v1.Service.LimitRequest;
 import wallaroo.service.v1.Service.Position;
 import wallaroo.service.v1.Service.SplitReply;
@@ -20,8 +19,6 @@ import wallaroo.service.v1.Service.SplitRequest;
  */
 record JournalService(String gateway, long epoch) implements JournalPlace {
     private static final String PREFIX = "wallaroo.service.v1.JournalService/";
-    private static final MethodDescriptor<EndRequest, Position> END =
-            Channels.method(PREFIX + "End", MethodType.UNARY, EndRequest.parser(), Position.parser());
     private static final MethodDescriptor<LimitRequest, Position> LIMIT =
             Channels.method(PREFIX + "Limit", MethodType.UNARY, LimitRequest.parser(), Position.parser());
     private static final MethodDescriptor<SplitRequest, SplitReply> SPLIT =
@@ -34,7 +31,8 @@ record JournalService(String gateway, long epoch) implements JournalPlace {
 
     @Override
     public JournalOffset end() {
-        return offset(calls().call(END, EndRequest.newBuilder().setEpoch(epoch).build()));
+        LimitRequest all = LimitRequest.newBuilder().setEpoch(epoch).setMaxBytes(Long.MAX_VALUE).build();
+        return offset(calls().call(LIMIT, all));
     }
 
     @Override

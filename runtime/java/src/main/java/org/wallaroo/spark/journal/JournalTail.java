@@ -1,12 +1,9 @@
 package org.wallaroo.spark.journal;
 
-import io.grpc.MethodDescriptor.MethodType;
-import io.grpc.MethodDescriptor;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
-import org.wallaroo.spark.rpc.Channels;
 import org.wallaroo.spark.rpc.LastingCall;
 import org.wallaroo.spark.rpc.ReplyQueue;
 import org.wallaroo.spark.rpc.ServiceFailure;
@@ -19,10 +16,6 @@ import wallaroo.service.v1.Service.ReadRequest;
  * <p>If the stream breaks, a new stream goes on after the last whole piece that has arrived.
  */
 final class JournalTail extends SentJournal implements LastingCall.Caller<ReadRequest, Chunk> {
-    static final MethodDescriptor<ReadRequest, Chunk> TAIL = Channels.method(
-            "wallaroo.service.v1.JournalService/Tail", MethodType.SERVER_STREAMING, ReadRequest.parser(),
-            Chunk.parser());
-
     private static final int AHEAD = 16; // chunks of at most 1 MiB
 
     private final Settings settings;
@@ -37,7 +30,7 @@ final class JournalTail extends SentJournal implements LastingCall.Caller<ReadRe
         this.settings = settings;
         this.head = head;
         arrived = start.offset();
-        call = new LastingCall<>(head.channel(), TAIL, this);
+        call = new LastingCall<>(head.channel(), JournalPull.READ, this);
         head.feed(this, arrived);
         call.open();
     }

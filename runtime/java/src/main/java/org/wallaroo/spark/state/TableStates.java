@@ -1,5 +1,6 @@
 package org.wallaroo.spark.state;
 
+import com.google.protobuf.ByteString;
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -10,14 +11,14 @@ import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
+import wallaroo.record.v1.RecordOuterClass.GroupState;
 
-/** Makes states of a group from the values of its Goka table, in the form of {@code wallaroo.record.v1.GroupState}. */
+/** Makes states of a group from the values of its Goka table, in the form of {@link GroupState}. */
 final class TableStates implements MapPartitionsFunction<Row, byte[]> {
     private static final long serialVersionUID = 1L;
-    private static final int VALUE_TAG = 10;
     private static final String PICKLE_HEAD = "\u0080\u0004cwallaroo.goka.state\nGroupState.from_bytes\nB"; // protocol 4
     private static final String PICKLE_END = "\u0085R.";
-    private static final String NAME = "wallaroo.record.v1.GroupState";
+    private static final String NAME = GroupState.getDescriptor().getFullName();
     private static final int NAME_TAG = 72; // H: a message of protobuf follows its name
     private static final int IN_PYTHON = 16; // encoding of states
     private static final int IN_GO = 17;
@@ -56,26 +57,18 @@ final class TableStates implements MapPartitionsFunction<Row, byte[]> {
 
     /** Returns a group's state that has a value and no joined values, in the form that the group's worker reads. */
     static byte[] state(byte[] value, boolean isPython) {
-        ByteArrayOutputStream message = new ByteArrayOutputStream();
-        message.write(VALUE_TAG);
-        for (int rest = value.length; ; rest >>>= 7) {
-            message.write(rest < 128 ? rest : rest & 127 | 128);
-            if (rest < 128) {
-                break;
-            }
-        }
-        message.writeBytes(value);
+        byte[] message = GroupState.newBuilder().setValue(ByteString.copyFrom(value)).build().toByteArray();
         ByteArrayOutputStream state = new ByteArrayOutputStream();
         if (isPython) {
             state.writeBytes(PICKLE_HEAD.getBytes(StandardCharsets.ISO_8859_1));
-            state.writeBytes(ByteBuffer.allocate(4).order(ByteOrder.LITTLE_ENDIAN).putInt(message.size()).array());
-            state.writeBytes(message.toByteArray());
+            state.writeBytes(ByteBuffer.allocate(4).order(ByteOrder.LITTLE_ENDIAN).putInt(message.length).array());
+            state.writeBytes(message);
             state.writeBytes(PICKLE_END.getBytes(StandardCharsets.ISO_8859_1));
         } else {
             state.write(NAME_TAG);
             state.write(NAME.length());
             state.writeBytes(NAME.getBytes(StandardCharsets.ISO_8859_1));
-            state.writeBytes(message.toByteArray());
+            state.writeBytes(message);
         }
         return state.toByteArray();
     }

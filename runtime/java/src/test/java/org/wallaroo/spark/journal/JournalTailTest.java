@@ -52,7 +52,6 @@ class JournalTailTest {
     /** A gateway that sends what a test says, over TCP, to those who have the token. */
     private static FakeServer gateway(FakeServer.Stream<ReadRequest, Chunk> answer) throws IOException {
         var service = ServerServiceDefinition.builder("wallaroo.service.v1.JournalService");
-        FakeServer.add(service, JournalTail.TAIL, () -> answer);
         FakeServer.add(service, JournalPull.READ, () -> answer);
         return new FakeServer(0, TOKEN, service);
     }

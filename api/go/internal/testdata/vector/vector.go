@@ -13,7 +13,7 @@ import (
 func Read(t testing.TB, name string, into any) {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
-	path := filepath.Join(filepath.Dir(here), "../../../../topology-schema/vectors", name)
+	path := filepath.Join(filepath.Dir(here), "../../../../../topology-schema/vectors", name)
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-"""Prints what a word costs in the word count's two stages, without gRPC: `python stage_bench.py [MESSAGES]`."""
+"""Prints what a word costs in the word count's two stages, without gRPC: `python stage_cost.py [MESSAGES]`."""
 
 import random
 import struct
@@ -16,7 +16,7 @@ from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.value import ValueCodec
 
-APP = Path(__file__).resolve().parents[3] / "tests/cases/word_count/app.py"
+APP = Path(__file__).resolve().parents[1] / "cases/word_count/app.py"
 BUCKETS = 8
 WORDS = 8
 FRAME_MESSAGES = 20_000
