@@ -12,8 +12,6 @@ RACING := internal/server|internal/stage|internal/workermain|stream|wallarootest
 # What the runtime has in Java, compiled against the Spark that PySpark brings.
 OPERATORS := runtime/build/java/realtime.jar
 CONTRACTS := $(wildcard topology-schema/*.proto) topology-schema/errors.json
-# Types of the messages in Python, the last of three files: for mypy and editors.
-TYPES := runtime/src/wallaroo_runtime/service/_proto/service_pb2.pyi
 SPARK = $$($(BIN)/python -c 'from importlib.util import find_spec; print(find_spec("pyspark").submodule_search_locations[0])')
 # A short process loses more processor time to Java's optimizing compiler than it gains: Maven, and Sparks of tests.
 export MAVEN_OPTS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
@@ -54,7 +52,7 @@ browser: ## install chromium, with which a test looks at the page of a run; `mak
 		apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium >/dev/null; } || \
 		echo "chromium was not found; install it (Debian: apt-get install chromium), or the test of the page fails"
 
-ready: $(STAMP) $(GO_TOOLS)/.installed $(OPERATORS) $(TYPES)
+ready: $(STAMP) $(GO_TOOLS)/.installed $(OPERATORS)
 	@:
 
 $(OPERATORS): runtime/java/pom.xml $(shell find runtime/java/src/main -name '*.java') $(CONTRACTS) | $(VENV)/.pyspark
@@ -62,10 +60,6 @@ $(OPERATORS): runtime/java/pom.xml $(shell find runtime/java/src/main -name '*.j
 	@$(MAVEN) -Dmaven.test.skip=true package
 	@{ find runtime/java/src/main -name '*.java'; ls runtime/java/pom.xml $(CONTRACTS); } | LC_ALL=C sort | xargs cat | \
 		sha256sum >$(dir $@)sources.sha256
-	@touch $@
-
-$(TYPES): $(CONTRACTS) topology-schema/generate.py | $(STAMP)
-	@$(BIN)/python topology-schema/generate.py --types
 	@touch $@
 
 $(VENV)/bin/python:

@@ -1,7 +1,5 @@
 """Writes all generated files, the copy of `errors.json` for Go, and the version. With --check it only compares.
 
-With --types it only writes the types of the messages in Python, for mypy and editors. Git ignores these files.
-
 Needs grpcio-tools, and protoc-gen-go and protoc-gen-go-grpc on PATH (`make generate` installs both).
 """
 
@@ -28,7 +26,7 @@ VERSION = re.compile(r'^(version = "|\s*SDKVersion = "|.*"wallaroo-spark[^"=]*==
 def protoc(into: Path) -> None:
     for name, python, go in (("worker", PYTHON, GO), ("record", PYTHON, GO_RECORD), ("service", SERVICE, "")):
         has_service = name != "record"
-        plugins = {"python": python, "grpc_python": has_service and python}
+        plugins = {"python": python, "pyi": python, "grpc_python": has_service and python}
         plugins |= {"go": go, "go-grpc": has_service and go}
         outputs = []
         for plugin, folder in plugins.items():
@@ -43,12 +41,6 @@ def protoc(into: Path) -> None:
         stub.write_text(stub.read_text().replace(f"import {name} as", f"from . import {name} as"))
 
 
-def types() -> None:
-    for name, folder in (("worker", PYTHON), ("record", PYTHON), ("service", SERVICE)):
-        command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{HERE}", f"--pyi_out={ROOT / folder}"]
-        subprocess.run([*command, str(HERE / f"{name}.proto")], check=True)
-
-
 def versioned(into: Path) -> None:
     (version,) = re.findall(r'^SDK_VERSION = "(.*)"$', VERSION_FILE.read_text(encoding="utf-8"), re.MULTILINE)
     for name in VERSIONED:
@@ -58,9 +50,6 @@ def versioned(into: Path) -> None:
 
 
 def main() -> int:
-    if "--types" in sys.argv[1:]:
-        types()
-        return 0
     check = "--check" in sys.argv[1:]
     stale = []
     with tempfile.TemporaryDirectory() as folder:
