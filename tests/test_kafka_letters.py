@@ -19,6 +19,7 @@ from support.kafka_gateway import DEADLINE_S, QUIET, TopicGateway, new_topic
 from support.kafka_kill import PROCESSES, REALTIME, kill
 from support.manifest import put_manifest
 from support.run import wait_until, wallaroo
+from wallaroo import goka
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -312,8 +313,8 @@ def test_a_record_of_more_than_100_mb_is_no_outage(codec: str, size: int, broker
     create_topic(broker.cluster, topic, 1, 1, {"max.message.bytes": str(2 * size)})
     settings = {**QUIET, "bootstrap.servers": broker.address, "message.max.bytes": 2 * size, "compression.type": codec}
     producer = Producer(settings)
-    for value in (b"before", bytes(size), b"after"):
-        producer.produce(topic, value)
+    for key, value in enumerate((b"before", bytes(size), b"after")):
+        producer.produce(topic, value, key=b"%d" % key)
         assert producer.flush(100) == 0
     gateway = TopicGateway(tmp_path, broker.address)
     port = gateway.read(topic, {0: 0})
@@ -324,3 +325,6 @@ def test_a_record_of_more_than_100_mb_is_no_outage(codec: str, size: int, broker
     gateway.end()
     found = follow(broker.cluster, topic, from_beginning=True, to_end=True)
     assert [len(record.value or b"") for record in found] == [6, size, 5]
+    with goka.View([broker.address], topic, goka.Bytes()) as view:
+        view.wait_running(DEADLINE_S)
+        assert {key: len(value) for key, value in view.iterate()} == {"0": 6, "1": size, "2": 5}

@@ -201,6 +201,7 @@ class View:
         defaults = {
             "group.id": f"goka-view-{self.topic}", "client.id": f"goka-view-{self.topic}",
             "enable.auto.commit": False, "auto.offset.reset": "earliest", "enable.partition.eof": True,
+            "receive.message.max.bytes": (1 << 31) - 1,  # librdkafka's limit excludes records of 100 MB
         }  # fmt: skip
         consumer = self._client.Consumer(client_settings(self._brokers, defaults, self._options))
         try:
