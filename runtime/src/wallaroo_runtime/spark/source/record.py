@@ -21,7 +21,6 @@ from pyspark.sql.types import (
 )
 
 from wallaroo.message.timer import FIRST_MS, LAST_MS
-from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.failure.cause import causes_of, significant
 from wallaroo_runtime.spark.failure.translate import described
@@ -147,10 +146,9 @@ def _times(rows: DataFrame, source: SparkSource, no_time: int | None) -> tuple[C
             reason = f"its event time `{source.timestamp}` is {kind.simpleString()}"
             raise refused(place_of(source), reason, "give a TIMESTAMP, a DATE, or an integer of milliseconds")
         millis, micros = F.unix_millis(F.timestamp_micros(number)), number
-    sequence = F.when(millis.between(FIRST_MS, LAST_MS), micros - 1000 * FIRST_MS + 1).otherwise(
-        F.lit(0).cast(LongType())
-    )
-    return F.coalesce(millis, now if no_time is None else F.lit(no_time)), sequence
+    sequence = F.when(millis.between(FIRST_MS, LAST_MS), micros - 1000 * FIRST_MS + 1).otherwise(F.lit(0).cast("long"))
+    # Because of `now` Spark refuses the trigger `continuous`, with which rows would wait for the end of a task.
+    return F.coalesce(millis, F.lit(no_time), now), sequence
 
 
 @contextmanager
@@ -170,7 +168,7 @@ def analysed(part: str, *expressions: str) -> Iterator[None]:
         causes = significant(chain)
         reason = next((cause.line for cause in causes if cause.condition), causes[-1].line)
         fix = described(chain).fix or "correct it in the program: format, options, schema or SQL"
-        raise RunError.of("R716", USAGE, what=what, reason=reason, fix=fix) from error
+        raise refused(what, reason, fix) from error
 
 
 def record_sources(plan: Plan, topology: Topology, *, passes_lost: bool = False) -> list[RecordSource]:
