@@ -89,6 +89,20 @@ def test_a_dead_letter_ends_a_query_that_has_no_rows_for_it(session: Any, steps:
     assert "call apply_all" in said
     assert "raise ValueError" in said
     assert "wallaroo-operator" not in said
+    null = session.createDataFrame([("a", None, BEGIN)], SCHEMA)
+    with pytest.raises(Exception, match='source "orders": C505 ValueError: column "amount" is null') as caught:
+        steps.apply(null).collect()
+    assert "fix: correct such rows before `apply`, or the program, or call apply_all" in str(caught.value)
+
+
+def test_a_worker_that_does_not_start_names_the_place(session: Any, tmp_path: Path) -> None:
+    file, rows = tmp_path / "totals.py", rows_of(session, [("a", 2, BEGIN)])
+    file.write_text(PROGRAM)
+    steps = load(file)
+    file.write_text("import nothing_of_this_name\n" + PROGRAM)
+    with pytest.raises(Exception, match="T217 the import of totals failed") as caught:
+        steps.apply(rows).collect()
+    assert f"  at {file}:1\n" in str(caught.value)
 
 
 REFUSED: dict[str, Callable[[Any, Any], Any]] = {  # calls by the reason
@@ -102,7 +116,9 @@ REFUSED: dict[str, Callable[[Any, Any], Any]] = {  # calls by the reason
     "2 DataFrames were given without a name": lambda steps, rows: steps.apply(rows, rows),
     "the call has none": lambda steps, rows: steps.apply(),
     "the call has trades": lambda steps, rows: steps.apply(trades=rows),
+    "the call has orderby, orders": lambda steps, rows: steps.apply(rows, orderby="at"),
     "call of `apply` is not usable; orders is a list": lambda steps, rows: steps.apply(orders=[1]),
+    "orders is a pyspark.sql.types.StructType": lambda steps, rows: steps.apply(rows.schema),
     "orders is a list": lambda steps, rows: steps.apply_all(orders=[1], gives_states=True),
     'it has no column "when", which order_by names; it has user, amount, at': lambda steps, rows: steps.apply(
         rows, order_by="when"
@@ -224,6 +240,22 @@ def test_inputs_that_do_not_fit_together_are_refused(session: Any, tmp_path: Pat
     assert steps.apply(**both | {"one": rows.selectExpr("at", "day AS n")}, order_by="n").count() == 4
 
 
+RECORDS = """
+import wallaroo
+
+def application_setup(args):
+    rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig({"x": int}))
+    topic = wallaroo.KafkaSinkConfig(
+        "topic", [("127.0.0.1", 9)], "warn", 0, 100000, encode, content="record", exactly_once=True
+    )
+    return wallaroo.build_application("Records", rows.to_sink(topic))
+
+@wallaroo.encoder
+def encode(row):
+    return wallaroo.KafkaRecord(value=b"x")
+"""
+
+
 class Remote(DataFrame):
     """A DataFrame of Spark Connect, as far as `apply` may look at it."""
 
@@ -237,8 +269,33 @@ class Remote(DataFrame):
 
 
 def test_spark_connect_is_refused(steps: Steps) -> None:
-    with pytest.raises(RunError, match="R716 this Spark session is not usable; Spark Connect cannot use classes"):
+    with pytest.raises(RunError, match="R716 this Spark session is not usable; Spark Connect cannot use") as caught:
         steps.apply(Remote())
+    remedy = 'unset SPARK_REMOTE, and start again with SparkSession.builder.config("spark.api.mode", "classic")'
+    assert f"fix: {remedy}" in str(caught.value)
+
+
+def test_a_spark_that_is_too_old_is_refused(session: Any, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(vars(session), "version", "4.1.1-amzn-0")  # PySpark keeps it there
+    with pytest.raises(RunError, match="R716 this Spark session .* Spark 4.1.1-amzn-0 is too old") as caught:
+        steps.apply(rows_of(session, []))
+    assert "fix: pip install 'pyspark>=4.2,<4.4'" in str(caught.value)
+
+
+def test_a_session_that_was_stopped_is_refused(session: Any, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = rows_of(session, [])
+    monkeypatch.setattr(session.sparkContext, "_jsc", None)
+    with pytest.raises(RunError, match="R716 this Spark session is not usable; it was stopped") as caught:
+        steps.apply(rows)
+    assert "fix: start it again with SparkSession.builder.getOrCreate(), and read the inputs again" in str(caught.value)
+
+
+def test_a_sink_of_whole_records_is_refused(tmp_path: Path) -> None:
+    """Its values are records in a form of ours, which nobody could read in a DataFrame."""
+    (tmp_path / "records.py").write_text(RECORDS)
+    with pytest.raises(RunError, match="P303 .*a sink of whole records between DataFrames is not supported") as caught:
+        load(tmp_path / "records.py")
+    assert "fix: declare a sink of values, or DataFrameSinkConfig" in str(caught.value)
 
 
 def test_what_has_no_place_between_dataframes_is_refused(tmp_path: Path) -> None:

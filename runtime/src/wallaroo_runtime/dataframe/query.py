@@ -49,11 +49,10 @@ def check_topology(topology: Topology) -> None:
             fix = "give it another name, since `apply` has a parameter of this name"
         elif isinstance(part, GeneratorSource):
             what, fix = "a generator between DataFrames", "make its messages a DataFrame, and declare a source for it"
-        elif isinstance(part, Source) and has_records(part):
-            what, fix = (
-                "a source of whole records between DataFrames",
-                "declare a source of values, or DataFrameSourceConfig",
-            )
+        elif isinstance(part, Source | Sink) and has_records(part):
+            end = "Source" if isinstance(part, Source) else "Sink"
+            what = f"a {end.lower()} of whole records between DataFrames"
+            fix = f"declare a {end.lower()} of values, or DataFrame{end}Config"
         elif getattr(part, "visits", ()):
             what = "a visit between DataFrames"
             fix = "declare a source of rows in its place, which the step reads, or use `wallaroo run`"
@@ -118,7 +117,7 @@ def applied(call: Call) -> DataFrame:
     counts = counts_of(plan, topology) if call.observation else {}
     own = {  # fields of `Applied.java`
         "in_time": sorted(in_time),
-        "ticks": ticks.settings(),
+        "ticks": {"kind": ticks.kind, "interval_ms": ticks.interval_ms, "delays": ticks.delays},
         "facts": [facts_of(plan, topology, level) for level in range(len(plan.levels))],
         "outputs": {plan.ports[sink.path]: sink.name for sink in topology.sinks()},
         "states": {port: name for name, port in state_ports(plan.stages).items()},
@@ -140,9 +139,8 @@ def applied(call: Call) -> DataFrame:
     has_times = all(source.timestamp for source in sources)
     order = call.order_by or (IN_TIME if has_times else "")
     frames = [selected(call.inputs[source.name], source, order)._jdf for source in sources]
-    states = []
-    if call.states is not None:
-        states = first_states(plan, topology, call.states, accepts_changed=call.accept_changed)
+    left = call.states
+    states = [] if left is None else first_states(plan, topology, left, accepts_changed=call.accept_changed)
     operators: Any = java_class(session, "microbatch.MicroBatch")
     rows = DataFrame(operators.apply(json.dumps(settings), frames, states), session)
     rows = observed(rows, call.observation, counts) if counts else rows

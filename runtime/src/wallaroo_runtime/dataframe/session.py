@@ -1,14 +1,17 @@
 """Checks a Spark session that the user has started, and adds our classes and settings to it."""
 
+from contextlib import suppress
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.machine.jar import java_class, operator_jar
 from wallaroo_runtime.spark.machine.settings import JARS, SETTINGS
+from wallaroo_runtime.spark.row import refused
 
+SESSION, LEAST = "this Spark session", [4, 2]  # least version of Spark
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 SOCKETS = "io.grpc.netty.shaded.io.netty.bootstrap.Bootstrap"  # warns that a Unix socket has no TCP keepalive
@@ -22,8 +25,13 @@ def check_session(session: SparkSession, *, has_state: bool) -> None:
     """
     if not hasattr(session, "_jsparkSession"):
         reason = "Spark Connect cannot use classes of Java"
-        fix = 'start the job with a classic session, e.g. SparkSession.builder.config("spark.api.mode", "classic")'
-        raise RunError.of("R716", USAGE, what="this Spark session", reason=reason, fix=fix)
+        fix = 'unset SPARK_REMOTE, and start again with SparkSession.builder.config("spark.api.mode", "classic")'
+        raise refused(SESSION, reason, fix)
+    if session.sparkContext._jsc is None:
+        fix = "start it again with SparkSession.builder.getOrCreate(), and read the inputs again"
+        raise refused(SESSION, "it was stopped", fix)
+    if [int(number) for number in session.version.split(".")[:2]] < LEAST:
+        raise refused(SESSION, f"Spark {session.version} is too old", "pip install 'pyspark>=4.2,<4.4'")
     _add_classes(session)
     java: Any = session._jvm
     log = java.org.apache.logging.log4j
@@ -47,11 +55,9 @@ def _add_classes(session: SparkSession) -> None:
         RunError: R716 if the driver cannot load the jar.
     """
     jar = operator_jar()
-    try:
+    with suppress(RunError):
         java_class(session, "microbatch.MicroBatch")
         return
-    except RunError:
-        pass
     context: Any = session.sparkContext
     try:
         loader = context._jvm.Thread.currentThread().getContextClassLoader()
@@ -59,5 +65,5 @@ def _add_classes(session: SparkSession) -> None:
         java_class(session, "microbatch.MicroBatch")
     except (Py4JError, RunError) as error:
         fix = f'start it with .config("{JARS}", "{jar}"), or spark-submit --jars {jar}'
-        raise RunError.of("R716", USAGE, what="this Spark session", reason="it loads no jars now", fix=fix) from error
+        raise refused(SESSION, "it loads no jars now", fix) from error
     context._jsc.addJar(str(jar))

@@ -2,14 +2,13 @@
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.dataframe.state import state_ports
 from wallaroo_runtime.peer.gateway_workers import HostedWorkers
-from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.program.application import Application
@@ -31,20 +30,13 @@ def shown_states(application: Application, states: Iterable[Any]) -> Iterator[tu
         RunError: An error of a worker, e.g. W416 if it cannot show states.
     """
     rows, folder = list(states), Path(tempfile.mkdtemp(dir=temporary_directory()))
-    with closing(HostedWorkers(application.topology, folder, application.archive)) as workers:
+    with ExitStack() as stack:
+        workers = stack.enter_context(closing(HostedWorkers(application.topology, folder, application.archive)))
         for stage in compile_topology(application.topology, shuffle_partitions=1).stages:
-            ports = state_ports([stage])
-            mine = [(ports[row["name"]], row) for row in rows if row["name"] in ports]
-            if mine:
-                names = {port: name for name, port in ports.items()}
-                target = workers.target(stage.worker)
-                yield from ((names[port], key, value) for port, key, value in _of_stage(target, stage, mine))
-
-
-def _of_stage(target: str, stage: Stage, states: Sequence[tuple[int, Any]]) -> Iterator[tuple[int, bytes, str]]:
-    """Yield port, key and value of the states of one stage, the value as JSON."""
-    with closing(WorkerShower(target, stage.worker)) as shower:
-        for part in grouped(states, lambda each: len(each[1]["value"]), SHOW_BYTES):
-            logs = {(port, bytes(row["key"])): (row["encoding"], bytes(row["value"])) for port, row in part}
-            shown = shower.show(stage_message(stage), entries_of(logs))
-            yield from ((port, key, json.dumps(value)) for (port, key), value in shown.items())
+            names = {port: name for name, port in state_ports([stage]).items()}
+            mine = [(port, row) for port, name in names.items() for row in rows if row["name"] == name]
+            for part in grouped(mine, lambda each: len(each[1]["value"]), SHOW_BYTES):
+                logs = {(port, bytes(row["key"])): (row["encoding"], bytes(row["value"])) for port, row in part}
+                shower = stack.enter_context(closing(WorkerShower(workers.target(stage.worker), stage.worker)))
+                shown = shower.show(stage_message(stage), entries_of(logs))
+                yield from ((names[port], key, json.dumps(value)) for (port, key), value in shown.items())

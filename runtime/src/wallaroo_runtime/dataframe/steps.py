@@ -274,8 +274,8 @@ class Steps:
         if "gives_states" in given:
             reason = "only apply_all has gives_states"
             raise _refused(reason, "call steps.apply_all(..., gives_states=True)")
-        if rows and len(rows) == len(self.inputs) == 1 and not given:
-            given = {self.inputs[0]: rows[0]}
+        if len(rows) == len(self.inputs) == 1 and self.inputs[0] not in given:
+            given[self.inputs[0]] = rows[0]
         elif rows:
             reason = f"{len(rows)} DataFrames were given without a name"
             raise _refused(reason, f"name them: {_shown(self.inputs)}")
@@ -285,7 +285,7 @@ class Steps:
             raise _refused(reason, f"give a DataFrame for each: {_shown(self.inputs)}")
         for name, frame in given.items():
             if not isinstance(frame, DataFrame):
-                reason = f"{name} is a {type(frame).__name__}"
+                reason = f"{name} is a {type(frame).__module__}.{type(frame).__name__}".replace(" builtins.", " ")
                 raise _refused(reason, f"pass a DataFrame of PySpark: {_shown([name])}")
         order_by, observation = more["order_by"], more["observation"]
         if not isinstance(order_by, str):

@@ -4,8 +4,8 @@ A stream has ticks of a clock, or of the watermarks of its DataFrames. A batch h
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -45,12 +45,8 @@ class Ticks:
 
     kind: str = ""
     interval_ms: int = 0
-    delays: Mapping[str, int] | None = None
+    delays: Mapping[str, int] = field(default_factory=dict)
     is_of_data: bool = False
-
-    def settings(self) -> dict[str, Any]:
-        """Return the ticks as fields of `Ticks.java`."""
-        return {"kind": self.kind, "interval_ms": self.interval_ms, "delays": dict(self.delays or {})}
 
     def planned(self, plan: Plan, *, has_times: bool) -> Plan:
         """Return the plan. If the ticks have event times, its windows and timed steps take the time from the ticks.

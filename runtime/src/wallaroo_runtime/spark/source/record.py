@@ -21,7 +21,6 @@ from pyspark.sql.types import (
 )
 
 from wallaroo.message.timer import FIRST_MS, LAST_MS
-from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.failure.cause import causes_of, significant
 from wallaroo_runtime.spark.failure.translate import described
@@ -131,8 +130,9 @@ def selected(rows: DataFrame, source: SparkSource, order_by: str = "") -> DataFr
 def _times(rows: DataFrame, source: SparkSource) -> tuple[Column, Column]:
     """Return two columns: the times of rows in milliseconds since 1970, and sequences in the order of these times."""
     # Not in SQL, where settings of the session can change the meaning of `current_timestamp` and `TIMESTAMP`.
+    now = F.unix_millis(F.current_timestamp())
     if not source.timestamp:
-        return F.unix_millis(F.current_timestamp()), F.lit(None).cast(LongType())
+        return now, F.lit(None).cast(LongType())
     time = F.expr(f"({source.timestamp})")
     kind = rows.select(time).schema.fields[0].dataType
     if isinstance(kind, IntegralType):
@@ -145,10 +145,9 @@ def _times(rows: DataFrame, source: SparkSource) -> tuple[Column, Column]:
             reason = f"its event time `{source.timestamp}` is {kind.simpleString()}"
             raise refused(place_of(source), reason, "give a TIMESTAMP, a DATE, or an integer of milliseconds")
         millis, micros = F.unix_millis(F.timestamp_micros(number)), number
-    sequence = F.when(millis.between(FIRST_MS, LAST_MS), micros - 1000 * FIRST_MS + 1).otherwise(
-        F.lit(0).cast(LongType())
-    )
-    return F.coalesce(millis, F.lit(_NO_TIME)), sequence
+    sequence = F.when(millis.between(FIRST_MS, LAST_MS), micros - 1000 * FIRST_MS + 1).otherwise(F.lit(0).cast("long"))
+    # Because of the present time Spark refuses the trigger `continuous`, with which rows would wait for a task's end.
+    return F.coalesce(millis, F.lit(_NO_TIME), now), sequence
 
 
 @contextmanager
@@ -168,7 +167,7 @@ def analysed(part: str, *expressions: str) -> Iterator[None]:
         causes = significant(chain)
         reason = next((cause.line for cause in causes if cause.condition), causes[-1].line)
         fix = described(chain).fix or "correct it in the program: format, options, schema or SQL"
-        raise RunError.of("R716", USAGE, what=what, reason=reason, fix=fix) from error
+        raise refused(what, reason, fix) from error
 
 
 def record_sources(plan: Plan, topology: Topology, *, passes_lost: bool = False) -> list[RecordSource]:

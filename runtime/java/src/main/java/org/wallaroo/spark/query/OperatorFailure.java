@@ -2,10 +2,8 @@ package org.wallaroo.spark.query;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HexFormat;
-import java.util.List;
 import java.util.StringJoiner;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Failure;
@@ -70,10 +68,21 @@ public final class OperatorFailure extends RuntimeException {
      * @param findings a JSON array of diagnostics
      */
     public static OperatorFailure found(JsonNode findings) {
-        List<String> texts = new ArrayList<>();
-        findings.forEach(each -> texts.add("%s %s\n  fix: %s".formatted(
-                each.path("code").asText(), each.path("message").asText(), each.path("fix").asText())));
-        return new OperatorFailure(String.join("\n", texts), "{\"found\": " + findings + "}");
+        StringJoiner texts = new StringJoiner("\n");
+        findings.forEach(each -> texts.add(shown(each)));
+        return new OperatorFailure(texts.toString(), "{\"found\": " + findings + "}");
+    }
+
+    /** Returns a finding as Python shows a {@code Diagnostic}, but without a place in a topology. */
+    private static String shown(JsonNode finding) {
+        StringJoiner lines = new StringJoiner("\n  ");
+        lines.add(finding.path("code").asText() + " " + finding.path("message").asText());
+        String place = (finding.path("file").asText() + ":" + finding.path("line").asText()).replaceFirst(":0?$", "");
+        if (!place.isEmpty()) {
+            lines.add("at " + place);
+        }
+        finding.path("traceback").asText().lines().forEach(line -> lines.add("| " + line));
+        return lines.add("fix: " + finding.path("fix").asText()).toString();
     }
 
     /**
@@ -92,12 +101,13 @@ public final class OperatorFailure extends RuntimeException {
      * @param wayOut advice to the user: how such a letter no longer ends the query
      */
     public static OperatorFailure ended(DeadLetter letter, String wayOut) {
-        boolean isLarge = letter.getCode().equals(TOO_LARGE);
+        String kind = kind(letter.getPath());
+        String correct = letter.getCode().equals(TOO_LARGE) ? "drop or shorten the column before `apply`"
+                : kind.equals("source") ? "correct such rows before `apply`, or the program" : "correct the user code";
         // An unwritable value is a fault of the program, not of one message. Dead letters would hide this fault.
         String other = letter.getCode().equals(UNWRITABLE) ? "" : ", or " + wayOut;
         String text = Catalogue.text("R611", "reason", "%s \"%s\": %s %s%s".formatted(
-                kind(letter.getPath()), letter.getStep(), letter.getCode(), letter.getError(), message(letter)),
-                "fix", (isLarge ? "drop or shorten the column before `apply`" : "correct the user code") + other);
+                kind, letter.getStep(), letter.getCode(), letter.getError(), message(letter)), "fix", correct + other);
         return new OperatorFailure((text + "\n" + letter.getTraceback()).stripTrailing());
     }
 
@@ -129,7 +139,7 @@ public final class OperatorFailure extends RuntimeException {
         String fields = Json.object("code", failure.getCode(), "message", failure.getMessage(),
                 "fix", failure.getFix(), "traceback", failure.getTraceback(), "pointer", failure.getPointer(),
                 "file", failure.getFile(), "line", failure.getLine());
-        String text = failure.getCode() + " " + failure.getMessage() + "\n  fix: " + failure.getFix();
-        return new OperatorFailure(text, "{\"worker\": " + Json.write(worker) + ", \"reported\": " + fields + "}");
+        return new OperatorFailure(shown(Json.parse(fields)),
+                "{\"worker\": " + Json.write(worker) + ", \"reported\": " + fields + "}");
     }
 }

@@ -1,0 +1,54 @@
+"""Steps give the same rows with each trigger that has micro-batches. A trigger without them is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from support.dated_totals import SCHEMA, drawn, rows_of, totals
+from wallaroo_runtime.dataframe import Steps, load
+
+pytestmark = pytest.mark.jvm
+TOPICS = """
+import wallaroo
+
+def application_setup(args):
+    topic = wallaroo.KafkaSourceConfig("in", [("127.0.0.1", 9)], "warn", decode)
+    upper = wallaroo.KafkaSinkConfig("out", [("127.0.0.1", 9)], "warn", 0, 100000, encode)
+    return wallaroo.build_application("Same", wallaroo.source("topic", topic).to_sink(upper))
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(bs):
+    return bs
+
+@wallaroo.encoder
+def encode(bs):
+    return bs
+"""
+TRIGGERS: list[dict[str, Any]] = [{"processingTime": "0 seconds"}, {"once": True}, {"availableNow": True}, {}]
+
+
+def test_a_query_may_start_again_with_another_trigger(session: Any, steps: Steps, tmp_path: Path) -> None:
+    orders = sorted(drawn(21, 80), key=lambda order: order[2])
+    for number, trigger in enumerate(TRIGGERS):
+        part = orders[20 * number : 20 * number + 20]
+        rows_of(session, part).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+        source = session.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
+        writer = steps.apply(source, order_by="at").writeStream.option("path", str(tmp_path / "out"))
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = (writer.trigger(**trigger) if trigger else writer).start()
+        query.processAllAvailable()
+        query.stop()
+        found = session.read.parquet(str(tmp_path / "out")).collect()
+        assert sorted((row["user"], row["total"]) for row in found) == sorted(totals(orders[: 20 * number + 20]))
+
+
+def test_a_trigger_without_micro_batches_is_refused(session: Any, tmp_path: Path) -> None:
+    """A task would keep rows until its end, and it has none."""
+    (tmp_path / "topics.py").write_text(TOPICS)
+    rows = session.readStream.format("rate").option("numPartitions", 1).load()
+    rows = load(tmp_path / "topics.py").apply(rows.selectExpr("string(value) AS value", "timestamp"))
+    writer = rows.writeStream.format("memory").queryName("continuous").trigger(continuous="1 second")
+    with pytest.raises(AnalysisException, match="Continuous processing does not support current time operations"):
+        writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
