@@ -3,8 +3,10 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,6 +22,7 @@ from support.run import wait_until, wallaroo
 from wallaroo import KafkaRecord
 from wallaroo.message.frame import encode_frame
 from wallaroo.worker.value.kafka_record import write_record
+from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.kafka.record import follow
 from wallaroo_runtime.kafka.topic import create_topic
 from wallaroo_runtime.storage.outbox.position import read_position
@@ -87,16 +90,19 @@ def test_versions_with_and_without_transactions_follow_each_other(seed: int, del
     assert repeated <= {delivery.sent[number] for number in may_repeat}
 
 
-@pytest.mark.parametrize("exactly_once", [False, True])
-def test_a_broker_that_goes_away(exactly_once: bool, delivery: Delivery) -> None:
+@pytest.mark.parametrize(
+    ("exactly_once", "is_frozen"),
+    [(False, False), (True, False), *(pytest.param(each, True, marks=pytest.mark.long) for each in (False, True))],
+)
+def test_a_broker_that_goes_away(exactly_once: bool, is_frozen: bool, delivery: Delivery) -> None:
     delivery.more["exactly_once"] = exactly_once
     delivery.publish()
     delivery.start()
     delivery.wait_delivered()
-    delivery.broker.stop()
+    delivery.broker.freeze() if is_frozen else delivery.broker.stop()
     delivery.publish(500)
     delivery.wait(lambda: "R613 " in delivery.findings(), "the finding")
-    delivery.broker.start()
+    delivery.broker.thaw() if is_frozen else delivery.broker.start()
     delivery.wait_delivered()
     if exactly_once:
         delivery.check()
@@ -129,6 +135,27 @@ def test_records_that_a_topic_never_takes_are_set_aside_and_others_come_once(
     delivery.wait(lambda: delivery.status().get("sinks", [{}])[0].get("refused") == len(bad), "the counts")
     delivery.stop()
     assert Counter(key for key, _ in delivery.committed()) == Counter(record.key for record in good)
+
+
+def test_a_broker_with_another_clock_is_an_outage(delivery: Delivery) -> None:
+    """Records that come late are as old as those of a machine whose clock is late."""
+    delivery.topic += "-punctual"
+    create_topic(delivery.broker.cluster, delivery.topic, PARTITIONS, 1, {"message.timestamp.before.max.ms": "3000"})
+    delivery.more |= {"exactly_once": True, "sets_aside": "0/sinks/0"}
+    delivery.publish()
+    delivery.start()
+    delivery.wait_delivered()
+    delivery.broker.freeze()
+    delivery.publish(500)
+    delivery.wait(lambda: delivery.status()["sinks"][0]["pending_messages"], "a call")
+    time.sleep(5.0)
+    delivery.broker.thaw()
+    delivery.wait_delivered()
+    delivery.wait(delivery.findings, "the finding")
+    told = f"R613 .*; topic {delivery.topic} refuses the time of a record; .*Invalid timestamp.*; this machine's "
+    assert re.match(told, delivery.findings()) and delivery.findings().count("R613") == 1, delivery.findings()
+    delivery.check()
+    assert [*read_letters(delivery.root)] == []
 
 
 @pytest.mark.parametrize(

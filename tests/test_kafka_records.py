@@ -4,12 +4,14 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Producer, TopicPartition
@@ -20,13 +22,13 @@ from support.kafka import Broker, free_port
 from support.run import WALLAROO, wait_until
 from wallaroo import KafkaRecord
 from wallaroo.worker.value.kafka_record import write_record
-from wallaroo_runtime.egress import kafka_transaction
-from wallaroo_runtime.egress.kafka_session import Lasting, Unavailable
+from wallaroo_runtime.egress import kafka_session, kafka_transaction
+from wallaroo_runtime.egress.kafka_session import Lasting, ProducerSession, Unavailable
 from wallaroo_runtime.egress.kafka_transaction import TransactionalSession
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import Cluster, kafka_client
 from wallaroo_runtime.kafka.record import TopicRecord, emit
-from wallaroo_runtime.kafka.topic import describe_topic
+from wallaroo_runtime.kafka.topic import SET_CLOCKS, RecordLimits, describe_topic
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
@@ -172,6 +174,31 @@ def test_a_record_that_kafka_never_takes_is_told_apart_from_those_in_its_batch(b
         session.write(map(whole_record, map(write_record, records)), SinkPosition(0, 0, 0, 4, 0, "future"))
     assert [*refused.value.numbers] == [2]
     session.close()
+
+
+@pytest.mark.parametrize(("exactly_once", "knows_limits"), [(True, True), (True, False), (False, True)])
+def test_a_time_of_the_data_that_only_the_broker_refuses(
+    exactly_once: bool, knows_limits: bool, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of this machine is two hours ahead of the broker's. A user may write a topic and not see its limits."""
+    topic, now = f"clocks-{exactly_once}-{knows_limits}", time.time_ns()
+    broker.create(topic, 1)
+    target = pb.KafkaTopic(application="app", brokers=[broker.address], topic=topic, records=True)
+    monkeypatch.setattr(kafka_session, "time", Mock(wraps=time, time_ns=lambda: now + 7200 * 10**9))
+    if not knows_limits:
+        monkeypatch.setattr(kafka_session, "record_limits", lambda *_: RecordLimits())
+    session = opened(target, topic) if exactly_once else ProducerSession(kafka_client("a test"), target, "out")
+    record = write_record(KafkaRecord(key=b"k", timestamp_ms=now // 10**6 + 6_000_000))
+    with pytest.raises(Unavailable if knows_limits else Lasting) as refused:
+        session.write([whole_record(record)] * (5000 if knows_limits else 1), SinkPosition(0, 0, 0, 1, 0, topic))
+    session.close()
+    if isinstance(refused.value, Unavailable):
+        assert refused.value.fix == SET_CLOCKS
+        told = f"topic {topic} refuses the time of a record; .*Invalid timestamp.*; this machine's "
+        assert re.match(told, str(refused.value)), refused.value
+    else:
+        assert [*refused.value.numbers] == [0]
+        assert str(refused.value) == "Broker: Invalid timestamp (a wrong time in the data, or wrong clocks)"
 
 
 def creating(broker: str, **creations: dict[str, Any]) -> Topology:

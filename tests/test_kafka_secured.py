@@ -10,11 +10,13 @@ import pytest
 
 from support.goka import Processor, build_ours
 from support.kafka import Broker, free_port
-from support.kafka_application import Make, application
+from support.kafka_application import Make, application, document
 from support.run import READY, TESTS, WALLAROO, wait_until
 from wallaroo import goka
-from wallaroo_runtime.kafka.client import Cluster
+from wallaroo_runtime.kafka.client import ACCESS, Cluster
 from wallaroo_runtime.kafka.topic import create_topic
+from wallaroo_runtime.topology.canonical import interface_hash
+from wallaroo_runtime.topology.load import load_document
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 __all__ = ["application"]  # the fixture
@@ -134,3 +136,28 @@ def test_a_processor_in_go(secured: Secured, tmp_path: Path) -> None:
             wait_until(lambda: table.get("k") == "1 4 0", ledger.output, WAIT_S)
     finally:
         ledger.end()
+
+
+@pytest.mark.parametrize("mode", ["microbatch", "realtime"])
+@pytest.mark.parametrize("end", ["source", "sink"])
+@pytest.mark.parametrize("what", ["password", "certificate"])
+def test_a_start_does_not_wait_for_brokers_that_refuse_access(
+    what: str, end: str, mode: str, secured: Secured, tmp_path: Path, application: Make
+) -> None:
+    options = dict(secured.options)
+    if what == "password":
+        options["kafka.sasl.password"] = "no"
+    else:
+        (tmp_path / "other").mkdir()
+        options["kafka.ssl.ca.location"] = str(certificate(tmp_path / "other")[0])
+    name = f"refused-{what}-{end}-{mode}"
+    for topic in ("in", "out"):
+        secured.create(f"{name}-{topic}")
+    app = document(secured, name)
+    app["pipelines"][0][f"{end}s"][0] |= {"brokers": [secured.secured], "options": options}
+    app["workers"][0]["interface_hash"] = interface_hash(load_document(app))
+    running = application(app)
+    running.start("--mode", mode)
+    assert running.wait() == 2, running.output()
+    said = f'R727 {end} "{"in" if end == "source" else "out"}": Kafka at {secured.secured} refuses it; '
+    assert said in running.output() and f"  fix: {ACCESS}\n" in running.output(), running.output()

@@ -74,3 +74,41 @@ def test_a_start_waits_for_brokers_and_creates_the_topics_then(mode: str, tmp_pa
         check(running, broker, "late-out", sent)
     finally:
         broker.stop()
+
+
+@pytest.mark.parametrize(
+    ("away", "mode", "is_frozen"),
+    [
+        ("source", "microbatch", False),
+        *(
+            pytest.param(away, mode, True, marks=pytest.mark.long)
+            for away in ("source", "sink")
+            for mode in ("microbatch", "realtime")
+        ),
+    ],
+)
+def test_a_start_waits_for_the_brokers_of_a_source_or_a_sink(
+    away: str, mode: str, is_frozen: bool, broker: Broker, tmp_path: Path, application: Make,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The other one has another cluster, which answers. A frozen broker takes connections, and answers nothing."""
+    late, name = Broker(tmp_path / "late"), f"{away}-{mode}-{is_frozen}"
+    late.start()
+    origin, goal = (late, broker) if away == "source" else (broker, late)
+    origin.create(f"{name}-in", PARTITIONS)
+    goal.create(f"{name}-out", PARTITIONS)
+    sent = words(0, 300)
+    send(origin, f"{name}-in", sent)
+    late.freeze() if is_frozen else late.stop()
+    monkeypatch.setenv("FROM", origin.address)
+    running = application(APP, name, goal.address)
+    what = 'source "words"' if away == "source" else 'sink "'
+    try:
+        running.start("--mode", mode)
+        waits(running, f"R672 {what}")
+        assert f"no answer from Kafka at {late.address}; " in running.output()
+        late.thaw() if is_frozen else late.start()
+        check(running, goal, f"{name}-out", sent)
+    finally:
+        if late.is_alive:
+            late.kill()

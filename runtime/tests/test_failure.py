@@ -69,9 +69,9 @@ def test_a_record_with_an_impossible_time_is_named() -> None:
     text = "Record at topic t partition 1 offset 12 has timestamp value 1 that overflows"
     report = f"org.apache.spark.sql.kafka010.KafkaIllegalStateException: [KAFKA_MALFORMED_RECORD_TIMESTAMP] {text}"
     (finding,) = translated(causes_of(JAVA.format(text=report)), "/c/spark").diagnostics
-    assert finding.code == "R611" and finding.message.startswith("the query stopped; Spark cannot read a record: ")
+    assert finding.code == "R611" and finding.message.startswith("the query stopped; Spark cannot read the time of ")
     assert finding.message.endswith(text)
-    assert finding.fix.startswith("correct the producer, and let the topic refuse such times")
+    assert finding.fix.startswith("continue in real-time mode, which reads it: `wallaroo state rescale CHECKPOINT ")
 
 
 def test_other_failures_say_what_spark_says() -> None:

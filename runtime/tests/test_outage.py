@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.run import wait_until
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import encode_frame
-from wallaroo_runtime.egress.kafka_session import Unavailable
+from wallaroo_runtime.egress.kafka_session import CREATE_TOPIC, Unavailable
 from wallaroo_runtime.egress.kafka_sink import KafkaSink
 from wallaroo_runtime.run.monitor import Flow, lasting
 from wallaroo_runtime.run.peers import Peers
@@ -168,7 +168,7 @@ def test_a_topic_that_is_missing_is_one_outage(tmp_path: Path) -> None:
         states.append(sink.state)
         if len(states) < 4:
             reason = "it has no topic gone"
-            raise Unavailable(reason, has_topic=False)
+            raise Unavailable(reason, CREATE_TOPIC)
 
     session.write = write
     sink.start()

@@ -48,7 +48,7 @@ THROWN = [
     (
         "org.apache.spark.sql.kafka010.KafkaIllegalStateException",
         "[KAFKA_MALFORMED_RECORD_TIMESTAMP] Record at topic t partition 1 offset 12 has timestamp value 9",
-        "Spark cannot read a record: ",
+        "Spark cannot read the time of a record: ",
     ),
     ("org.apache.kafka.common.config.ConfigException", "Unknown value x for acks", "does not accept a setting"),
     (f"{KAFKA}.TimeoutException", "Timeout of 3000ms expired", "Kafka gave no answer"),

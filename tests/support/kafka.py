@@ -57,6 +57,24 @@ class Broker(Node):
         """Make a topic."""
         create_topic(self.cluster, topic, partitions, 1, {})
 
+    def grow(self, *topics: str, partitions: int) -> None:
+        """Add partitions to topics, up to a number."""
+        from confluent_kafka.admin import NewPartitions
+
+        client = self.cluster.admin()
+        for done in client.create_partitions([NewPartitions(topic, partitions) for topic in topics]).values():
+            done.result(60)
+
+    def alter(self, topic: str, name: str, value: str) -> None:
+        """Change a setting of a topic."""
+        from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        client = self.cluster.admin()
+        for done in client.incremental_alter_configs([resource]).values():
+            done.result(60)
+
     def truncate(self, topic: str, first: dict[int, int]) -> None:
         """Remove the records of partitions that precede an offset, as retention does."""
         from confluent_kafka import TopicPartition

@@ -11,13 +11,13 @@ from wallaroo.diagnostic.fault import reach
 from wallaroo.message.kafka_record import CONNECTING, has_time, too_large
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import option_refused, silence_of
-from wallaroo_runtime.kafka.topic import batch_settings, record_limits
+from wallaroo_runtime.kafka.topic import SET_CLOCKS, RecordLimits, batch_settings, record_limits
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
 from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
 
 ANSWER_S, POLL_S = 15.0, 0.05
-LOOK_S = 0.5  # seconds between two checks for an outage during a call
+LOOK_S, LOOK_ANSWER_S = 0.5, 5.0  # time between two checks for an outage during a call, and deadline of the answer
 POLL_RECORDS = 500
 RECORD_BYTES = 100  # more than the size of a record without key and value
 LARGE = "a record of"  # the reason of a refusal begins with this if a record is too large
@@ -35,8 +35,9 @@ OWN = re.compile(r"transactional\.id|bootstrap\.servers|delivery\.report\.only\.
 LIMIT = "message.max.bytes"
 RENAMED = {"max.request.size": LIMIT}
 # Errors that stay after a retry.
+OF_TIME = "INVALID_TIMESTAMP"
 OF_RECORD = (
-    *("MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "INVALID_TIMESTAMP", "_UNKNOWN_PARTITION"),
+    *("MSG_SIZE_TOO_LARGE", "INVALID_RECORD", OF_TIME, "_UNKNOWN_PARTITION"),
     *("UNSUPPORTED_FOR_MESSAGE_FORMAT", "_INVALID_ARG"),
 )
 LASTING = (
@@ -50,18 +51,19 @@ FENCED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "TRANSACTION_C
 # If one of these settings is made, the client no longer keeps the order by itself.
 _UNORDERED = ("max.in.flight", "max.in.flight.requests.per.connection", "message.send.max.retries", "retries")
 NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
+CREATE_TOPIC = "the topic, e.g. with `wallaroo topics create`"  # ends the outage
 
 
 class Unavailable(OSError):
     """Kafka cannot be used now. It may have written some of the last records.
 
     Attributes:
-        has_topic: False if the brokers do not have the topic.
+        fix: What the user must provide; empty for brokers that answer.
     """
 
-    def __init__(self, reason: str, *, has_topic: bool = True) -> None:
+    def __init__(self, reason: str, fix: str = "") -> None:
         super().__init__(reason)
-        self.has_topic = has_topic
+        self.fix = fix
 
 
 class Lasting(Exception):
@@ -74,9 +76,9 @@ class Lasting(Exception):
     """
 
     def __init__(
-        self, reason: str, *, is_fenced: bool, is_too_large: bool = False, numbers: Mapping[int, str] | None = None
+        self, why: str, *, is_fenced: bool = False, is_too_large: bool = False, numbers: Mapping[int, str] | None = None
     ) -> None:
-        super().__init__(reason)
+        super().__init__(why)
         self.is_fenced, self.is_too_large, self.numbers = is_fenced, is_too_large, numbers or {}
 
 
@@ -98,7 +100,7 @@ class ProducerSession:
 
     def __init__(self, client: Any, target: pb.KafkaTopic, sink: str) -> None:
         self._client, self._topic, self._failed = client, target.topic, list[tuple[int, Any]]()
-        self._brokers, self._lost = list(target.brokers), list[Any]()
+        self._brokers, self._lost, self._are_whole = list(target.brokers), list[Any](), target.records
         self._check_answer()
         self._settings = settings_of(target, sink)
         self._limits = record_limits(reader_settings(self._settings), target.topic)
@@ -129,28 +131,33 @@ class ProducerSession:
         try:
             yield
         except self._client.KafkaException as error:
-            raise self._judge([error.args[0], *(failed for _, failed in self._failed)]) from error
+            errors = [error.args[0]]
+            try:
+                self._producer.poll(0)  # takes the reports of records
+            except self._client.KafkaException as fatal:
+                errors.append(fatal.args[0])
+            # A record's own error says more than the error of the transaction.
+            raise self._judge([*(failed for _, failed in self._failed), *errors]) from error
 
     def _judge(self, errors: list[Any]) -> Unavailable | Lasting:
-        of_record = self._codes(OF_RECORD)
-        numbers = {number for number, error in self._failed if error.code() in of_record}
-        if len(numbers) > 1 or UNKNOWN in numbers:  # a batch was refused because of an unknown record in it
-            numbers = set()
-        for names in (FENCED, LASTING):
-            known = self._codes(names)
-            for error in errors:
-                if error.code() in known:
-                    of = dict.fromkeys(numbers, error.str()) if error.code() in of_record else {}
-                    return Lasting(error.str(), is_fenced=names is FENCED, numbers=of)
-        missing = self._codes(NO_TOPIC)
-        if any(error.code() in missing for error in errors):
-            return Unavailable(f"it has no topic {self._topic}", has_topic=False)
-        # A record's own error says more than the error of the transaction.
-        return Unavailable(errors[-1].str())
+        def first(*names: str) -> Any:
+            return next((error for error in errors if error.name() in names), None)
 
-    def _codes(self, names: Iterable[str]) -> set[int]:
-        codes = self._client.KafkaError
-        return {getattr(codes, name) for name in names if hasattr(codes, name)}
+        if error := first(*FENCED):
+            return Lasting(error.str(), is_fenced=True)
+        # `_check` refuses the times of the data by the clock of this machine, if the user may read the topic's limits.
+        if (of_time := first(OF_TIME)) and (not self._are_whole or self._limits != RecordLimits()):
+            now = time.strftime("this machine's clock says %Y-%m-%d %H:%M:%S UTC", time.gmtime())
+            return Unavailable(f"topic {self._topic} refuses the time of a record; {of_time.str()}; {now}", SET_CLOCKS)
+        if error := first(*LASTING):
+            numbers = {number for number, failed in self._failed if failed.name() in OF_RECORD}
+            if len(numbers) > 1 or UNKNOWN in numbers:  # a batch was refused because of an unknown record in it
+                numbers = set()
+            reason = error.str() + (" (a wrong time in the data, or wrong clocks)" if of_time else "")
+            return Lasting(reason, numbers=dict.fromkeys(numbers if error.name() in OF_RECORD else (), reason))
+        if first(*NO_TOPIC):
+            return Unavailable(f"it has no topic {self._topic}", CREATE_TOPIC)
+        return Unavailable(errors[0].str())
 
     def _check_answer(self) -> None:
         if reason := silence_of(self._brokers):
@@ -160,12 +167,14 @@ class ProducerSession:
         """Check for an outage, which the client reports from its own threads even if there is nothing to write.
 
         Raises:
-            Unavailable: All connections were lost, and no broker accepts a new connection.
+            Unavailable: All connections were lost, and no broker accepts a new connection, or none answers.
         """
         self._producer.poll(0)
         if self._lost:
             self._lost.clear()  # brokers also close connections that were idle for long
             self._check_answer()
+            with self._judged():
+                self._producer.list_topics(self._topic, LOOK_ANSWER_S)
 
     def write(self, records: Iterable[SinkRecord], end: SinkPosition, without: Collection[int] = ()) -> None:
         """Write records, and return when Kafka has them.
@@ -215,7 +224,7 @@ class ProducerSession:
             if record_limits(reader_settings(self._settings), self._topic) != self._limits:
                 raise Unavailable("")  # the topic was changed: a new session reads its limits; there is no outage
             first = reasons[min(reasons)]
-            raise Lasting(first, is_fenced=False, is_too_large=is_too_large, numbers=reasons)
+            raise Lasting(first, is_too_large=is_too_large, numbers=reasons)
 
     def _write(self, records: Sequence[SinkRecord], _: SinkPosition, without: Collection[int] | None) -> None:
         self._produce_all(records, without)
@@ -242,6 +251,8 @@ class ProducerSession:
             for number, record in enumerate(part, begin):
                 if number not in (without or ()):
                     self._produce(record, number)
+                if number == 0 and without is not None:  # if a broker refuses several records, it gives no exact reason
+                    self._producer.flush(ANSWER_S)
 
     def _parts(self, records: Sequence[SinkRecord]) -> Iterator[tuple[int, Sequence[SinkRecord]]]:
         """Yield parts of the records, each with the number of its first record. Poll the client between parts."""

@@ -24,7 +24,6 @@ from wallaroo_runtime.storage.outbox.sink_record import SinkRecord, records_of, 
 TRANSACTION_BYTES = 4 * 1024 * 1024
 TRANSACTION_RECORDS = 100_000
 REST_S = 10.0  # time without records after which none counts as on its way
-CREATE_TOPIC = "the topic, e.g. with `wallaroo topics create`"
 RAISE_LIMIT = (
     "raise max.message.bytes of the topic, and kafka.max.request.size of the sink where it has one, and run again: "
     "output is kept and sent then"
@@ -108,10 +107,10 @@ class KafkaSink(Sink):
 
     def _tell_outage(self, error: OSError) -> None:
         self.state, reason = "unreachable", str(error)
-        if reason and reason != self._told:
-            self._told = reason
-            is_missing = isinstance(error, Unavailable) and not error.has_topic
-            self._note_outage(f"Kafka at {self._brokers}", reason, CREATE_TOPIC if is_missing else self._start_brokers)
+        fix = error.fix if isinstance(error, Unavailable) else ""
+        if reason and (fix or reason) != self._told:
+            self._told = fix or reason
+            self._note_outage(f"Kafka at {self._brokers}", reason, fix or self._start_brokers)
 
     @property
     def _brokers(self) -> str:

@@ -1,10 +1,10 @@
 """A transactional producer of Kafka, and the position that is committed with its records."""
 
 import json
-import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -37,27 +37,20 @@ def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Call
     Raises:
         Unavailable: The call did not return.
     """
-    outcome: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+    outcome: Future[None] = Future()
 
     def work() -> None:
         try:
-            call(*arguments, seconds)
+            outcome.set_result(call(*arguments, seconds))
         except Exception as error:
-            outcome.put(error)
-        else:
-            outcome.put(None)
+            outcome.set_exception(error)
 
     threading.Thread(target=work, name="kafka-call", daemon=True).start()
     deadline = time.monotonic() + seconds + GRACE_S
     while (left := deadline - time.monotonic()) > 0:
-        try:
-            failed = outcome.get(timeout=min(LOOK_S, left))
-        except queue.Empty:
-            look()
-            continue
-        if failed is not None:
-            raise failed
-        return
+        if wait([outcome], min(LOOK_S, left)).done:
+            return outcome.result()
+        look()
     reason = f"the client did not answer within {seconds:g} s"
     raise Unavailable(reason)
 
@@ -114,6 +107,7 @@ class TransactionalSession(ProducerSession):
         # Otherwise readers of committed records would wait for the timeout of the transaction.
         with suppress(self._client.KafkaException, Unavailable):
             within(ANSWER_S, self._producer.abort_transaction)
+            self._producer.poll(0)  # reports of the aborted records say nothing about the next attempt
 
     def close(self) -> None:
         """Close the producer and the reader. The next session aborts uncommitted records."""

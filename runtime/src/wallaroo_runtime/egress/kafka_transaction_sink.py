@@ -34,6 +34,7 @@ class TransactionalSink(KafkaSink):
     def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
         super().__init__(config, directory, say)
         self._open = directory / f"open-{config.port}"
+        self._is_doubtful = False  # whether Kafka may have committed records after `position`
 
     def _rest(self) -> None:
         super()._rest()
@@ -42,6 +43,7 @@ class TransactionalSink(KafkaSink):
     def _begin(self) -> None:
         if not self.position.sender:
             self._open.unlink(missing_ok=True)  # an earlier name, from before a run without transactions
+        self._is_doubtful = self._open.exists()
         self._name_output(f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}")
 
     def _session(self) -> ProducerSession:
@@ -59,8 +61,8 @@ class TransactionalSink(KafkaSink):
         """
         position = session.position
         if position is None:
-            if self._open.exists():
-                reason = "Kafka has forgotten it, and the last run did not end in order"
+            if self._is_doubtful:
+                reason = "Kafka has forgotten it, and may have records after the outbox's position"
                 raise self._contradicted(reason)
             session.write((), self.position)
             return
@@ -69,6 +71,12 @@ class TransactionalSink(KafkaSink):
             raise self._contradicted(reason)
         if position.messages > self.position.messages:
             self._take(self._pieces_until(position), position)
+        self._is_doubtful = False
+
+    def _write(self, session: ProducerSession, pieces: list[Piece], end: SinkPosition) -> SinkPosition:
+        after = super()._write(session, pieces, end)
+        self._is_doubtful = False
+        return after
 
     def _contradicted(self, reason: str) -> RunError:
         return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, path=self._open)
@@ -90,6 +98,7 @@ class TransactionalSink(KafkaSink):
 
     def _prepare(self, end: SinkPosition) -> None:
         """Note that the commit of records up to a position begins, until the position is recorded durably."""
+        self._is_doubtful = True
         if not self._open.exists():
             self._open.touch(mode=0o600)
             sync_directory(self._directory)

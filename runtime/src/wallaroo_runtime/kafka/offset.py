@@ -99,5 +99,5 @@ def why_lost(offset: int, first: int, end: int) -> str:
     if first > offset:
         return f"{first - offset} records are gone, and the first one is now {first}"
     if end < offset:
-        return f"the partition ends at {end} now: it was emptied, or its brokers lost records that they had not copied"
+        return f"the partition ends at {end} now: its topic was created again, or its brokers lost uncopied records"
     return ""

@@ -16,6 +16,7 @@ KNOWN_S = 0.05  # between two checks for a new topic
 AUTO_CREATE = "auto.create.topics.enable"
 NOT_CREATED = "writes it, and the brokers create none"
 ANY_TIME = (1 << 63) - 1
+SET_CLOCKS = "brokers whose clocks agree with this machine's, or larger message.timestamp.*.max.ms of the topic"
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,18 @@ SILENCE = FailureRow(
     kinds=r"org\.apache\.kafka\.common\.errors\.(Timeout|Disconnect|Network|BrokerNotAvailable|LeaderNotAvailable"
     r"|NotLeaderOrFollower|\w*Coordinator\w*|NotEnoughReplicas\w*|KafkaStorage|Retriable)Exception",
 )
+PERMISSION = FailureRow(
+    "this user has no permission to read or write a file",
+    "give the permission to the user that runs the application (`ls -l`, ACLs of the file system)",
+    kinds=r"(.*\.)?(AccessDenied|AccessControl)Exception|PermissionError|.*\.AuthorizationException",
+)
+UNREACHED = FailureRow(
+    "a host cannot be reached",
+    "start the server that listens there, or correct the address",
+    kinds=r"(java\.net\.|.*\.net\.)(Connect|UnknownHost|NoRouteToHost|ConnectTimeout|SocketTimeout|Socket|Bind"
+    r"|PortUnreachable|HttpConnectTimeout)Exception|.*\.(AnnotatedConnect|ClosedChannel|UnresolvedAddress)\w*"
+    r"|java\.nio\.channels\.Unresolved\w+|ConnectionRefusedError|.*\.RpcTimeoutException|.*\.HttpHostConnectException",
+)
 TABLE: tuple[FailureRow, ...] = (
     # The end of Spark.
     FailureRow(
@@ -112,24 +124,17 @@ TABLE: tuple[FailureRow, ...] = (
     FailureRow(
         "",
         "",
+        kinds=r".*\.(ChecksumException|EOFException|FileNotFoundException|NoSuchFileException|RocksDBException"
+        r"|FSDataInputStreamException)",
         conditions="CANNOT_LOAD_STATE_STORE|CHECKPOINT_FILE_CHECKSUM|BATCH_METADATA_NOT_FOUND|MALFORMED_LOG_FILE"
         "|STREAMING_(STATEFUL_OPERATOR|CHECKPOINT)_MISSING|CANNOT_LOAD_CHECKPOINT|STATE_STORE_UNEXPECTED_EMPTY_FILE",
         in_checkpoint=True,
         outcome=Outcome.DAMAGED,
     ),
-    FailureRow("", "", message="Incomplete log file", in_checkpoint=True, outcome=Outcome.DAMAGED),
     FailureRow(
         "",
         "",
-        kinds=r".*\.(ChecksumException|EOFException|FileNotFoundException|NoSuchFileException|RocksDBException"
-        r"|FSDataInputStreamException)",
-        in_checkpoint=True,
-        outcome=Outcome.DAMAGED,
-    ),
-    FailureRow(
-        "",
-        "",
-        message="Corruption|CANNOT_LOAD_STATE_STORE|CHECKSUM_VERIFICATION",
+        message="Incomplete log file|Corruption|CANNOT_LOAD_STATE_STORE|CHECKSUM_VERIFICATION",
         in_checkpoint=True,
         outcome=Outcome.DAMAGED,
     ),
@@ -199,14 +204,15 @@ TABLE: tuple[FailureRow, ...] = (
     FailureRow(
         "Kafka refuses a record",
         "if the record is too large, raise max.message.bytes of the topic and kafka.max.request.size of the sink; "
-        "otherwise correct the encoder",
+        "if its time is refused, correct the clocks of brokers and executors; otherwise correct the encoder",
         kinds=r"org\.apache\.kafka\..*\.(RecordTooLarge|RecordBatchTooLarge|InvalidRecord|InvalidTimestamp"
         r"|CorruptRecord|UnsupportedForMessageFormat)Exception",
     ),
     FailureRow(
-        "Spark cannot read a record",
-        "correct the producer, and let the topic refuse such times (message.timestamp.after.max.ms); delete the "
-        "records of the partition up to this one (kafka-delete-records.sh), and run with `--topic-reset start`",
+        "Spark cannot read the time of a record",
+        "continue in real-time mode, which reads it: `wallaroo state rescale CHECKPOINT --mode realtime` (--fresh if "
+        "no micro-batch has ended); or remove all records of the partition up to this one with Kafka's "
+        "kafka-delete-records, and run with `--topic-reset start`, which loses the unread ones; correct the producer",
         conditions="KAFKA_MALFORMED_RECORD",
     ),
     FailureRow(
@@ -223,16 +229,8 @@ TABLE: tuple[FailureRow, ...] = (
         conditions=r"KAFKA_|\w*_TRIGGER_AVAILABLENOW",
     ),
     # Files and networks.
-    FailureRow(
-        "this user has no permission to read or write a file",
-        "give the permission to the user that runs the application (`ls -l`, ACLs of the file system)",
-        kinds=r"(.*\.)?(AccessDenied|AccessControl)Exception|PermissionError|.*\.AuthorizationException",
-    ),
-    FailureRow(
-        "this user has no permission to read or write a file",
-        "give the permission to the user that runs the application (`ls -l`, ACLs of the file system)",
-        message="Permission denied|Operation not permitted",
-    ),
+    PERMISSION,
+    PERMISSION._replace(kinds="", message="Permission denied|Operation not permitted"),
     FailureRow(
         "a disk is read-only", "mount the disk for writing, or use another disk", message="Read-only file system"
     ),
@@ -266,18 +264,8 @@ TABLE: tuple[FailureRow, ...] = (
         "correct the certificates, or the name of the host in them",
         kinds=r"javax\.net\.ssl\..*|java\.security\.cert\..*",
     ),
-    FailureRow(
-        "a host cannot be reached",
-        "start the server that listens there, or correct the address",
-        kinds=r"(java\.net\.|.*\.net\.)(Connect|UnknownHost|NoRouteToHost|ConnectTimeout|SocketTimeout|Socket|Bind"
-        r"|PortUnreachable|HttpConnectTimeout)Exception|.*\.(AnnotatedConnect|ClosedChannel|UnresolvedAddress)\w*"
-        r"|java\.nio\.channels\.Unresolved\w+|ConnectionRefusedError|.*\.RpcTimeoutException|.*\.HttpHostConnectException",
-    ),
-    FailureRow(
-        "a host cannot be reached",
-        "start the server that listens there, or correct the address",
-        message="Connection refused",
-    ),
+    UNREACHED,
+    UNREACHED._replace(kinds="", message="Connection refused"),
     FailureRow(
         "a compressed file is damaged",
         "remove the file from the directory, or write it again completely",

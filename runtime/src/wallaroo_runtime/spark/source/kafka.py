@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Container, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, cast
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
@@ -222,7 +223,7 @@ def topic_id(session: SparkSession, source: KafkaSource) -> str:
         ) from error
 
 
-class KafkaAdmin:
+class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
     """Asks a broker about topics and groups, with the Kafka client in the jars of Spark's connector."""
 
     def __init__(self, session: SparkSession, part: KafkaSource | KafkaSink) -> None:
@@ -240,9 +241,6 @@ class KafkaAdmin:
             what, reason = f"an option of {place_of(part)}", str(cause.getMessage())
             fix = "correct the options of Kafka's client in Java, which Spark uses"
             raise RunError.of("R716", USAGE, what=what, reason=reason, fix=fix) from error
-
-    def __enter__(self) -> "KafkaAdmin":
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._client.close()
