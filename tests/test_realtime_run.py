@@ -52,6 +52,43 @@ def count_over_deaths(language: str, receiver: Receiver, checkpoint: Path) -> Co
     return sent
 
 
+GENERATOR = """
+import wallaroo
+
+class Many:
+    def initial_value(self):
+        return b"%0100d" % 0
+
+    def apply(self, message):
+        return b"%0100d" % (int(message) + 1) if int(message) < 99_999 else None
+
+def application_setup(args):
+    made = wallaroo.source("made", wallaroo.GenSourceConfig(gen=Many())).to(number)
+    (out,) = wallaroo.tcp_parse_output_addrs(args)
+    return wallaroo.build_application("Many", made.to_sink(wallaroo.TCPSinkConfig(*out, encode)))
+
+@wallaroo.computation("number")
+def number(message):
+    return int(message)
+
+@wallaroo.encoder
+def encode(message):
+    return f"{message}\\n"
+"""
+
+
+@pytest.mark.jvm
+def test_a_generator_goes_on_as_soon_as_its_messages_are_processed(receiver: Receiver, tmp_path: Path) -> None:
+    """Its 13 MB are more than it may be ahead of Spark's commits. While it waits for one, the run is not idle."""
+    program = tmp_path / "many.py"
+    program.write_text(GENERATOR)
+    out = "{}:{}".format(*receiver.listener.getsockname())
+    options = (*REALTIME, "--checkpoint", tmp_path / "c", "--stop-when-idle", "1", "--master", "local[2]")
+    done = wallaroo("run", program, *options, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert lines(receiver) == [str(number) for number in range(100_000)], done.stderr
+
+
 @pytest.mark.jvm
 def test_counts_go_on_over_deaths_of_the_worker(receiver: Receiver, tmp_path: Path) -> None:
     """In Go; the long test has both languages."""

@@ -68,8 +68,10 @@ class Flow:
         self._tell_sinks()
         for peer in self._all:
             peer.check(self._note)
-        for gateway in self._peers.gateways:
-            self._tell_sources(gateway.status().get("generators", ()))
+        for status in (gateway.status() for gateway in self._peers.gateways):
+            self._tell_sources(status.get("generators", ()))
+            if _waits(status):
+                self._query.await_commit()
 
     def _progress(self) -> Progress:
         """Return the query's progress, and let gateways release the processed input."""
@@ -77,8 +79,7 @@ class Flow:
         for number, (gateway, offset) in enumerate(zip(self._peers.gateways, progress.offsets, strict=False)):
             status = gateway.status()
             # A waiting gateway gets the commit again, because it may have lost the commit in a crash of its machine.
-            is_waiting = status.get("waits") or not status.get("reads", True)
-            if (is_waiting or offset != self._released[number]) and gateway.commit(offset):
+            if (_waits(status) or offset != self._released[number]) and gateway.commit(offset):
                 self._released[number] = offset
         return progress
 
@@ -146,7 +147,7 @@ class Flow:
         progress = self._query.progress()
         is_held = self._query.is_held
         done = self._is_delivered() and (
-            is_held or not (self._query.is_busy or self._has_visits() or self._has_unread())
+            is_held or not (self._query.is_busy or self._is_awaited() or self._has_unread())
         )
         # Counts of messages are compared, not offsets, since ticks are no activity.
         return Activity(self._peers.received(), progress.messages_in, done, is_held, progress.records.now.received)
@@ -163,13 +164,13 @@ class Flow:
             raise error
         if self._peers.topic_ids():  # if gateways read no topics, the query ends by itself after all input
             progress = self._query.progress()
-            if self._has_unread() or self._has_visits() or progress.messages_in < self._peers.received():
+            if self._has_unread() or self._is_awaited() or progress.messages_in < self._peers.received():
                 return False
         return self._peers.undelivered() == 0
 
-    def _has_visits(self) -> bool:
-        """Return whether journals have visits that are not processed."""
-        return any(gateway.status().get("visits") for gateway in self._peers.gateways)
+    def _is_awaited(self) -> bool:
+        """Return whether a generator waits for a commit before it goes on, or a visit is not processed."""
+        return any(gateway.status().get("waits") for gateway in self._peers.gateways)
 
     def _has_unread(self) -> bool:
         """Return whether a gateway must still read a topic, up to the end that the topic had at the start."""
@@ -217,6 +218,11 @@ class Flow:
                 **{name: progress.counts.get(name, 0) for name in RUN_COUNTERS},
             },
         )
+
+
+def _waits(gateway: Mapping[str, Any]) -> bool:
+    """Say whether a gateway, of which this is the status, waits for a commit before it reads on."""
+    return bool(gateway.get("waits")) or not gateway.get("reads", True)
 
 
 def since(known: Sequence[Any], latest: Sequence[Any]) -> Sequence[Any]:

@@ -113,6 +113,9 @@ class RunningQuery:
             context: Any = self._session.sparkContext._jsc
             return bool(context.sc().isStopped())
 
+    def await_commit(self) -> None:
+        """Do nothing: a micro-batch never waits for more input."""
+
     def progress(self) -> Progress:
         """Return the offsets, batches and counts that the query has reached."""
         report = self._report()

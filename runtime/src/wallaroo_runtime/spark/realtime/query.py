@@ -168,6 +168,12 @@ class RealTimeQuery:
         if is_known:
             self._progress = replace(self._progress, offsets=(self._end,))
 
+    def await_commit(self) -> None:
+        """End the running batch as soon as it has input, because a gateway waits for its commit."""
+        if not self._is_stopped:
+            with needing_java(self._log):
+                self._operators.awaitBatch(self._settings)
+
     def new_findings(self) -> list[Diagnostic]:
         """Return the findings since the last call. Most problems are not findings, since they end the query."""
         findings, self._findings = self._findings, []

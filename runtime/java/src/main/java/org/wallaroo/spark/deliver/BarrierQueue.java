@@ -26,6 +26,7 @@ public final class BarrierQueue {
     private long acknowledged;
     private long attempt; // attempt of the task that may call
     private long begun; // offset with which the running batch has begun
+    private boolean isBatchAwaited; // whether the running batch ends as soon as it has a barrier
     private boolean hasEnded;
     private RuntimeException ending; // error with which the query ends when all earlier barriers are committed
     private RuntimeException failure;
@@ -41,7 +42,14 @@ public final class BarrierQueue {
         attempt = newAttempt;
         given = null;
         begun = last.offset();
+        isBatchAwaited = false;
         notifyAll(); // a waiting call of the attempt before is refused
+    }
+
+    /** Ends the running batch as soon as it has a barrier, because somebody waits for its commit. */
+    public synchronized void awaitBatch() {
+        isBatchAwaited = true;
+        notifyAll();
     }
 
     /** Says whether a batch may begin at an offset: the last taken barrier is there, and its changes are stored. */
@@ -134,7 +142,7 @@ public final class BarrierQueue {
      *
      * @param caller attempt of the task
      * @param nanoseconds how long to wait
-     * @return the work; null if no work came in time; {@link Work#OVER} if no work will come
+     * @return the work; null if no work came in time, or the batch is awaited; {@link Work#OVER} if no work will come
      * @throws RuntimeException if the engine has failed, or if an error ends the query and this batch has no barrier
      */
     public synchronized Work next(long caller, long nanoseconds) throws InterruptedException {
@@ -164,7 +172,7 @@ public final class BarrierQueue {
                 return Work.OVER;
             }
             long left = until - System.nanoTime();
-            if (left <= 0) {
+            if (left <= 0 || isBatchAwaited && last.offset() > begun) {
                 return null;
             }
             TimeUnit.NANOSECONDS.timedWait(this, left);

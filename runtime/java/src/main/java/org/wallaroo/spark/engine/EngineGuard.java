@@ -54,6 +54,14 @@ public final class EngineGuard {
         return found == null ? -1 : found.queue().endOffset();
     }
 
+    /** Ends the running batch as soon as it has a barrier, because somebody waits for its commit. */
+    public void awaitBatch() {
+        Served found = engine;
+        if (found != null) {
+            found.queue().awaitBatch();
+        }
+    }
+
     /** Ends the engine of a query that has stopped. No task of the query gets another engine. */
     public synchronized void stop() {
         isStopped = true;

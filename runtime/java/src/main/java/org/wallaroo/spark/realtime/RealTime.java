@@ -82,6 +82,15 @@ public final class RealTime {
     }
 
     /**
+     * Ends the running batch of a query as soon as it has input, because a source waits for its commit.
+     *
+     * @param text settings of the query
+     */
+    public static void awaitBatch(String text) {
+        Engine.guard(Settings.of(text)).awaitBatch();
+    }
+
+    /**
      * Ends the engine and the running batch of a query now, so that their work is committed.
      *
      * @param text settings of the query

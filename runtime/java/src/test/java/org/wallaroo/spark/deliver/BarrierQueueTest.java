@@ -62,6 +62,20 @@ class BarrierQueueTest {
     }
 
     @Test
+    void aBatchThatIsAwaitedEndsAtItsFirstBarrier() throws InterruptedException {
+        BarrierQueue queue = new BarrierQueue(new JournalOffset(1, 5, 0), 1);
+        queue.awaitBatch();
+        assertNull(queue.next(1, 1)); // the time is over: the batch has no barrier yet
+        queue.put(new Barrier(new JournalRow.Place(9, 1, 1), 0, List.of()));
+        assertEquals(9, queue.next(1, Long.MAX_VALUE / 2).barrier().place().offset());
+        queue.stored(1);
+        assertNull(queue.next(1, Long.MAX_VALUE / 2));
+        queue.begin(2);
+        queue.put(new Barrier(new JournalRow.Place(12, 1, 1), 0, List.of()));
+        assertEquals(12, queue.next(2, Long.MAX_VALUE / 2).barrier().place().offset());
+    }
+
+    @Test
     void aTaskFailsAsItsEngineDoes() {
         BarrierQueue queue = new BarrierQueue(new JournalOffset(1, 5, 0), 1);
         queue.fail(OperatorFailure.of("I901", "reason", "test"));
