@@ -39,27 +39,24 @@ NODE_KIND_RECEIVE: NodeKind
 NODE_KIND_OUTPUT: NodeKind
 
 class InitRequest(_message.Message):
-    __slots__ = ("protocol_min", "runtime_version", "application", "interface_hash", "protocol_max", "capabilities")
+    __slots__ = ("protocol_min", "application", "interface_hash", "protocol_max", "capabilities")
     PROTOCOL_MIN_FIELD_NUMBER: _ClassVar[int]
-    RUNTIME_VERSION_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     INTERFACE_HASH_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_MAX_FIELD_NUMBER: _ClassVar[int]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     protocol_min: int
-    runtime_version: str
     application: str
     interface_hash: str
     protocol_max: int
     capabilities: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, protocol_min: _Optional[int] = ..., runtime_version: _Optional[str] = ..., application: _Optional[str] = ..., interface_hash: _Optional[str] = ..., protocol_max: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, protocol_min: _Optional[int] = ..., application: _Optional[str] = ..., interface_hash: _Optional[str] = ..., protocol_max: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class InitReply(_message.Message):
-    __slots__ = ("protocol_min", "sdk_version", "language", "language_version", "application", "interface_hash", "code_hash", "endpoints", "process_id", "failure", "protocol_max", "capabilities")
+    __slots__ = ("protocol_min", "sdk_version", "language", "application", "interface_hash", "code_hash", "endpoints", "process_id", "failure", "protocol_max", "capabilities")
     PROTOCOL_MIN_FIELD_NUMBER: _ClassVar[int]
     SDK_VERSION_FIELD_NUMBER: _ClassVar[int]
     LANGUAGE_FIELD_NUMBER: _ClassVar[int]
-    LANGUAGE_VERSION_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     INTERFACE_HASH_FIELD_NUMBER: _ClassVar[int]
     CODE_HASH_FIELD_NUMBER: _ClassVar[int]
@@ -71,7 +68,6 @@ class InitReply(_message.Message):
     protocol_min: int
     sdk_version: str
     language: str
-    language_version: str
     application: str
     interface_hash: str
     code_hash: str
@@ -80,7 +76,7 @@ class InitReply(_message.Message):
     failure: Failure
     protocol_max: int
     capabilities: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, protocol_min: _Optional[int] = ..., sdk_version: _Optional[str] = ..., language: _Optional[str] = ..., language_version: _Optional[str] = ..., application: _Optional[str] = ..., interface_hash: _Optional[str] = ..., code_hash: _Optional[str] = ..., endpoints: _Optional[_Iterable[str]] = ..., process_id: _Optional[int] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., protocol_max: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, protocol_min: _Optional[int] = ..., sdk_version: _Optional[str] = ..., language: _Optional[str] = ..., application: _Optional[str] = ..., interface_hash: _Optional[str] = ..., code_hash: _Optional[str] = ..., endpoints: _Optional[_Iterable[str]] = ..., process_id: _Optional[int] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., protocol_max: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("id", "nodes", "bucket_count", "frame_bytes")
@@ -326,22 +322,20 @@ class StateChange(_message.Message):
     def __init__(self, index: _Optional[int] = ..., entries: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class StateDone(_message.Message):
-    __slots__ = ("index", "nonce", "snapshot", "keys", "cached_bytes", "counts", "visits")
+    __slots__ = ("index", "nonce", "snapshot", "keys", "counts", "visits")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
-    CACHED_BYTES_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     VISITS_FIELD_NUMBER: _ClassVar[int]
     index: int
     nonce: int
     snapshot: bool
     keys: int
-    cached_bytes: int
     counts: _containers.RepeatedCompositeFieldContainer[StepCount]
     visits: _containers.RepeatedCompositeFieldContainer[Visited]
-    def __init__(self, index: _Optional[int] = ..., nonce: _Optional[int] = ..., snapshot: bool = ..., keys: _Optional[int] = ..., cached_bytes: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[StepCount, _Mapping]]] = ..., visits: _Optional[_Iterable[_Union[Visited, _Mapping]]] = ...) -> None: ...
+    def __init__(self, index: _Optional[int] = ..., nonce: _Optional[int] = ..., snapshot: bool = ..., keys: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[StepCount, _Mapping]]] = ..., visits: _Optional[_Iterable[_Union[Visited, _Mapping]]] = ...) -> None: ...
 
 class Visit(_message.Message):
     __slots__ = ("id", "name", "metadata")
