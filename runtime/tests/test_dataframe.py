@@ -290,6 +290,13 @@ def test_a_session_that_was_stopped_is_refused(session: Any, steps: Steps, monke
     assert "fix: start it again with SparkSession.builder.getOrCreate(), and read the inputs again" in str(caught.value)
 
 
+def test_executors_get_the_jar_also_if_the_driver_has_it(session: Any, steps: Steps) -> None:
+    """The driver has it from its start, or from an earlier Spark of this process, which had other executors."""
+    steps.apply(rows_of(session, []))
+    steps.apply(rows_of(session, []))
+    assert session.sparkContext._jsc.sc().listJars().toString().count("/jars/realtime.jar") == 1
+
+
 def test_a_sink_of_whole_records_is_refused(tmp_path: Path) -> None:
     """Its values are records in a form of ours, which nobody could read in a DataFrame."""
     (tmp_path / "records.py").write_text(RECORDS)

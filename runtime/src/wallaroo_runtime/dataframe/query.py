@@ -136,8 +136,7 @@ def applied(call: Call) -> DataFrame:
         "policy": {"fails": call.policy.fails, "parts": dict(call.policy.parts)},
     }
     _check_order(call)
-    has_times = all(source.timestamp for source in sources)
-    order = call.order_by or (IN_TIME if has_times else "")
+    order = call.order_by or (IN_TIME if all(source.timestamp for source in sources) else "")
     frames = [selected(call.inputs[source.name], source, order)._jdf for source in sources]
     left = call.states
     states = [] if left is None else first_states(plan, topology, left, accepts_changed=call.accept_changed)

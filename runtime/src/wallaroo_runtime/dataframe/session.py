@@ -36,8 +36,7 @@ def check_session(session: SparkSession, *, has_state: bool) -> None:
     java: Any = session._jvm
     log = java.org.apache.logging.log4j
     log.core.config.Configurator.setLevel(SOCKETS, log.Level.ERROR)
-    workers: Any = java_class(session, "microbatch.WorkerTasks")
-    workers.endWith(session._jsparkSession)
+    java_class(session, "microbatch.WorkerTasks").endWith(session._jsparkSession)
     if has_state:
         _ = session.streams  # this access starts the coordinator of Spark's stores, without which each store warns
         given = str(session.conf.get(PROVIDER, ""))
@@ -55,10 +54,12 @@ def _add_classes(session: SparkSession) -> None:
         RunError: R716 if the driver cannot load the jar.
     """
     jar = operator_jar()
-    with suppress(RunError):
-        java_class(session, "microbatch.MicroBatch")
-        return
     context: Any = session.sparkContext
+    with suppress(RunError):
+        java_class(session, "microbatch.MicroBatch")  # the driver may have it from an earlier Spark of this process
+        if f"/{jar.name}" not in context._jsc.sc().listJars().toString():
+            context._jsc.addJar(str(jar))
+        return
     try:
         loader = context._jvm.Thread.currentThread().getContextClassLoader()
         loader.addURL(context._jvm.java.io.File(str(jar)).toURI().toURL())

@@ -130,9 +130,8 @@ def selected(rows: DataFrame, source: SparkSource, order_by: str = "") -> DataFr
 def _times(rows: DataFrame, source: SparkSource) -> tuple[Column, Column]:
     """Return two columns: the times of rows in milliseconds since 1970, and sequences in the order of these times."""
     # Not in SQL, where settings of the session can change the meaning of `current_timestamp` and `TIMESTAMP`.
-    now = F.unix_millis(F.current_timestamp())
     if not source.timestamp:
-        return now, F.lit(None).cast(LongType())
+        return F.unix_millis(F.current_timestamp()), F.lit(None).cast(LongType())
     time = F.expr(f"({source.timestamp})")
     kind = rows.select(time).schema.fields[0].dataType
     if isinstance(kind, IntegralType):
@@ -146,8 +145,7 @@ def _times(rows: DataFrame, source: SparkSource) -> tuple[Column, Column]:
             raise refused(place_of(source), reason, "give a TIMESTAMP, a DATE, or an integer of milliseconds")
         millis, micros = F.unix_millis(F.timestamp_micros(number)), number
     sequence = F.when(millis.between(FIRST_MS, LAST_MS), micros - 1000 * FIRST_MS + 1).otherwise(F.lit(0).cast("long"))
-    # Because of the present time Spark refuses the trigger `continuous`, with which rows would wait for a task's end.
-    return F.coalesce(millis, F.lit(_NO_TIME), now), sequence
+    return F.coalesce(millis, F.lit(_NO_TIME)), sequence
 
 
 @contextmanager
