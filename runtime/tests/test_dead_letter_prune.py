@@ -24,7 +24,7 @@ from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.maintenance.prune_dead_letters import prune
 from wallaroo_runtime.service._proto import service_pb2 as pb2
-from wallaroo_runtime.service.store import PROTOCOL_VERSION, AttachmentStore
+from wallaroo_runtime.service.attachment import PROTOCOL_VERSION, AttachmentStore
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.live_state import AttemptWriter
 from wallaroo_runtime.storage.outbox.outbox import Outbox

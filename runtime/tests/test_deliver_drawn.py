@@ -21,7 +21,7 @@ from wallaroo_runtime.egress.delivery import Deliveries, Delivering
 from wallaroo_runtime.egress.feed import Feed
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.store import PROTOCOL_VERSION, AttachmentStore
+from wallaroo_runtime.service.attachment import PROTOCOL_VERSION, AttachmentStore
 from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.live_state import AttemptWriter, read_last

@@ -19,12 +19,12 @@ from support.peer import attached, kill, service_of
 from support.run import wait_until
 from support.service import SINK, code_of, serving
 from wallaroo.message.frame import DEAD_LETTER_PORT
-from wallaroo_runtime.egress import recorder, sender
-from wallaroo_runtime.egress.recorder import Recorder
+from wallaroo_runtime.egress import position_recorder, sender
+from wallaroo_runtime.egress.position_recorder import Recorder
 from wallaroo_runtime.peer.local import LocalPeer
 from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.attachment import PROTOCOL_VERSION
 from wallaroo_runtime.service.client import ServiceClient, close_channel
-from wallaroo_runtime.service.store import PROTOCOL_VERSION
 from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.live import live_segments
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
@@ -159,8 +159,8 @@ def test_a_slow_disk_holds_up_no_message(tmp_path: Path, receiver: Receiver, mon
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_moves_is_recorded_in_order_and_durably_in_the_end(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "RECORD_S", 0.001)
-    monkeypatch.setattr(recorder, "RECORD_DURABLY_S", 0.01)
+    monkeypatch.setattr(position_recorder, "RECORD_S", 0.001)
+    monkeypatch.setattr(position_recorder, "RECORD_DURABLY_S", 0.01)
     source, position, records = random.Random(seed), 0, [(0, True)]
 
     def record(is_durable: bool) -> bool:

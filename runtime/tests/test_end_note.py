@@ -19,7 +19,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.monitor.board import Board
 from wallaroo_runtime.monitor.metrics import render
 from wallaroo_runtime.plan.compile import compile_topology
-from wallaroo_runtime.run.end import Activity, ends_of
+from wallaroo_runtime.run.end_condition import Activity, ends_of
 from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.service import driver
 from wallaroo_runtime.service.driver import DRIVER_FILE, DriverNote, read_note

@@ -21,8 +21,8 @@ from wallaroo_runtime.program.pack import PackOptions, pack
 from wallaroo_runtime.run.gateway_workers import check_setups
 from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.attachment import PROTOCOL_VERSION
 from wallaroo_runtime.service.client import ServiceClient
-from wallaroo_runtime.service.store import PROTOCOL_VERSION
 from wallaroo_runtime.topology.load import load
 
 pytestmark = pytest.mark.slow

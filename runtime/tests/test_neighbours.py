@@ -44,7 +44,7 @@ from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.query import RunningQuery
-from wallaroo_runtime.spark.outbox_room import OutboxRoom
+from wallaroo_runtime.spark.outbox_gate import OutboxRoom
 from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.session import create_session, stop_session
 from wallaroo_runtime.spark.row_sink import RowSinks

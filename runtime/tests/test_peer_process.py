@@ -28,7 +28,7 @@ from wallaroo_runtime.peer.configuration import gateway_request
 from wallaroo_runtime.peer.local import LocalPeer, stop_left_behind
 from wallaroo_runtime.peer.remote import driver_of
 from wallaroo_runtime.plan import compile_topology
-from wallaroo_runtime.run.end import Activity, IdleWatch
+from wallaroo_runtime.run.end_condition import Activity, IdleWatch
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import ServiceClient, close_channel
 from wallaroo_runtime.service.driver import DRIVER_FILE, announce, read_note

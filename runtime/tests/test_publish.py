@@ -19,7 +19,7 @@ from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import TaskFailure, translated
 from wallaroo_runtime.spark.micro_batches import MicroBatches, Rows
-from wallaroo_runtime.spark.outbox_room import OutboxRoom
+from wallaroo_runtime.spark.outbox_gate import OutboxRoom
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 from wallaroo_runtime.storage import remote_outbox

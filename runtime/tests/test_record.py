@@ -20,8 +20,8 @@ from wallaroo_runtime.durable.record import pack_record, read_record, unpack_rec
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.source_progress import Last, _Kept
 from wallaroo_runtime.plan.port import Ports
+from wallaroo_runtime.service.attachment import Attachment
 from wallaroo_runtime.service.driver import DriverNote
-from wallaroo_runtime.service.store import Attachment
 from wallaroo_runtime.storage.journal.visit import Visited, Visits
 from wallaroo_runtime.storage.record_count import Counted
 

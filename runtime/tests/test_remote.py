@@ -33,11 +33,11 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.service import GatewayHost
 from wallaroo_runtime.peer.standalone import ServiceOptions, listen_of
 from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.attachment import PROTOCOL_VERSION
 from wallaroo_runtime.service.client import ServiceClient, channel_to
 from wallaroo_runtime.service.credential import Listen, make_token, read_token
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.server import serve
-from wallaroo_runtime.service.store import PROTOCOL_VERSION
 from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.log import LogReader

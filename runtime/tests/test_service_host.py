@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from wallaroo_runtime.errors import RUN, RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.attachment import ATTACHMENT_FILE, PROTOCOL_VERSION
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import serve_until
 from wallaroo_runtime.service.status import StatusFile
-from wallaroo_runtime.service.store import ATTACHMENT_FILE, PROTOCOL_VERSION
 
 RESTART = None
 Sink = tuple[int, str, str | None]

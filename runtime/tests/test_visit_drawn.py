@@ -12,7 +12,7 @@ from support.visited.app import VISITS, application_setup
 from support.visits import Event, Reference
 from wallaroo.message.frame import FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.state import StateCache
+from wallaroo.worker.bucket.state_cache import StateCache
 from wallaroo_runtime.memory.engine import BatchResult, Engine
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.source_frame import visit_frame

@@ -23,8 +23,8 @@ from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
 from wallaroo_runtime.peer import visit
 from wallaroo_runtime.peer.visit import VisitResult, ask, wait
 from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.attachment import PROTOCOL_VERSION
 from wallaroo_runtime.service.client import ServiceClient
-from wallaroo_runtime.service.store import PROTOCOL_VERSION
 from wallaroo_runtime.storage.journal.head import write_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.visit import MOST, add_counts, read_visited, read_visits

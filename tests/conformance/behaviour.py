@@ -10,7 +10,7 @@ from wallaroo.message import state_piece
 from wallaroo.message.codec import CODECS, Codec
 from wallaroo.message.frame import FrameError, read_frame
 from wallaroo.message.state_piece import Joiner
-from wallaroo.worker.bucket import bucket, state, state_cells
+from wallaroo.worker.bucket import bucket, state, state_cache, state_cells
 from wallaroo.worker.bucket.call_run import CallRun
 from wallaroo.worker.host import call
 from wallaroo.worker.stage import chain, exit, stage
@@ -193,7 +193,7 @@ def persists_all(original: Any) -> Any:
     return put
 
 
-Calls, Run, State, Cache = call.CallRunner, bucket.BucketRun, state.BucketState, state.StateCache
+Calls, Run, State, Cache = call.CallRunner, bucket.BucketRun, state.BucketState, state_cache.StateCache
 BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "unreadable-state-is-new": (State, "cell", unreadable_is_new),
     "unwritable-state-ends-the-call": (Run, "_result", fails_whole),

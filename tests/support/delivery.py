@@ -13,10 +13,10 @@ import grpc
 from support.service import SINK, Place, serving
 from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.attachment import PROTOCOL_VERSION
 from wallaroo_runtime.service.chunk import CHUNK_BYTES
 from wallaroo_runtime.service.client import ServiceClient
 from wallaroo_runtime.service.endpoint import Service
-from wallaroo_runtime.service.store import PROTOCOL_VERSION
 
 CALL_S = WAIT_S = 60.0
 Result = tuple[int, bytes]  # sequence and value

@@ -17,11 +17,11 @@ from wallaroo_runtime.egress.service import EgressHost
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.service import GatewayHost
 from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.attachment import PROTOCOL_VERSION
 from wallaroo_runtime.service.client import ServiceClient, _channels
 from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.server import serve
-from wallaroo_runtime.service.store import PROTOCOL_VERSION
 
 TOKEN = "a-token-of-thirty-two-characters"
 SINK = 7

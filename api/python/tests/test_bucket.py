@@ -12,7 +12,8 @@ from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.message.frame import FrameError, encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketResult
-from wallaroo.worker.bucket.state import BucketKey, BucketState, StateCache, Version
+from wallaroo.worker.bucket.state import BucketKey, BucketState, Version
+from wallaroo.worker.bucket.state_cache import StateCache
 from wallaroo.worker.host.call import BucketProtocolError, failure_of
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.value import TEXT, NotSerializableError, StateReadError, ValueCodec, encode_text

@@ -16,7 +16,7 @@ from wallaroo_runtime.checkpoint.directory import MANIFEST, find_directory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.durable.file import damage
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.service.store import ATTACHMENT_FILE
+from wallaroo_runtime.service.attachment import ATTACHMENT_FILE
 from wallaroo_runtime.topology.origin import record_place, shown_key
 
 FOLDER = "dead-letters"

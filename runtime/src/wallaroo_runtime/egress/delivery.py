@@ -7,10 +7,10 @@ from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, HEADER_BYTES, Frame
 from wallaroo_runtime.egress.latency import Outstanding, now_ms
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.attachment import AttachmentStore
 from wallaroo_runtime.service.chunk import ChunkJoiner
-from wallaroo_runtime.service.store import AttachmentStore
-from wallaroo_runtime.storage.outbox.deduplication import OutOfOrderError, Place, StreamRun
 from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry
+from wallaroo_runtime.storage.outbox.live_deduplication import OutOfOrderError, Place, StreamRun
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.live_state import AttemptWriter
 from wallaroo_runtime.storage.outbox.position import begin_position

@@ -12,7 +12,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.kafka_session import Lasting, ProducerSession, Unavailable
-from wallaroo_runtime.egress.recorder import RECORD_DURABLY_S
+from wallaroo_runtime.egress.position_recorder import RECORD_DURABLY_S
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import kafka_client

@@ -19,10 +19,10 @@ from wallaroo_runtime.service._proto.service_pb2_grpc import (
     OutboxServiceServicer,
     add_OutboxServiceServicer_to_server,
 )
+from wallaroo_runtime.service.attachment import Attachment
 from wallaroo_runtime.service.chunk import ChunkJoiner, chunks
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import answering
-from wallaroo_runtime.service.store import Attachment
 from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.live import FOLDER, live_segments
 from wallaroo_runtime.storage.outbox.live_log import LiveLog

@@ -15,7 +15,7 @@ from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.latency import Outstanding
-from wallaroo_runtime.egress.recorder import RECORD_S, Recorder
+from wallaroo_runtime.egress.position_recorder import RECORD_S, Recorder
 from wallaroo_runtime.egress.stream import SinkStream
 from wallaroo_runtime.errors import RunError, host_port
 from wallaroo_runtime.service._proto import service_pb2 as pb

@@ -17,10 +17,10 @@ from wallaroo_runtime.service._proto.service_pb2_grpc import (
     JournalServiceServicer,
     add_JournalServiceServicer_to_server,
 )
+from wallaroo_runtime.service.attachment import Attachment
 from wallaroo_runtime.service.chunk import CHUNK_BYTES, chunks
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import answering
-from wallaroo_runtime.service.store import Attachment
 from wallaroo_runtime.storage.journal.head import Position, read_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.visit import add_counts, read_visited, read_visits

@@ -29,7 +29,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer, misfit
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.record import TopicRecord, emit
-from wallaroo_runtime.service.store import ATTACHMENT_FILE, Attachment
+from wallaroo_runtime.service.attachment import ATTACHMENT_FILE, Attachment
 from wallaroo_runtime.storage.outbox.sink_record import whole_record
 from wallaroo_runtime.system.lock import TRY, take_lock
 from wallaroo_runtime.system.process import alive

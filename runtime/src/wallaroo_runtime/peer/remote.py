@@ -8,9 +8,9 @@ from pathlib import Path
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.peer.configuration import GatewaySource, gateway_sources, needs_worker
 from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.attachment import PROTOCOL_VERSION
 from wallaroo_runtime.service.credential import TOKEN_FILE, read_certificates, read_token
 from wallaroo_runtime.service.endpoint import Service
-from wallaroo_runtime.service.store import PROTOCOL_VERSION
 from wallaroo_runtime.topology.model import Topology
 
 DRIVER_ID = secrets.token_hex(16)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wallaroo.diagnostic.diagnostic import Diagnostic, Kind, kind_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.counter import RUN_COUNTERS
-from wallaroo_runtime.run.end import Activity
+from wallaroo_runtime.run.end_condition import Activity
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot
 from wallaroo_runtime.run.topic_watch import TopicWatch

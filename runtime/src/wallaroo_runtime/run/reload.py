@@ -11,7 +11,7 @@ from wallaroo_runtime.monitor.access import new_token, parse_address
 from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.program.watched import ProgramFiles
 from wallaroo_runtime.run.check import check_application, check_continues
-from wallaroo_runtime.run.end import EndCondition
+from wallaroo_runtime.run.end_condition import EndCondition
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.run import LOOK_S, STOPPED, RunEnd, run_once
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals

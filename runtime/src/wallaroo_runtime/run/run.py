@@ -24,7 +24,7 @@ from wallaroo_runtime.program.application import Application, load_application, 
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explaining
 from wallaroo_runtime.run.check import check_application
-from wallaroo_runtime.run.end import EndCondition, ends_of
+from wallaroo_runtime.run.end_condition import EndCondition, ends_of
 from wallaroo_runtime.run.gateway_workers import check_setups, path_of, start_beside
 from wallaroo_runtime.run.goka import tell_left
 from wallaroo_runtime.run.history import records_of, tell_past

@@ -12,8 +12,8 @@ from google.protobuf import json_format
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.attachment import Attachment, AttachmentStore, Config
 from wallaroo_runtime.service.status import StatusFile
-from wallaroo_runtime.service.store import Attachment, AttachmentStore, Config
 from wallaroo_runtime.system.lock import lock_directory
 
 STOP_S = 30.0

@@ -13,11 +13,11 @@ import grpc
 
 from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RUN, USAGE, RunError
+from wallaroo_runtime.service.attachment import AttachmentStore
 from wallaroo_runtime.service.client import MESSAGE_BYTES
 from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.failure import FAILURES_KEY, pack_failures
 from wallaroo_runtime.service.host import Host
-from wallaroo_runtime.service.store import AttachmentStore
 
 THREADS = 256
 LOOK_S = 0.5

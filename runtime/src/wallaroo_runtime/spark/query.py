@@ -25,7 +25,7 @@ from wallaroo_runtime.spark.machine.settings import POLLING
 from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.operators import microbatch_settings, put_credentials
 from wallaroo_runtime.spark.options import QueryOptions
-from wallaroo_runtime.spark.outbox_room import OutboxRoom
+from wallaroo_runtime.spark.outbox_gate import OutboxRoom
 from wallaroo_runtime.spark.planned import Planned, past_progress
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.row_sink import RowSinks

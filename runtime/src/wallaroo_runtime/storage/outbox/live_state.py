@@ -7,8 +7,8 @@ from typing import Any
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, HEADER_BYTES, read_header, read_sequences
 from wallaroo_runtime.storage.journal.head import read_head
-from wallaroo_runtime.storage.outbox.deduplication import Mark, Place, since
 from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, OPENING, Entry, live_segments, whole_entries
+from wallaroo_runtime.storage.outbox.live_deduplication import Mark, Place, since
 from wallaroo_runtime.storage.outbox.log import damaged
 
 

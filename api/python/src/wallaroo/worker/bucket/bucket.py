@@ -13,9 +13,9 @@ from wallaroo.message.key import readable
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.cell import UNREAD, Cell, CellTable
 from wallaroo.worker.bucket.failed_message import UnsavedChangeError, bury, has_wrong_times, sort_out
+from wallaroo.worker.bucket.message_order import Messages, Place, in_turn, is_in_order
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.bucket.state_cells import cells_of, states_of
-from wallaroo.worker.bucket.state_order import Messages, Place, in_turn, is_in_order
 from wallaroo.worker.bucket.timed_turn import TimedTurn
 from wallaroo.worker.bucket.visit import Tick, Visit, Visitor, VisitTurn, with_visits
 from wallaroo.worker.bucket.window_run import WindowTurn

@@ -6,7 +6,7 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.message.key import readable
 from wallaroo.message.timer import FIRST_MS, LAST_MS
-from wallaroo.worker.bucket.state_order import Messages
+from wallaroo.worker.bucket.message_order import Messages
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.letter_box import Unread
 from wallaroo.worker.value.value import NotSerializableError

@@ -1,8 +1,6 @@
-"""States as objects: one copy per bucket, with its version, within a limit of bytes."""
+"""The state of a bucket as objects, with its version."""
 
-import threading
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -241,40 +239,6 @@ class BucketState:
         unread = sum(table.unread for table in self.tables.values())
         written = sum(table.written for table in self.tables.values())
         return unread + (written - unread) * LIVE_FACTOR + KEY_BYTES * self.count()
-
-
-class StateCache:
-    """Keeps copies of buckets' states. If they exceed a limit, drops the least recently used copies.
-
-    A call takes its copy out of the cache, so that two calls never change the same copy.
-
-    Args:
-        limit_bytes: Approximate limit of the memory of all copies together.
-    """
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit, self._total = limit_bytes, 0
-        self._copies: OrderedDict[BucketKey, tuple[Version, BucketState, int]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def take(self, key: BucketKey, version: Version) -> BucketState | None:
-        """Remove and return the copy if it has this version, else return None. A copy of another version is dropped."""
-        with self._lock:
-            copy = self._copies.pop(key, None)
-            if copy is None:
-                return None
-            self._total -= copy[2]
-            return copy[1] if copy[0] == version else None
-
-    def file(self, key: BucketKey, version: Version, state: BucketState) -> None:
-        """Keep a copy with its new version."""
-        cost = state.cost()
-        with self._lock:
-            old = self._copies.pop(key, None)
-            self._total += cost - (old[2] if old else 0)
-            self._copies[key] = (version, state, cost)
-            while self._total > self._limit and self._copies:
-                self._total -= self._copies.popitem(last=False)[1][2]
 
 
 def _entry(port: int, keys: list[bytes], states: list[bytes], encoding: int) -> bytes:

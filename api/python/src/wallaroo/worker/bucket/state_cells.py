@@ -7,8 +7,8 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.message.key import readable
 from wallaroo.worker.bucket.cell import UNREAD, Cell, NotAsked
 from wallaroo.worker.bucket.failed_message import refuse
+from wallaroo.worker.bucket.message_order import Messages
 from wallaroo.worker.bucket.state import BucketState
-from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.value import StateReadError
 

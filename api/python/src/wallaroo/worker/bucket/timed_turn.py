@@ -7,7 +7,7 @@ from typing import Any
 from wallaroo.message.key import readable
 from wallaroo.message.timer import Timers
 from wallaroo.worker.bucket.cell import ASLEEP, NEVER, CellTable, TimedCell
-from wallaroo.worker.bucket.state_order import Messages
+from wallaroo.worker.bucket.message_order import Messages
 from wallaroo.worker.bucket.timing import Timing, timer_id
 from wallaroo.worker.bucket.visit import Tick, Visit, Visitor, VisitTurn
 from wallaroo.worker.stage.keyed import StateEntry

@@ -11,8 +11,8 @@ from wallaroo.message.key import readable
 from wallaroo.message.visit import Deleted
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.cell import UNREAD, Cell, CellTable
+from wallaroo.worker.bucket.message_order import Messages
 from wallaroo.worker.bucket.state import BucketState
-from wallaroo.worker.bucket.state_order import Messages
 from wallaroo.worker.stage.flight import PROGRESS
 from wallaroo.worker.stage.keyed import StateEntry
 from wallaroo.worker.stage.stage import Stage

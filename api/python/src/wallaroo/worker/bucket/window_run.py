@@ -11,7 +11,7 @@ from wallaroo.message.frame import FrameHeader
 from wallaroo.message.key import readable
 from wallaroo.worker.bucket.calendar import Calendar
 from wallaroo.worker.bucket.cell import Cell
-from wallaroo.worker.bucket.state_order import Messages, of_windows
+from wallaroo.worker.bucket.message_order import Messages, of_windows
 from wallaroo.worker.bucket.visit import Tick, VisitTurn, with_visits
 from wallaroo.worker.stage.flight import MESSAGE, OUTSIDE, PROGRESS
 from wallaroo.worker.stage.keyed import WindowEntry

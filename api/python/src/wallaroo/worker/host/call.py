@@ -19,7 +19,8 @@ from wallaroo.worker.bucket.bucket_requests import BucketProtocolError, BucketRe
 from wallaroo.worker.bucket.calendar import HEAD, WINDOWED
 from wallaroo.worker.bucket.call_run import CallRun
 from wallaroo.worker.bucket.cell import TIMED, read_timed
-from wallaroo.worker.bucket.state import MAX_STATE_BYTES, BucketKey, BucketState, StateCache, Version
+from wallaroo.worker.bucket.state import MAX_STATE_BYTES, BucketKey, BucketState, Version
+from wallaroo.worker.bucket.state_cache import StateCache
 from wallaroo.worker.stage.flight import InFlight
 from wallaroo.worker.stage.generate import generate
 from wallaroo.worker.stage.stage import Stage, not_hosted
