@@ -30,6 +30,7 @@ from wallaroo_runtime.storage.outbox.position import SinkPosition, write_positio
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
 from wallaroo_runtime.topology.load import load_document
 
+STATE = 'state "word totals" of step "Count Word" (0/steps/1)'
 CLASS = next(part for part in WORD_COUNT["workers"][0]["components"] if part["path"] == "0/steps/1/state")["symbol"]
 RENAME = (
     "change it back, or run the program that wrote it; if only fields differ, --accept-changed continues and drops "
@@ -166,8 +167,11 @@ def test_a_field_that_was_kept_and_is_gone_is_refused_unless_it_is_accepted(tmp_
         f'R605 state "word totals" of checkpoint {tmp_path} was written with {CLASS} {{Total int, ...}}; '
         f"the program now has {CLASS} {{Sum int, ...}}\n  at app.py:45\n  fix: {RENAME}"
     )
-    open_checkpoint(tmp_path, shaped(Name="string", Total="int", More="[]string"))
-    open_checkpoint(tmp_path, renamed, accepts_changed=True)
+    more = open_checkpoint(tmp_path, shaped(Name="string", Total="int", More="[]string"))
+    assert [change.text for change in more.changes] == [f'{STATE} has the new field "More"']
+    accepted = open_checkpoint(tmp_path, renamed, accepts_changed=True)
+    (told,) = [change.text for change in accepted.changes]
+    assert told.startswith(f"{STATE} was ") and 'what was kept in field "More", field "Total" would be lost' in told, told
     open_checkpoint(tmp_path, renamed)
 
 

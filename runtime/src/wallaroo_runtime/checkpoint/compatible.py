@@ -40,7 +40,7 @@ def check_states(before: Topology, topology: Topology, path: str) -> None:
 
 
 def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_changed: bool = False) -> list[Change]:
-    """Return the changes of the interface and of the start of workers. Changes of addresses and code are left out.
+    """Return the changes of the interface, of the start of workers and of states, but not of addresses and code.
 
     Args:
         before: The topology that wrote the checkpoint.
@@ -57,7 +57,9 @@ def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_cha
     lost = [] if accepts_changed else list(_shape_findings(changes, topology, path))
     if lost:
         raise RunError(lost)
-    return [change for change in changes if change.is_interface or change.is_start]
+    steps = {step.path for step in topology.states().values()}
+    of_states = [each for each in changes if each.path in steps and each.impact is not Impact.UNKNOWN]
+    return [each for each in changes if each.is_interface or each.is_start or each in of_states]
 
 
 def draining(before: Topology, topology: Topology) -> list[Change]:

@@ -63,7 +63,8 @@ class TransactionalSink(KafkaSink):
         if position is None:
             if self._is_doubtful:
                 reason = "Kafka has forgotten it, and may have records after the outbox's position"
-                raise self._contradicted(reason)
+                more = f"; if you delete {self._open}, the sink continues at the outbox's position"
+                raise self._contradicted(reason, more)
             session.write((), self.position)
             return
         if position.messages < self.position.messages:
@@ -78,8 +79,8 @@ class TransactionalSink(KafkaSink):
         self._is_doubtful = False
         return after
 
-    def _contradicted(self, reason: str) -> RunError:
-        return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, path=self._open)
+    def _contradicted(self, reason: str, more: str = "") -> RunError:
+        return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, more=more)
 
     def _pieces_until(self, end: SinkPosition) -> list[Piece]:
         """Return the pieces from the recorded position to `end`. Kafka has them, but no egress has recorded that."""

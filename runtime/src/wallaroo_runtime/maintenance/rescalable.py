@@ -1,6 +1,7 @@
 """Checks whether a checkpoint can be rescaled now, and finds the end of its last micro-batch."""
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,7 +172,12 @@ def check_microbatch(path: Path, end: End) -> int:
     """Refuse a checkpoint that real-time mode cannot continue. Return the last micro-batch that was published."""
     if any(batch >= end.offset for batch, *_ in letter_files(path / LETTERS)):
         reason = "its dead letters have numbers of micro-batches that real-time mode would use again"
-        raise refused(path, reason, "process some messages first")
+        folder = shlex.quote(str(path))
+        fix = (
+            "process some messages first; if all sources are topics, save the letters instead, with "
+            f"`wallaroo dead-letters ls {folder} --json`, then run `wallaroo dead-letters prune {folder} --all`"
+        )
+        raise refused(path, reason, fix)
     return check_unpublished(path, end.query, end.batch)
 
 

@@ -103,11 +103,15 @@ def ship(session: SparkSession, archive: Archive, directory: Path) -> str:
         if old.name not in used:
             old.unlink()
     temporary, copy = directory / f"{name}.new", directory / name
-    shutil.copyfile(archive.path, temporary)
-    actual = file_digest(temporary)
-    if actual != archive.digest:
-        raise RunError.of("R655", path=archive.path, reason="it was changed while the application started")
-    temporary.replace(copy)
+    try:
+        shutil.copyfile(archive.path, temporary)
+        if file_digest(temporary) != archive.digest:
+            raise RunError.of("R655", path=archive.path, reason="it was changed while the application started")
+        temporary.replace(copy)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(copy)) from error  # not the archive's path: its disk has room
+    finally:
+        temporary.unlink(missing_ok=True)
     session.sparkContext.addFile(str(copy))
     return name
 
