@@ -171,7 +171,8 @@ def test_a_field_that_was_kept_and_is_gone_is_refused_unless_it_is_accepted(tmp_
     assert [change.text for change in more.changes] == [f'{STATE} has the new field "More"']
     accepted = open_checkpoint(tmp_path, renamed, accepts_changed=True)
     (told,) = [change.text for change in accepted.changes]
-    assert told.startswith(f"{STATE} was ") and 'what was kept in field "More", field "Total" would be lost' in told, told
+    assert told.startswith(f"{STATE} was ")
+    assert told.endswith('what was kept in field "More", field "Total" would be lost')
     open_checkpoint(tmp_path, renamed)
 
 
