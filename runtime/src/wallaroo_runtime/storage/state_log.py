@@ -1,4 +1,7 @@
-"""Reads and writes the log of a bucket's states, without the user's code."""
+"""Reads and writes the log of a bucket's states, without the user's code.
+
+An entry of the log is a frame (section 2 of `topology-schema/SPECIFICATION.md`).
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
