@@ -58,8 +58,11 @@ def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_cha
     if lost:
         raise RunError(lost)
     steps = {step.path for step in topology.states().values()}
-    of_states = [each for each in changes if each.path in steps and each.impact is not Impact.UNKNOWN]
-    return [each for each in changes if each.is_interface or each.is_start or each in of_states]
+    return [
+        change
+        for change in changes
+        if change.is_interface or change.is_start or change.path in steps and change.impact is not Impact.UNKNOWN
+    ]
 
 
 def draining(before: Topology, topology: Topology) -> list[Change]:

@@ -61,7 +61,7 @@ def stated(text: str) -> str:
     return text
 
 
-def place(text: str) -> str:
+def address_or_off(text: str) -> str:
     """Return an address, or OFF.
 
     Raises:
@@ -112,7 +112,7 @@ OPTIONS = (
     RunOption(("--egress",), SERVICES, "egress; default: a local process, as for --gateway",
               {"default": "", "metavar": "H:P"}, of_spark=True),
     RunOption(("--monitor",), SHOWN, f"where the page, metrics and API listen; off: nowhere; default: {LOOPBACK}, a "
-              "free port", {"metavar": "H:P|off", "type": place}, of_spark=True),
+              "free port", {"metavar": "H:P|off", "type": address_or_off}, of_spark=True),
     RunOption(("--json",), SHOWN, "progress and findings as JSON", FLAG),
     RunOption(("--quiet",), SHOWN, "show no status line, and no output of the application's workers", FLAG,
               is_submitted=False),

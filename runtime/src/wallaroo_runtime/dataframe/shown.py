@@ -35,8 +35,10 @@ def shown_states(application: Application, states: Iterable[Any]) -> Iterator[tu
         for stage in compile_topology(application.topology, shuffle_partitions=1).stages:
             names = {port: name for name, port in state_ports([stage]).items()}
             mine = [(port, row) for port, name in names.items() for row in rows if row["name"] == name]
+            if not mine:
+                continue
+            shower = stack.enter_context(closing(WorkerShower(workers.target(stage.worker), stage.worker)))
             for part in grouped(mine, lambda each: len(each[1]["value"]), SHOW_BYTES):
                 logs = {(port, bytes(row["key"])): (row["encoding"], bytes(row["value"])) for port, row in part}
-                shower = stack.enter_context(closing(WorkerShower(workers.target(stage.worker), stage.worker)))
                 shown = shower.show(stage_message(stage), entries_of(logs))
                 yield from ((names[port], key, json.dumps(value)) for (port, key), value in shown.items())

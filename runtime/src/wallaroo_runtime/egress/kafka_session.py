@@ -256,8 +256,7 @@ class ProducerSession:
 
     def _parts(self, records: Sequence[SinkRecord]) -> Iterator[tuple[int, Sequence[SinkRecord]]]:
         """Yield parts of the records, each with the number of its first record. Poll the client between parts."""
-        size = POLL_RECORDS
-        yield from ((begin, records[begin : begin + size]) for begin in range(0, len(records), size))
+        yield from ((at, records[at : at + POLL_RECORDS]) for at in range(0, len(records), POLL_RECORDS))
 
     def _is_plain(self, records: Sequence[SinkRecord]) -> bool:
         """Return whether records have only keys and values, and the topic surely takes them."""

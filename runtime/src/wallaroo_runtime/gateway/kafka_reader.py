@@ -16,7 +16,14 @@ from wallaroo_runtime.gateway.intake import Gathered
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER, point_headers
 from wallaroo_runtime.kafka.client import silence_of
 from wallaroo_runtime.kafka.consumer import make_consumer
-from wallaroo_runtime.kafka.frame import FRAME_MESSAGES, MESSAGE_BYTES, columns_of, encode_headers, whole_value
+from wallaroo_runtime.kafka.frame import (
+    FRAME_MESSAGES,
+    MESSAGE_BYTES,
+    ORIGIN_KEY_BYTES,
+    columns_of,
+    encode_headers,
+    whole_value,
+)
 from wallaroo_runtime.kafka.offset import why_lost
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
@@ -27,7 +34,7 @@ LOOK_S, LOOK_ANSWER_S = 5.0, 5.0  # time between searches for new partitions, an
 AWAY_LOOK_S = 1.0
 GATHER_S = 0.01  # while records come one by one, a frame has those of so many seconds; each frame costs CPU time
 BEGINNING = -2
-PREVIEW_BYTES, KEY_BYTES = 80, 200  # of the value and key in the dead letter of a record that is too large
+PREVIEW_BYTES = 80  # of the value, in the dead letter of a record that is too large
 _NAME = POINT_HEADER.decode()
 
 
@@ -100,9 +107,8 @@ class FrameRecords:
 
     def _letter(self, at: int, error: str) -> Gathered:
         """Return a frame with a dead letter: the place of its record and its beginning, as `LargeRow.java` makes it."""
-        record, config = self._records[at], self._config
-        partition, offset, time_ms = record.partition(), record.offset(), record.timestamp()[1]
-        key, value = (record.key() or b"")[:KEY_BYTES], (record.value() or b"")[:PREVIEW_BYTES]
+        config, partition, offset, time_ms = self._config, self._partitions[at], self._offsets[at], self._times[at]
+        key, value = (self._keys[at] or b"")[:ORIGIN_KEY_BYTES], (self._records[at].value() or b"")[:PREVIEW_BYTES]
         letter = DeadLetter(
             code="R606", path=config.path, step=config.name, port=config.port, sequence=offset, timestamp_ms=time_ms,
             error=error, preview=codecs.getincrementaldecoder("utf-8")("replace").decode(value),

@@ -28,6 +28,7 @@ from wallaroo_runtime.durable.record import read_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer, misfit
 from wallaroo_runtime.kafka.client import Cluster
+from wallaroo_runtime.kafka.frame import ORIGIN_KEY_BYTES
 from wallaroo_runtime.kafka.record import TopicRecord, emit
 from wallaroo_runtime.service.attachment import ATTACHMENT_FILE, Attachment
 from wallaroo_runtime.storage.outbox.sink_record import whole_record
@@ -39,7 +40,6 @@ from wallaroo_runtime.topology.secret import resolved
 BLOCK_BYTES = 8 * 1024 * 1024
 ACKNOWLEDGE_SECONDS = 60.0
 MAX_FINDINGS = 20
-KEY_BYTES = 200  # a letter has only this many bytes of its key, if the key is longer
 STEP_FIX = "send what came to the source again, if its other results may come twice"
 RERUN = "a changed program has run its message again after a kill (R754), so states may have it already"
 MARKS = "replayed"
@@ -261,7 +261,7 @@ def _obstacle_of_record(letter: pb.DeadLetter, source: SourceOf) -> str:
         return "its input is in the worker's own form"
     if not letter.input:
         return "its record has no value, or one that was too long to be kept"
-    if len(letter.origin.key) >= KEY_BYTES and not source.takes_records:
+    if len(letter.origin.key) >= ORIGIN_KEY_BYTES and not source.takes_records:
         return "the key of its record was too long to be kept"
     return ""
 
