@@ -107,10 +107,11 @@ def test_a_trace_crosses_to_the_worker(
         about_task = {"stage": "s0", "worker": "main", "partition": 3, "attempt": 5}
         trace.task_span("Reverse Word", QUERY, 7, begun, time.time_ns(), **about_task)
         trace.batch_span("Reverse Word", QUERY, 7, 1, {"messages_out": 1}, "")
+        trace.flush()
+        # Before the worker is stopped: a worker that ends tries for a few seconds only to send its spans.
+        wait_until(lambda: len(received.spans) == 3, "three spans")
     finally:
         stop_worker(spec, executor)
-    trace.flush()
-    wait_until(lambda: len(received.spans) == 3, "three spans")
     (root,), (client,), (server,) = map(received.named, ("micro-batch", "stage s0", "Process"))
     ids = trace.batch_ids(QUERY, 7)
     assert (int.from_bytes(root.trace_id, "big"), int.from_bytes(root.span_id, "big")) == ids
