@@ -30,7 +30,7 @@ SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",  # the driver uses sockets for accumulators and collected rows
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.redaction.options.regex": "(?i)url|password|passphrase|secret|token|credential|jaas|key",  # in plans
-    # A micro-batch has few rows: generating code for each one took 15 % of its CPU (docs/measurements.md).
+    # A micro-batch has few rows: generating code for each one took 15 % of its CPU (docs/internals/experiments.md).
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.streaming.checkpointFileManagerClass": f"{STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
