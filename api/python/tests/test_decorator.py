@@ -78,17 +78,19 @@ def test_a_decorator_without_its_name() -> None:
     assert finding.file.endswith("test_decorator.py")
 
 
-def test_a_decoder_without_brackets() -> None:
-    with pytest.raises(WallarooParameterError) as caught:
+def test_a_decoder_without_a_header() -> None:
+    @wallaroo.decoder
+    def text(value: bytes) -> str:
+        return value.decode()
 
-        @wallaroo.decoder  # type: ignore[arg-type, call-arg]
-        def text(data: Any) -> Any:
-            return data
+    @wallaroo.decoder(event_time=lambda value: int(value))
+    def number(value: bytes) -> int:
+        return int(value)
 
-    finding = caught.value.diagnostics[0]
-    assert finding.message == "decoder: parameter header_length is the function text; expected an int"
-    assert finding.fix == 'write @wallaroo.decoder(header_length=4, length_fmt=">I") above `def text`'
-    assert finding.file.endswith("test_decorator.py")
+    assert (text.decode(b"abc"), text(b"abc"), text().event_time) == ("abc", "abc", None)
+    assert number.event_time is not None
+    assert (number.decode(b"7"), number.event_time(b"7")) == (7, 7)
+    assert not hasattr(text, "header_length")
 
 
 @pytest.mark.parametrize("length_fmt", [">H", ">f", ">II", "no"])

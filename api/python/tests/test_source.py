@@ -105,12 +105,48 @@ def test_kafka_in_the_program() -> None:
     assert "exactly_once" not in sink
 
 
-@pytest.mark.parametrize("brokers", ["127.0.0.1:9092", ["127.0.0.1:9092"]])
-def test_brokers_as_text_name_the_form_that_is_taken(brokers: Any) -> None:
-    source = wallaroo.KafkaSourceConfig("in", brokers, "Warn", Text)
-    with pytest.raises(WallarooParameterError, match="T207 .*parameter brokers .*a list of") as caught:
-        parts(source, wallaroo.KafkaSinkConfig("out", [("h", 1)], "Warn", 5, 1000, Text))
-    assert 'pass e.g. [("127.0.0.1", 9092)]' in str(caught.value)
+ADDRESSES = st.tuples(
+    st.sampled_from(["127.0.0.1", "::1", "fe80::2", "kafka-1.example.org", "h"]), st.integers(0, 65535)
+)
+
+
+@settings(deadline=None)
+@given(st.lists(ADDRESSES, min_size=1, max_size=4), st.data())
+def test_brokers_are_one_text_or_a_list(addresses: list[tuple[str, int]], data: st.DataObject) -> None:
+    texts = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses]
+    mixed = [data.draw(st.sampled_from([text, pair, list(pair)])) for text, pair in zip(texts, addresses, strict=True)]
+    for brokers in (",".join(texts), ", ".join(texts), texts, tuple(mixed)):
+        source, sink = parts(
+            wallaroo.KafkaSourceConfig("in", brokers, decoder=Text),
+            wallaroo.KafkaSinkConfig("out", brokers, encoder=Text),
+        )
+        assert (source["brokers"], source["options"]) == (texts, {})
+        assert (sink["brokers"], sink["options"]) == (texts, {})
+
+
+@pytest.mark.parametrize(
+    "brokers", ["h", ["h:x"], "h:1,", [("h", 1, 2)], [None], 7, "PLAINTEXT://h:1", {"h": 1}, b"h:1"]
+)
+def test_brokers_that_are_no_addresses(brokers: Any) -> None:
+    source = wallaroo.KafkaSourceConfig("in", brokers, decoder=Text)
+    with pytest.raises(WallarooParameterError, match="T211 broker address .* is not usable"):
+        parts(source, wallaroo.KafkaSinkConfig("out", "h:1", encoder=Text))
+
+
+def test_decoded_values_need_a_header_over_tcp_only() -> None:
+    @wallaroo.decoder
+    def text(value: bytes) -> str:
+        return value.decode()
+
+    source, _ = parts(wallaroo.KafkaSourceConfig("in", "h:1", decoder=text), tcp())
+    assert source["kind"] == "kafka"
+    with pytest.raises(WallarooParameterError, match="T207 .*a decoder without a header; expected one with") as caught:
+        parts(wallaroo.TCPSourceConfig("127.0.0.1", 7010, text), tcp())  # type: ignore[arg-type]
+    assert "write @wallaroo.decoder(header_length=4" in str(caught.value)
+    with pytest.raises(WallarooParameterError, match="T207 .*parameter decoder is None; expected a decoder"):
+        parts(wallaroo.KafkaSourceConfig("in", "h:1"), tcp())
+    with pytest.raises(WallarooParameterError, match="T207 .*parameter encoder is None; expected an encoder"):
+        parts(wallaroo.KafkaSourceConfig("in", "h:1", decoder=text), wallaroo.KafkaSinkConfig("out", "h:1"))
 
 
 def test_exactly_once_into_kafka() -> None:
@@ -243,7 +279,7 @@ FINDINGS: list[tuple[str, Callable[[], object], list[str]]] = [
             wallaroo.KafkaSinkConfig("out", [], "Warn", 0, 1, Text),
         ),
         ["T207 new_pipeline: parameter start is 'middle'; expected \"start\", \"end\", an offset, or \"-n\"",
-         "T207 to_sink: parameter brokers is []; expected a list of (host, port)",
+         "T207 to_sink: parameter brokers is none; expected addresses of brokers / pass e.g. \"127.0.0.1:9092\"",
          "T211 broker address 'h:99999' is not usable; port 99999 is not a number of 0 to 65535"],
     ),
     (

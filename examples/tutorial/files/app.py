@@ -18,9 +18,9 @@ class Errors:
         self.count = 0
 
 
-@wallaroo.decoder(header_length=4, length_fmt=">I")
+@wallaroo.decoder
 def decode(row):
-    """Return service and level of a row "SERVICE LEVEL TEXT". Rows have no header."""
+    """Return service and level of a row "SERVICE LEVEL TEXT"."""
     name, level, _ = row.decode().split(" ", 2)
     return name, level
 

@@ -4,25 +4,21 @@ import json
 
 import wallaroo
 
-BROKERS = [("127.0.0.1", 9092)]
+BROKERS = "127.0.0.1:9092"
 
 
 def application_setup(args):
     """Declare both topics, which are created if they do not exist. The keys of records choose the states of `add`."""
-    source = wallaroo.KafkaSourceConfig("orders", BROKERS, "Warn", Orders, create={"partitions": 2})
-    sink = wallaroo.KafkaSinkConfig(
-        "totals", BROKERS, "Warn", 5, 1_000_000, encode, exactly_once=True, create={"like": "orders"}
-    )
-    return wallaroo.build_application("Totals", wallaroo.source("orders", source).to(add).to_sink(sink))
+    orders = wallaroo.KafkaSourceConfig("orders", BROKERS, decoder=decode, create={"partitions": 2})
+    totals = wallaroo.KafkaSinkConfig("totals", BROKERS, encoder=encode, exactly_once=True, create={"like": "orders"})
+    return wallaroo.build_application("Totals", wallaroo.source("orders", orders).to(add).to_sink(totals))
 
 
-class Orders:
-    """Decodes the values of records."""
-
-    def decode(self, value):
-        """Return customer and cents of an order. A value that is no order raises an error and becomes a dead letter."""
-        order = json.loads(value)
-        return order["customer"], int(order["cents"])
+@wallaroo.decoder
+def decode(value):
+    """Return customer and cents of an order. A value that is no order raises an error and becomes a dead letter."""
+    order = json.loads(value)
+    return order["customer"], int(order["cents"])
 
 
 class Total:

@@ -3,7 +3,6 @@
 A decorated function can still be called: `f(x)` runs the function. `f()` returns the component object.
 """
 
-import functools
 import inspect
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -20,6 +19,7 @@ from wallaroo.component.wrapped import (
     P,
     Partition,
     R,
+    ValueDecoder,
 )
 from wallaroo.component.wrapped_state import StateComputation, StateComputationMulti
 from wallaroo.diagnostic.diagnostic import shown
@@ -260,27 +260,25 @@ def encoder(function: Callable[P, R]) -> Encoder[P, R]:
     return Encoder(function)
 
 
-def _with_brackets(declare: Callable[P, G]) -> Callable[P, G]:
-    """Refuse a function as the only argument: the program has written the decorator without brackets."""
-
-    @functools.wraps(declare)
-    def called(*args: P.args, **kwargs: P.kwargs) -> G:
-        if len(args) == 1 and not kwargs and inspect.isroutine(args[0]):
-            name, length = declare.__name__, 'header_length=4, length_fmt=">I"'
-            raise WallarooParameterError.of(
-                called_from(), method=name, parameter="header_length", actual=_shown(args[0]), expected="an int",
-                fix=f"write @wallaroo.{name}({length}) above `def {args[0].__name__}`",
-            )  # fmt: skip
-        return declare(*args, **kwargs)
-
-    return called
+@overload
+def decoder(header_length: Callable[P, R], /) -> ValueDecoder[P, R]: ...
 
 
-@_with_brackets
+@overload
+def decoder(*, event_time: EventTime | None = None) -> Callable[[Callable[P, R]], ValueDecoder[P, R]]: ...
+
+
+@overload
 def decoder(
     header_length: int, length_fmt: str, *, event_time: EventTime | None = None
-) -> Callable[[Callable[P, R]], Decoder[P, R]]:
-    """Make a function `f(bs)` a decoder: it gets the payload, without header, and returns a message or None.
+) -> Callable[[Callable[P, R]], Decoder[P, R]]: ...
+
+
+def decoder(header_length: Any = None, length_fmt: Any = None, *, event_time: EventTime | None = None) -> Any:
+    """Make a function `f(bs)` a decoder: it gets a payload, or the value of a record, and returns a message or None.
+
+    A source of TCP needs `header_length` and `length_fmt`, since each payload follows a header with its length. For the
+    other sources, such as Kafka, write `@wallaroo.decoder`.
 
     Args:
         header_length: Number of bytes of the header before each payload.
@@ -297,9 +295,18 @@ def decoder(
         ...     return bs.decode("utf-8")
         >>> text.payload_length(bytes([0, 0, 0, 44]))
         44
+        >>> @decoder
+        ... def number(value):
+        ...     return int(value)
+        >>> number.decode(b"12")
+        12
 
-    Source: Wallaroo 0.4 to 0.6.
+    Source: Wallaroo 0.4 to 0.6; without a header it is new.
     """
+    if callable(header_length):
+        return ValueDecoder(header_length)
+    if header_length is None and length_fmt is None:
+        return lambda function: ValueDecoder(function, event_time=event_time)
     check_lengths("decoder", header_length, length_fmt)
     return lambda function: Decoder(function, header_length, length_fmt, event_time=event_time)
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any, overload
 
-from wallaroo.component.wrapped import Encoder, EventTime, P, R, WithTime
+from wallaroo.component.wrapped import Encoder, EventTime, P, R, ValueDecoder
 from wallaroo.message.framing import NEWLINE
 
 
-class LineDecoder(WithTime[P, R]):
+class LineDecoder(ValueDecoder[P, R]):
     """Turns a line into a message; made by `line_decoder`, with the same parameters.
 
     Attributes:
@@ -21,10 +21,6 @@ class LineDecoder(WithTime[P, R]):
 
     kind = "line_decoder"
     framing = NEWLINE
-
-    def decode(self, bs: bytes) -> R:
-        """Return the message of a line, or None to drop it."""
-        return self.function(bs)
 
 
 class LineEncoder(Encoder[P, R]):

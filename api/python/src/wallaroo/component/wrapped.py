@@ -199,9 +199,19 @@ class Encoder(BaseWrapped[P, R]):
         return self.function(data)
 
 
-class WithTime(BaseWrapped[P, R]):
-    """A decoder with an optional `event_time` function, which returns a payload's time in milliseconds since 1970."""
+class ValueDecoder(BaseWrapped[P, R]):
+    """Converts a value to a message; made by `decoder` without a header.
 
+    Args:
+        function: Takes the value of a record, as bytes.
+        event_time: Takes the same bytes and returns their time in milliseconds since 1970.
+
+    Example:
+        >>> ValueDecoder(bytes.decode).decode(b"abc")
+        'abc'
+    """
+
+    kind = "decoder"
     parameters = ("bs",)
     event_time: EventTime | None = None
 
@@ -217,9 +227,13 @@ class WithTime(BaseWrapped[P, R]):
         self.finding = self.finding or call_finding("event_time", self._name, event_time, self.parameters)
         self.event_time = event_time
 
+    def decode(self, bs: bytes) -> R:
+        """Return the message of a value, or None to drop it."""
+        return self.function(bs)
 
-class Decoder(WithTime[P, R]):
-    """Converts a payload to a message; made by `decoder`.
+
+class Decoder(ValueDecoder[P, R]):
+    """Converts a payload to a message; made by `decoder` with a header.
 
     Args:
         function: Takes a payload.
@@ -239,8 +253,6 @@ class Decoder(WithTime[P, R]):
     Source: Wallaroo 0.5.2.
     """
 
-    kind = "decoder"
-
     def __init__(
         self, function: Callable[P, R], header_length: int, length_fmt: str, *, event_time: EventTime | None = None
     ) -> None:
@@ -256,10 +268,6 @@ class Decoder(WithTime[P, R]):
     def payload_length(self, bs: bytes) -> int:
         """Return the length of the payload that follows a header."""
         return int(self._format.unpack(bs)[0])
-
-    def decode(self, bs: bytes) -> R:
-        """Return the message of a payload, or None to drop it."""
-        return self.function(bs)
 
 
 class StateBuilder(Generic[R]):

@@ -21,7 +21,7 @@ class SourceConfig(ABC):
         location: Place in the program that made the config.
     """
 
-    decorator = "decoder(header_length, length_fmt)"
+    decorator = "decoder"
 
     def __init__(self, name: str | None, on_error: str | None) -> None:
         self.name, self.on_error = name, on_error

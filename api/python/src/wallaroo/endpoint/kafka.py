@@ -16,7 +16,7 @@ from wallaroo.endpoint.kafka_option import LINGER, MESSAGE_SIZE, TopicOptions, s
 from wallaroo.endpoint.spark import option_texts
 from wallaroo.message.kafka_record import content_of, create_of, edge, table_of
 
-Broker = tuple[str, str | int]
+Brokers = str | Sequence[str | tuple[str, str | int]]
 
 
 class KafkaSourceConfig(SourceConfig):
@@ -24,10 +24,12 @@ class KafkaSourceConfig(SourceConfig):
 
     Args:
         topic: Name of the topic.
-        brokers: (host, port) of some brokers, from which the client learns the others.
-        log_level: Has no effect.
-        decoder: Object (or class) with `decode(bs)`, which gets a record's value. With content "record" `decode` gets a
-            `KafkaRecord`. If the decoder is None, the messages are these records.
+        brokers: Addresses of some brokers, from which the client learns the others: "HOST:PORT,...", or a list of
+            "HOST:PORT" or (host, port).
+        log_level: Has no effect; for programs of Wallaroo.
+        decoder: A function decorated with `@wallaroo.decoder`, or an object (or class) with `decode(bs)`, which gets a
+            record's value. With content "record" it gets a `KafkaRecord`; if the decoder is None, the messages are
+            these records.
         start: Where reading begins: "start", "end", an offset, or "-n": n records before the end.
         options: Settings of Kafka's client and of Spark's source, e.g. {"kafka.security.protocol": "SSL"}.
         name: Name of the source; None takes the pipeline's name.
@@ -43,10 +45,10 @@ class KafkaSourceConfig(SourceConfig):
 
     Example:
         >>> import wallaroo
-        >>> @wallaroo.decoder(header_length=4, length_fmt=">I")
+        >>> @wallaroo.decoder
         ... def decode(value):
         ...     return value.decode("utf-8")
-        >>> source = KafkaSourceConfig("orders", [("127.0.0.1", 9092)], "Warn", decode, start="end", name="Orders")
+        >>> source = KafkaSourceConfig("orders", "127.0.0.1:9092", decoder=decode, start="end", name="Orders")
         >>> source.name
         'Orders'
 
@@ -56,9 +58,9 @@ class KafkaSourceConfig(SourceConfig):
     def __init__(
         self,
         topic: str,
-        brokers: Sequence[Broker],
-        log_level: str,
-        decoder: Decoding | DecodingRecord | None,
+        brokers: Brokers,
+        log_level: str = "Warn",
+        decoder: Decoding | DecodingRecord | None = None,
         *,
         start: str = "start",
         options: Mapping[str, Any] | None = None,
@@ -71,7 +73,7 @@ class KafkaSourceConfig(SourceConfig):
         super().__init__(name, on_error)
         self.decoder = edge(decoder, content)
         self.content, self.table, self.create = content, table, deepcopy(create)
-        self.said = TopicOptions(topic, list(brokers), log_level, start, options=dict(options or {}))  # type: ignore[arg-type]
+        self.said = TopicOptions(topic, _pairs(brokers), log_level, start, options=dict(options or {}))
 
     @property
     def given(self) -> Any:
@@ -100,13 +102,15 @@ class KafkaSinkConfig(SinkConfig):
 
     Args:
         topic: Name of the topic.
-        brokers: (host, port) of some brokers, from which the client learns the others.
-        log_level: Has no effect.
-        max_produce_buffer_ms: How long the client may wait for more messages, in milliseconds.
-        max_message_size: Largest request in bytes.
-        encoder: Object (or class) with `encode(data)`. It returns the value, `(value, key)` or `(value, key,
-            partition_id)`; a partition of None lets Kafka choose. With content "record" `encode` returns a
-            `KafkaRecord`, or None to send nothing. If the encoder is None, the messages must be such records.
+        brokers: As for `KafkaSourceConfig`.
+        log_level: Has no effect; for programs of Wallaroo.
+        max_produce_buffer_ms: How long the client may wait for more messages, in milliseconds. None: 5, and 0 in
+            real-time mode.
+        max_message_size: Largest record in bytes. None: as large as the topic accepts.
+        encoder: A function decorated with `@wallaroo.encoder`, or an object (or class) with `encode(data)`. It returns
+            the value, `(value, key)` or `(value, key, partition_id)`; a partition of None lets Kafka choose. With
+            content "record" it returns a `KafkaRecord`, or None to send nothing; if the encoder is None, the messages
+            must be such records.
         options: Settings of confluent_kafka, with "kafka." in front of their names; `wallaroo run` needs this package.
         exactly_once: True writes in transactions: readers with `isolation.level=read_committed` see each record
             exactly once, even after crashes. False loses no record, but may write some of them again after a crash.
@@ -122,9 +126,9 @@ class KafkaSinkConfig(SinkConfig):
         >>> @wallaroo.encoder
         ... def encode(order):
         ...     return order["text"], order["symbol"]
-        >>> sink = KafkaSinkConfig("orders", [("127.0.0.1", 9092)], "Warn", 5, 100_000, encode)
-        >>> sink.said.topic, sink.said.options["kafka.linger.ms"]
-        ('orders', 5)
+        >>> sink = KafkaSinkConfig("orders", "127.0.0.1:9092", encoder=encode, exactly_once=True)
+        >>> sink.said.topic, sink.said.brokers
+        ('orders', [('127.0.0.1', '9092')])
 
     Source: Wallaroo 0.1 to 0.4.
     """
@@ -132,11 +136,11 @@ class KafkaSinkConfig(SinkConfig):
     def __init__(
         self,
         topic: str,
-        brokers: Sequence[Broker],
-        log_level: str,
-        max_produce_buffer_ms: int,
-        max_message_size: int,
-        encoder: Encoding | None,
+        brokers: Brokers,
+        log_level: str = "Warn",
+        max_produce_buffer_ms: int | None = None,
+        max_message_size: int | None = None,
+        encoder: Encoding | None = None,
         *,
         options: Mapping[str, Any] | None = None,
         exactly_once: bool = False,
@@ -146,8 +150,9 @@ class KafkaSinkConfig(SinkConfig):
     ) -> None:
         super().__init__(edge(encoder, content), on_error)
         self.content, self.create = content, deepcopy(create)
-        settings = {LINGER: max_produce_buffer_ms, MESSAGE_SIZE: max_message_size, **(options or {})}
-        self.said = TopicOptions(topic, list(brokers), log_level, options=settings)  # type: ignore[arg-type]
+        limits = {LINGER: max_produce_buffer_ms, MESSAGE_SIZE: max_message_size}
+        settings = {name: limit for name, limit in limits.items() if limit is not None} | dict(options or {})
+        self.said = TopicOptions(topic, _pairs(brokers), log_level, options=settings)
         self.said.exactly_once = exactly_once
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
@@ -189,7 +194,7 @@ class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
     """
 
     def __init__(self, decoder: Decoding, name: str = "kafka_source", *, on_error: str | None = None) -> None:
-        super().__init__("", (), "Warn", decoder, on_error=on_error)
+        super().__init__("", (), decoder=decoder, on_error=on_error)
         self.said = source_topic(name, argument.current())
 
 
@@ -215,7 +220,7 @@ class CustomKafkaSourceCLIParser(KafkaSourceConfig):
     """
 
     def __init__(self, args: Sequence[str], decoder: Decoding, *, on_error: str | None = None) -> None:
-        super().__init__("", (), "Warn", decoder, on_error=on_error)
+        super().__init__("", (), decoder=decoder, on_error=on_error)
         self.said = source_topic("kafka_source", args)
 
 
@@ -247,7 +252,7 @@ class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
     """
 
     def __init__(self, encoder: Encoding, name: str = "kafka_sink", *, on_error: str | None = None) -> None:
-        super().__init__("", (), "Warn", 0, 0, encoder, on_error=on_error)
+        super().__init__("", (), encoder=encoder, on_error=on_error)
         self.said = sink_topic(name, argument.current())
 
 
@@ -273,7 +278,7 @@ class CustomKafkaSinkCLIParser(KafkaSinkConfig):
     """
 
     def __init__(self, args: Sequence[str], encoder: Encoding, *, on_error: str | None = None) -> None:
-        super().__init__("", (), "Warn", 0, 0, encoder, on_error=on_error)
+        super().__init__("", (), encoder=encoder, on_error=on_error)
         self.said = sink_topic("kafka_sink", args)
 
 
@@ -287,16 +292,23 @@ def _fields(place: Place, chosen: TopicOptions) -> dict[str, Any] | None:
     if topic and isinstance(chosen.topic, str) and not check.is_topic(topic):
         expected = f"a name of {check.TOPIC_NAMES}"
         place.wrong("topic", shown(topic), expected, fix=f"pass {expected}")
-    brokers = []
     if not chosen.brokers:
-        place.wrong("brokers", "[]", "a list of (host, port)", fix='pass e.g. [("127.0.0.1", "9092")]')
-    if isinstance(chosen.brokers, str) or any(isinstance(broker, str) for broker in chosen.brokers):
-        expected, fix = "a list of (host, port)", 'pass e.g. [("127.0.0.1", 9092)]'
-        place.wrong("brokers", shown(chosen.brokers), expected, fix=fix)
-        return None
-    for broker in chosen.brokers:
-        is_pair = isinstance(broker, (tuple, list)) and len(broker) == 2
-        given_host, given_port = broker if is_pair else (broker, "")
+        place.wrong("brokers", "none", "addresses of brokers", fix='pass e.g. "127.0.0.1:9092"')
+    brokers = []
+    for given_host, given_port in chosen.brokers:
         host, port = check.address(place, "broker", given_host, given_port, place.location)
         brokers.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
     return {"topic": topic, "brokers": brokers, "options": option_texts(place, chosen.options)}
+
+
+def _pairs(brokers: Any) -> list[tuple[Any, Any]]:
+    """Return host and port of each broker. What is no address has no port, which `check.address` refuses."""
+    each = brokers.split(",") if isinstance(brokers, str) else brokers if isinstance(brokers, Sequence) else [brokers]
+    return [_pair(broker) for broker in each]
+
+
+def _pair(broker: Any) -> tuple[Any, Any]:
+    if isinstance(broker, str):
+        host, colon, port = broker.strip().rpartition(":")
+        return (host.removeprefix("[").removesuffix("]"), port) if colon else (broker.strip(), "")
+    return tuple(broker) if isinstance(broker, (tuple, list)) and len(broker) == 2 else (broker, "")

@@ -33,7 +33,7 @@ class SparkSourceConfig(SourceConfig):
 
     Example:
         >>> import wallaroo
-        >>> @wallaroo.decoder(header_length=4, length_fmt=">I")
+        >>> @wallaroo.decoder
         ... def text(bs):
         ...     return bs.decode()
         >>> SparkSourceConfig("text", {"path": "/data/in"}, text).options

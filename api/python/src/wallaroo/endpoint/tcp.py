@@ -9,6 +9,8 @@ from wallaroo.check import check
 from wallaroo.component import component
 from wallaroo.component.application import Source
 from wallaroo.component.interface import Encoding, Framing
+from wallaroo.component.signature import shown_name
+from wallaroo.component.wrapped import Decoder, ValueDecoder
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.diagnostic.error import WallarooParameterError
 from wallaroo.diagnostic.location import called_from, declared_at
@@ -45,6 +47,8 @@ class TCPSourceConfig(SourceConfig):
 
     Source: Wallaroo 0.1 to 0.6, and its unreleased version, where the name comes first.
     """
+
+    decorator = "decoder(header_length, length_fmt)"
 
     @overload
     def __init__(
@@ -84,6 +88,10 @@ class TCPSourceConfig(SourceConfig):
         return None if decode is None else Source(path, name, "tcp", fields, decode)
 
     def _framed(self, place: Place, path: str, name: str, decoder: Any, fields: dict[str, Any]) -> Source | None:
+        if isinstance(decoder, ValueDecoder) and not isinstance(decoder, Decoder):
+            fix = 'write @wallaroo.decoder(header_length=4, length_fmt=">I"), or @wallaroo.line_decoder for lines'
+            place.wrong("decoder", f"{shown_name(decoder)}, a decoder without a header", "one with a header", fix=fix)
+            return None
         header_length = component.method(place, "decoder", decoder, ("header_length",), ())
         payload_length = component.method(place, "decoder", decoder, ("payload_length",), ("bs",))
         decode = decode_of(place, decoder)
