@@ -328,8 +328,8 @@ func toFloats(v reflect.Value) {
 	}
 }
 
-// asFloat returns a JSON number as float64. exact is true for an integer that float64 represents exactly, and for each
-// number with a fraction or an exponent that is in the range of float64.
+// asFloat returns a JSON number as float64. exact is false if an integer would change its value, or if the number is out of
+// float64's range. A number with a fraction or an exponent may be rounded.
 func asFloat(text string) (float float64, exact bool) {
 	float, err := strconv.ParseFloat(text, 64)
 	if err != nil || strings.ContainsAny(text, ".eE") {

@@ -143,7 +143,7 @@ func (e Error) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Shown formats a value for messages: texts are quoted, and long values are cut to 80 characters.
+// Shown formats a value for the text of a diagnostic: texts are quoted, and long values are cut to 80 characters.
 func Shown(value any) string {
 	text := fmt.Sprint(value)
 	if s, ok := value.(string); ok {

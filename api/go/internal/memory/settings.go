@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// defaultFrameBytes is the size at which a frame is closed, unless another size is drawn.
+// defaultFrameBytes is the size at which a frame is closed, unless Drawn chooses another size at random.
 const defaultFrameBytes = 1 << 20
 
 // Settings control a run. They may change the order of an application's output among keys, but nothing else.

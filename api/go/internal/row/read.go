@@ -78,7 +78,8 @@ func (r *reader) wants(f *form) error {
 	return &Error{"", "is " + r.shown() + "; expected " + diagnostic.Cut(f.sql, 2*mostShown)}
 }
 
-// shown skips the next value and returns it for an error, cut to mostShown characters.
+// shown skips the next value and returns it for an error, cut to mostShown characters. At the end of the data it returns
+// the word "cut".
 func (r *reader) shown() string {
 	if r.at >= len(r.data) {
 		return "cut"

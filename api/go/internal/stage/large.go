@@ -16,6 +16,9 @@ import (
 // multiple of this memory.
 const MaxStateBytes = 256 << 20
 
+// maxValueBytes is the maximum length of a value with its key. A frame has room for such a value after other messages.
+var maxValueBytes = 48 << 20
+
 const (
 	splitFix   = "split it, e.g. let a ComputationMulti return several smaller messages"
 	shortenFix = "let the partition function return a shorter key, e.g. a digest"

@@ -22,9 +22,6 @@ const (
 	maxFrameBytes     = 15 << 20
 )
 
-// maxValueBytes is the maximum length of a value with its key. A frame has room for such a value after other messages.
-var maxValueBytes = 48 << 20
-
 // Emit receives one output of a stage: its port, its bucket (-1 for none) and the frame. It may keep the frame.
 type Emit func(port uint16, bucket int32, frame []byte) error
 

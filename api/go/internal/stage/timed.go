@@ -142,7 +142,7 @@ func (t *timed) tick(x *Executor, tick *arrival) error {
 func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int64) error {
 	for timer := range entry.Time.Wake(at) {
 		if timer == nil {
-			return t.end(x, table, entry)
+			return t.expire(x, table, entry)
 		}
 		table.Touch(entry)
 		if err := t.fire(x, table, entry, timer); err != nil {
@@ -156,8 +156,8 @@ func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int
 	return nil
 }
 
-// end removes the state of a key, or its expiring part.
-func (t *timed) end(x *Executor, table *state.Table, entry *state.Entry) error {
+// expire removes the state of a key whose time to live is over, or the expiring part of this state.
+func (t *timed) expire(x *Executor, table *state.Table, entry *state.Entry) error {
 	n := t.steps[0]
 	expiring := n.stateful.state.Expiring
 	if expiring == nil {

@@ -1,4 +1,4 @@
-"""Chooses the class of a sink by its kind."""
+"""Chooses the class of a sink by its kind. CONTRIBUTING.md lists all steps that a new kind needs."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -233,7 +233,10 @@ class MemoryServer:
         self._received_at = time.monotonic()
 
     def _do(self, action: Callable[[], object], *, may_be_wrong: bool = False) -> bool:
-        """Run an action, e.g. a micro-batch, and send its output. An error of a user's input does not end the run.
+        """Run an action, e.g. a micro-batch, and send its output. An error of the action ends the run.
+
+        Args:
+            may_be_wrong: Whether the action depends on a user's input, whose usage errors do not end the run.
 
         Returns:
             Whether the action has raised no error.

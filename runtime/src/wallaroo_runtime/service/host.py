@@ -190,7 +190,7 @@ class Host(ABC):
             self._heard.wait(HEARD_S)
 
     def status(self) -> str:
-        """Return the status from memory, because a full disk may not take the status file."""
+        """Return the status from memory: on a full disk the status file cannot be written."""
         if self._is_closed and self._part is None:
             self._heard.set()
         return self._last.status.text if self._last is not None else "{}"

@@ -34,7 +34,7 @@ def listener_of(path: Path) -> int:
 
 
 def main(arguments: Sequence[str], directory: Path) -> int:
-    """Represent the worker until its process ends. Return an exit status.
+    """Link the worker's socket into `directory`, and wait for the end of its process. Return an exit status.
 
     Args:
         arguments: Name of the worker, and path of its socket.

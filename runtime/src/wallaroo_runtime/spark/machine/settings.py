@@ -115,7 +115,9 @@ def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
 def start_settings(
     master: str, directory: Path, settings: dict[str, str], *, makes_archive: bool = False
 ) -> dict[str, str]:
-    """Return all settings with which Spark starts. Write the files that they name, and set the variables for Python.
+    """Return all settings with which Spark starts, and write the files that they name.
+
+    Unless spark-submit started this process, set `PYSPARK_PYTHON` and `PYSPARK_DRIVER_PYTHON`.
 
     Args:
         master: Address of the Spark master, as for spark-submit.

@@ -1,4 +1,4 @@
-"""Reads frames for sinks whose encoders return records: key, value and partition."""
+"""Makes records of Kafka sinks: from frames, or from the bytes of whole records, which also have headers and time."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial

@@ -158,7 +158,7 @@ class TimedTurn:
         timing = _timing(table)
         for due, name in timing.woken(cell, until):
             if not name:
-                return self._end(table, port, key, cell, due, cause)
+                return self._expire(table, port, key, cell, due, cause)
             assert cell.timers is not None
             del cell.timers[name]
             self._changed(self.tables[port])[key] = cell
@@ -176,7 +176,7 @@ class TimedTurn:
         timing.enroll(key, cell)
         return True
 
-    def _end(self, table: CellTable, port: int, key: bytes, cell: TimedCell, due: int, cause: Cause) -> bool:
+    def _expire(self, table: CellTable, port: int, key: bytes, cell: TimedCell, due: int, cause: Cause) -> bool:
         """End the state of a key, or its expiring part; at full speed return False if user code failed."""
         entry, is_done = self.tables[port], True
         expiring, visit = entry.state.expiring, entry.step.visit

@@ -33,7 +33,7 @@ public final class Account implements CallCounts {
     private long read; // messages of the journal before the last barrier
 
     /**
-     * Begins with counts of 0.
+     * Begins with counts of 0, except for the messages that were read from the journal before.
      *
      * @param levels the ports that each stage takes, by its id; the first stage of the first level reads the journal
      * @param read number of messages of the journal before the first counted one

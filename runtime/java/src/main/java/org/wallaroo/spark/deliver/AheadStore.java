@@ -83,7 +83,7 @@ public final class AheadStore implements BucketStore {
         return bound;
     }
 
-    /** Records that some changes are in Spark's store. */
+    /** Forgets changes that Spark's store has by now. */
     public synchronized void stored(List<Changes> changes) {
         for (Changes each : changes) {
             Map<Integer, byte[]> entries = ahead.get(each.bucket());

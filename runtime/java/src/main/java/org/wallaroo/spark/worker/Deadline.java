@@ -1,6 +1,6 @@
 package org.wallaroo.spark.worker;
 
-/** Computes for how long the calls of a task may make no progress. */
+/** Computes for how long the calls of a task may make no progress. WorkerStream and Quarantine enforce it. */
 public final class Deadline {
     private final long milliseconds;
     private long slowest; // the longest pause after which a call still made progress

@@ -1,0 +1,34 @@
+package window
+
+import "wallarooapi/internal/declaration"
+
+// count implements windows of a number of messages. KeyState.oldest is the number of messages so far.
+type count struct {
+	base
+	size, flush int64
+}
+
+func (c *count) Waits() bool { return true }
+
+func (c *count) Enter(s *KeyState, isNew bool, message any, time int64) []Result {
+	if isNew {
+		s.pane(0, c.aggregation.InitialAccumulator)
+		s.first = time
+	}
+	p := s.panes[0]
+	c.update(p, message)
+	s.oldest++
+	s.latest, s.isSilent = time, false
+	if s.oldest == c.size {
+		return c.give(s, p.accumulator, time, declaration.Bounds{StartMs: s.first, EndMs: time}, nil)
+	}
+	return nil
+}
+
+func (c *count) IsOver(s *KeyState) bool { return s.oldest == c.size }
+
+func (c *count) Due(s *KeyState) (int64, bool) { return s.silentSince + c.flush, s.isSilent }
+
+func (c *count) Tick(s *KeyState, _ int64) ([]Result, bool) {
+	return c.give(s, s.panes[0].accumulator, s.latest, declaration.Bounds{StartMs: s.first, EndMs: s.latest}, nil), true
+}
