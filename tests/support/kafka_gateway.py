@@ -57,7 +57,7 @@ class TopicGateway:
         """Add a topic; returns its port."""
         port = PORT + len(self.kafka)
         own = {"port": port, "path": f"0/sources/{port}", "name": topic, "topic": topic, "brokers": [self.brokers]}
-        settings = consumer_settings({}, records=records)
+        settings = consumer_settings({})
         self.kafka.append(
             {"starts": starts, "maxMessageBytes": 1 << 20, "records": records, "settings": settings, **own, **more}
         )

@@ -23,18 +23,17 @@ OWN: dict[str, Any] = {
 }
 
 
-def consumer_settings(options: Mapping[str, str], *, records: bool) -> dict[str, str]:
-    """Return the client settings with which a gateway reads a source.
+def consumer_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the client settings with which a gateway reads a source: without records of aborted transactions.
 
     Args:
         options: Options of the source. Those without `kafka.` are for Spark, which does not read in real-time mode.
-        records: Whether messages are whole records. If so, records of aborted transactions are left out.
 
     Example:
-        >>> consumer_settings({"kafka.fetch.max.wait.ms": "9", "kafka.max.poll.records": "5"}, records=False)
-        {'isolation.level': 'read_uncommitted', 'fetch.wait.max.ms': '9'}
+        >>> consumer_settings({"kafka.fetch.max.wait.ms": "9", "kafka.max.poll.records": "5"})
+        {'isolation.level': 'read_committed', 'fetch.wait.max.ms': '9'}
     """
-    settings = {"isolation.level": "read_committed" if records else "read_uncommitted"}
+    settings = {"isolation.level": "read_committed"}
     for option, value in sorted(options.items()):
         name = option.removeprefix(PREFIX)
         if name != option and (name := RENAMED.get(name, name)):

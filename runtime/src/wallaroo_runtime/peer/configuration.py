@@ -130,7 +130,7 @@ def _kafka_message(source: KafkaSource, plan: Plan, start: TopicStart) -> pb.Kaf
         name=source.name,
         brokers=source.brokers,
         topic=source.topic,
-        settings=consumer_settings(resolved(source.options), records=records),
+        settings=consumer_settings(resolved(source.options)),
         records=records,
         table=source.table,
         max_message_bytes=source.max_message_bytes,

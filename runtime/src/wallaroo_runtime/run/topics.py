@@ -15,7 +15,7 @@ from wallaroo_runtime.kafka.offset import check_partitions, has_content, startin
 from wallaroo_runtime.kafka.topic import check_written, ensure_topic
 from wallaroo_runtime.peer.configuration import TopicStart
 from wallaroo_runtime.run.snapshot import STARTING, Reporter
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records, is_table, place_of
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, is_table, place_of
 from wallaroo_runtime.topology.secret import resolved
 from wallaroo_runtime.topology.topic import TopicCreation
 
@@ -164,7 +164,7 @@ def first_offsets(source: KafkaSource) -> dict[int, int]:
         RunError: As `kafka_starts`.
     """
     make_consumer(
-        ",".join(source.brokers), consumer_settings(resolved(source.options), records=has_records(source)), source.name
+        ",".join(source.brokers), consumer_settings(resolved(source.options)), source.name
     ).close()
     cluster = cluster_of(source)
     known = cluster.partitions(source.topic)

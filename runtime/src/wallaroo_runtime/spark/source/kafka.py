@@ -22,7 +22,7 @@ from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory, spark_path
 from wallaroo_runtime.spark.planned import past_progress
 from wallaroo_runtime.spark.source.kafka_connector import uses_kafka
 from wallaroo_runtime.storage.progress import plan_elsewhere
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Sink, SparkSink, Topology, has_records, place_of
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Sink, SparkSink, Topology, place_of
 from wallaroo_runtime.topology.secret import resolved
 
 FORMAT = "kafka"
@@ -31,6 +31,7 @@ OFFSETS_PER_BATCH = 500_000
 # the answer waits until the fetch ends, after fetch.max.wait.ms (default: 500). Then the client drops the records that
 # were fetched but not polled (by default all but 500) and fetches them again.
 CONSUMER = {
+    "kafka.isolation.level": "read_committed",
     "kafka.fetch.max.wait.ms": "5",
     "kafka.max.poll.records": "100000",
     "kafka.max.partition.fetch.bytes": str(4 * 1024 * 1024),
@@ -84,8 +85,6 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
     defaults = {**CONSUMER, **PATIENCE}
     if not source.table:
         defaults |= {"maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
-    if has_records(source):  # such topics may be written by exactly-once sinks
-        defaults |= {"kafka.isolation.level": "read_committed"}
     fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
     own = java_options(resolved(source.options), f'source "{source.name}"')
     if PROVIDERS in own:
