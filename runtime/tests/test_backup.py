@@ -151,7 +151,9 @@ def test_a_copy_that_fails_leaves_nothing(history: History, tmp_path: Path, monk
         copy(source, target)
 
     monkeypatch.setattr(module.shutil, "copy2", fails)
-    assert f"; {tmp_path / 'copy'}: No space left on device" in codes(lambda: back_up(history.path, tmp_path / "copy"))
+    said = codes(lambda: back_up(history.path, tmp_path / "copy"))
+    assert said.startswith(f"R626 the disk of {tmp_path / 'copy'} takes nothing more; No space left on device\n"), said
+    assert "fix: free some space, and repeat it; a run continues" in said
     assert [entry.name for entry in tmp_path.iterdir()] == ["main"]
     monkeypatch.undo()
     back_up(history.path, tmp_path / "copy")

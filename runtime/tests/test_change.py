@@ -261,10 +261,10 @@ def test_dead_letters_are_replayed_when_the_decoder_is_corrected(
         assert any("successfully initialized" in line for line in corrected.stdout)
         command = [*letters, "replay", str(changing.checkpoint), "--all"]
         replayed = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS)
-        assert (replayed.returncode, replayed.stderr) == (0, "2 replayed\n")
+        assert (replayed.returncode, replayed.stdout) == (0, "2 replayed\n")
         assert_counted(receivers[0], ["a b", "b", "grün a", "grün"])
         again = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS)
-        assert again.stderr == "0 replayed, 2 were before (--again sends them once more)\n"
+        assert again.stdout == "0 replayed, 2 were before (--again sends them once more)\n"
     finally:
         corrected.send_signal(signal.SIGTERM)
         corrected.communicate(timeout=RUN_SECONDS)

@@ -19,7 +19,15 @@ from wallaroo_runtime.checkpoint.directory import WORKERS
 from wallaroo_runtime.checkpoint.integrity import check_journal, damaged
 from wallaroo_runtime.checkpoint.lock import LOCK, HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import Manifest, read_manifest
-from wallaroo_runtime.durable.file import NO_ROOM, noted, path_failure, refuse_links, replace_file, sync_directory
+from wallaroo_runtime.durable.file import (
+    NO_ROOM,
+    disk_failure,
+    noted,
+    path_failure,
+    refuse_links,
+    replace_file,
+    sync_directory,
+)
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.driver import DRIVER_FILE
 from wallaroo_runtime.storage.outbox.log import Published, read_base
@@ -230,7 +238,7 @@ def _refused(path: Path, reason: str, fix: str) -> RunError:
 def _failed(path: Path, target: Path, error: OSError) -> RunError:
     # The error of a full disk names the file that is read.
     place = target if error.errno in NO_ROOM else error.filename
-    return _refused(path, f"{place}: {error.strerror}", "correct that, and repeat it")
+    return disk_failure(error, place) or _refused(path, f"{place}: {error.strerror}", "correct that, and repeat it")
 
 
 def _damaged(backup: Path, reason: str) -> RunError:
