@@ -134,6 +134,31 @@ def test_an_egress_whose_output_another_one_writes(is_older: bool, delivery: Del
         second.close()
 
 
+def test_an_older_backup_goes_on_as_its_refusal_says(delivery: Delivery, tmp_path: Path) -> None:
+    """The output since the backup is in the topic twice."""
+    delivery.publish()
+    delivery.start()
+    delivery.wait_delivered()
+    delivery.stop()
+    shutil.copytree(delivery.root / "outbox", tmp_path / "copy" / "outbox")
+    delivery.start()
+    delivery.publish(70)
+    delivery.wait_delivered()
+    delivery.stop()
+    restored = Delivery(tmp_path / "copy", delivery.broker, delivery.topic)
+    restored.sent, restored.batch = list(delivery.sent)[:50], delivery.batch - 1
+    try:
+        assert restored.start().wait(DEADLINE_S) == 1
+        group = read_position(restored.root / "outbox", PORT).sender
+        assert f"--delete --group {group}` lets it send its output again" in restored.status()["diagnostics"][-1]["fix"]
+        forget(restored)
+        restored.start()
+        restored.publish()
+        restored.wait_delivered()
+    finally:
+        restored.close()
+
+
 def forget(delivery: Delivery) -> None:
     """Let Kafka forget the position, as it does after a week without a transaction."""
     group = read_position(delivery.root / "outbox", PORT).sender

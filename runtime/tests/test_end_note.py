@@ -54,7 +54,11 @@ def run_once(checkpoint: Path, end: str, error: BaseException | None, failures: 
 
 
 @given(
-    st.lists(st.sampled_from(["stopped", "failed", "bug", "signal", "broken off", "refused", "killed"]), min_size=1, max_size=6)
+    st.lists(
+        st.sampled_from(["stopped", "failed", "bug", "signal", "broken off", "refused", "killed"]),
+        min_size=1,
+        max_size=6,
+    )
 )
 def test_status_says_how_runs_ended_and_how_many_failed(ends: list[str]) -> None:
     errors = {
