@@ -22,7 +22,7 @@ WALLAROO = str(Path(sys.executable).with_name("wallaroo"))
         (
             "COMMAND > /dev/full",
             1,
-            "R626 the disk of checkpoint or caches takes nothing more; ",
+            "R626 the disk of output, checkpoint or caches takes nothing more; ",
         ),
         ("COMMAND >&-", 0, ""),
         ("COMMAND >&- 2>&- <&-", 0, ""),

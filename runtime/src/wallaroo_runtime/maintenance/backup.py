@@ -162,7 +162,7 @@ def _read_list(backup: Path) -> dict[str, Any]:
             raise _damaged(backup, "its list has a name outside of it")
         return {name: content[name] for name in ("checkpoint", "spark", "files")}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        if not backup.exists():
+        if isinstance(error, FileNotFoundError):
             raise _refused(backup, "there is no backup at this path", "give the directory of one") from error
         if isinstance(error, OSError) and (failure := path_failure(error, "read")):
             raise failure from error
