@@ -6,7 +6,6 @@ import re
 import resource
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -339,17 +338,6 @@ def test_reporters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     machine.initialized(sources[:1], tmp_path)
     assert timeless(capsys.readouterr().err)["sources"] == [
         {"name": "newline", "address": "127.0.0.1:7010", "framing": "newline"}
-    ]
-
-
-def test_the_summary_says_which_numbers_are_those_of_this_run(capsys: pytest.CaptureFixture[str]) -> None:
-    reporter, total = TextReporter(), replace(SNAPSHOT, state="stopped", waiting=0)
-    reporter.progress(replace(total, run={"messages_in": 1200, "messages_out": 900, "dead_letters": 3}))
-    reporter.progress(replace(total, run={"messages_in": 1000, "messages_out": 800, "dead_letters": 1}))
-    numbers = "stopped: in 1,200  out 900  100/s  lag 200  dead letters 3"
-    assert capsys.readouterr().err.splitlines() == [
-        numbers,
-        f"{numbers} since the checkpoint began; in this run: in 1,000  out 800  dead letters 1",
     ]
 
 

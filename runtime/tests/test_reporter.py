@@ -199,3 +199,15 @@ def test_every_state_is_an_object_with_a_time(capsys: pytest.CaptureFixture[str]
     assert starting.pop("time") <= kept.pop("time")
     assert starting == {"state": "starting", "doing": "starting Spark"}
     assert kept == {"state": "kept", "text": "the one before", "findings": [FINDING.to_json()]}
+
+
+def test_the_summary_says_which_numbers_are_those_of_this_run(capsys: pytest.CaptureFixture[str]) -> None:
+    reporter = TextReporter()
+    total = replace(SNAPSHOT, state="stopped", messages_in=1200, messages_out=900, lag=200, dead_letters=3)
+    reporter.progress(replace(total, run={"messages_in": 1200, "messages_out": 900, "dead_letters": 3}))
+    reporter.progress(replace(total, run={"messages_in": 1000, "messages_out": 800, "dead_letters": 1}))
+    numbers = "stopped: in 1,200  out 900  100/s  lag 200  dead letters 3"
+    assert capsys.readouterr().err.splitlines() == [
+        numbers,
+        f"{numbers} since the checkpoint began; in this run: in 1,000  out 800  dead letters 1",
+    ]
