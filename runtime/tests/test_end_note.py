@@ -27,6 +27,7 @@ from wallaroo_runtime.service.driver import DRIVER_FILE, DriverNote, read_note
 from wallaroo_runtime.topology.load import load
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
+REFUSED = ("refused by the checkpoint", "a mistake")
 STOPS = (RunError, KeyError, KeyboardInterrupt)
 
 
@@ -44,7 +45,8 @@ def noted(checkpoint: Path) -> DriverNote:
 
 def run_once(checkpoint: Path, end: str, error: BaseException | None, failures: int) -> None:
     """Let a run end so, after so many that failed."""
-    with suppress(*STOPS), noting_end(checkpoint, always if end == "broken off" else never):
+    with suppress(*STOPS), noting_end(checkpoint, always if end == "broken off" else never) as ended:
+        ended.has_begun = end != "refused by the checkpoint"
         assert running_note(noted(checkpoint))["failures"] == failures
         note = (checkpoint / DRIVER_FILE).read_bytes()
         if error is not None:
@@ -55,7 +57,7 @@ def run_once(checkpoint: Path, end: str, error: BaseException | None, failures: 
 
 @given(
     st.lists(
-        st.sampled_from(["stopped", "failed", "bug", "signal", "broken off", "refused", "killed"]),
+        st.sampled_from(["stopped", "failed", "bug", "signal", "broken off", "killed", *REFUSED]),
         min_size=1,
         max_size=6,
     )
@@ -64,7 +66,8 @@ def test_status_says_how_runs_ended_and_how_many_failed(ends: list[str]) -> None
     errors = {
         "failed": RunError.of("R611", reason="no disk", fix="mend it"),
         "bug": KeyError("x"),
-        "refused": RunError.of("R608", USAGE, reason="a mistake", fix="correct it"),
+        "refused by the checkpoint": RunError.of("R603", path="c", actual="a", expected="b", command="rm"),
+        "a mistake": RunError.of("R608", USAGE, reason="a mistake", fix="correct it"),
         "signal": KeyboardInterrupt(),
         "broken off": RunError.of("R617", process="Spark", reason="asked", log="l"),
     }
@@ -75,7 +78,7 @@ def test_status_says_how_runs_ended_and_how_many_failed(ends: list[str]) -> None
         for end in ends:
             run_once(checkpoint, end, errors.get(end), failures)
             found = past_end(noted(checkpoint))
-            if end == "refused":
+            if end in REFUSED:
                 assert found == before
                 continue
             failures = failures + 1 if end in ("failed", "bug", "killed") else 0
@@ -111,7 +114,8 @@ def test_a_full_disk_has_room_for_why_a_run_ended(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     put_manifest(tmp_path)
-    with suppress(RunError), noting_end(tmp_path):
+    with suppress(RunError), noting_end(tmp_path) as note:
+        note.has_begun = True
         monkeypatch.setattr(driver, "write_record", full)
         raise RunError.of("R611", reason=reason, fix="free some space")
     assert (tmp_path / DRIVER_FILE).stat().st_size < 4096
@@ -136,7 +140,8 @@ def test_status_page_and_metrics_of_runs_that_failed(tmp_path: Path, capsys: pyt
         return " ".join(capsys.readouterr().out.split())
 
     for _ in range(2):
-        with suppress(RunError), noting_end(tmp_path):
+        with suppress(RunError), noting_end(tmp_path) as note:
+            note.has_begun = True
             raise RunError.of("R611", reason="no disk", fix="mend it")
     assert "the last 2 runs failed, most recently 20" in status()
     topology = load(WORD_COUNT.read_bytes())
@@ -153,7 +158,8 @@ def test_status_page_and_metrics_of_runs_that_failed(tmp_path: Path, capsys: pyt
 @pytest.mark.slow
 def test_a_start_that_is_refused_is_no_failed_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for end in ("failed", "stopped"):
-        with suppress(RunError), noting_end(tmp_path):
+        with suppress(RunError), noting_end(tmp_path) as note:
+            note.has_begun = True
             if end == "failed":
                 raise RunError.of("R611", reason="no disk", fix="mend it")
         before = past_end(noted(tmp_path))

@@ -21,18 +21,20 @@ class EndNote:
 
     Attributes:
         reason: The reason in words, if the run ends without a failure.
+        has_begun: Whether the checkpoint was opened for the run.
     """
 
     reason: str = STOPPED
+    has_begun: bool = False
 
 
 @contextmanager
 def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lambda _: False) -> Iterator[EndNote]:
     """Record how the run in the block ends. The block may set the reason of an end without failure.
 
-    A run whose note has no end was killed: the next run counts it as failed. A run that is refused for a mistake of the
-    user keeps the note of the run before. Each note replaces the previous one, so it needs no more room on a full disk.
-    If the note cannot be written, the run still ends without an error.
+    A run whose note has no end was killed: the next run counts it as failed. A start that the checkpoint refuses, or
+    that is refused for a mistake of the user, keeps the end of the run before. Each note replaces the previous one, so
+    it needs no more room on a full disk. If the note cannot be written, the run still ends without an error.
 
     Args:
         checkpoint: The checkpoint directory.
@@ -45,7 +47,11 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
         yield ended
     except BaseException as error:
         is_failure = not (isinstance(error, KeyboardInterrupt) or is_stop(error))
-        is_refused = is_failure and isinstance(error, RunError) and error.exit_code in (USAGE, TOPOLOGY)
+        is_refused = (
+            is_failure
+            and isinstance(error, RunError)
+            and not (ended.has_begun and error.exit_code not in (USAGE, TOPOLOGY))
+        )
         ended.reason = _reason(error, checkpoint) if is_failure else BROKEN_OFF
         failures = past.get("failures", 0) + 1 if is_failure else 0
         raise

@@ -119,7 +119,10 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
         if options.checkpoint.fresh:
             start_over(held, topology.name, reporter, ending.stopped.check)
         held.check_links()
-        with registered(held.path, topology.name, application.path):
+        with (
+            registered(held.path, topology.name, application.path),
+            noting_end(held.path, ending.stopped.ended_start) as note,
+        ):
             ending.stopped.check()
             partitions, buckets = mode.layout(options.spark)
             checkpoint = Checkpoint.open(
@@ -133,6 +136,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
                 continues_goka=options.checkpoint.continues_goka,
                 accepts_changed=options.checkpoint.accepts_changed,
             )
+            note.has_begun = True
             ending.opened()
             if not options.checkpoint.location:
                 mark_begin(checkpoint.path / "logs")
@@ -140,10 +144,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
                 reporter.note(f"new checkpoint in {checkpoint.directory}")
             reporter.note(f"logs in {checkpoint.path / 'logs'}")
             plan = checkpoint.plan()
-            with noting_end(held.path, ending.stopped.ended_start) as note:
-                note.reason = _run(
-                    options, reporter, application=running, plan=plan, checkpoint=checkpoint, ending=ending
-                )
+            note.reason = _run(options, reporter, application=running, plan=plan, checkpoint=checkpoint, ending=ending)
     finally:
         held.release()
 
