@@ -108,7 +108,7 @@ def test_every_damage_of_a_copy_is_refused(history: History, tmp_path: Path) -> 
     assert codes(lambda: restore(copy, tmp_path / "new")).startswith("R698")
     for other in (tmp_path / "no", history.path):
         assert codes(lambda: restore(other, tmp_path / "new")).startswith(  # noqa: B023
-            f"R616 {other} cannot be copied; there is no backup at this path: "
+            f"R616 {other} cannot be copied; there is no backup at this path\n  fix: give the directory of one"
         )
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["copy", "main"]
 

@@ -297,6 +297,17 @@ def test_driver_that_is_not_run_again(text: str, restarts: bool, code: int, tmp_
 
 
 @pytest.mark.slow
+def test_a_driver_reports_that_it_is_ready_and_its_children_know_nothing_of_it(tmp_path: Path) -> None:
+    text = """
+        from wallaroo_runtime.system.process import READY, report_ready
+        report_ready()
+        sys.exit(0 if n > 1 and READY not in os.environ else 1)
+    """
+    assert DriverKeeper(driver(tmp_path, text), restarts=True).run() == 0
+    assert starts(tmp_path) == 2
+
+
+@pytest.mark.slow
 def test_driver_that_fails_too_often(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         DriverKeeper(driver(tmp_path, "ready(); sys.exit(1)"), restarts=True).run()

@@ -9,11 +9,12 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.archive.archive import file_digest
 from wallaroo_runtime.checkpoint.directory import WORKERS
 from wallaroo_runtime.checkpoint.integrity import check_journal, damaged
@@ -232,7 +233,8 @@ def _made(target: Path, source: Path) -> Iterator[Path]:
 
 
 def _refused(path: Path, reason: str, fix: str) -> RunError:
-    return RunError.of("R616", USAGE, path=path, done="copied", reason=f"{reason}: {fix}")
+    finding = Diagnostic.of("R616", path=path, done="copied", reason=reason)
+    return RunError([replace(finding, fix=fix)], USAGE)
 
 
 def _failed(path: Path, target: Path, error: OSError) -> RunError:

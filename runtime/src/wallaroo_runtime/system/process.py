@@ -11,6 +11,7 @@ from typing import Any
 
 PR_SET_PDEATHSIG = 1
 READY = "WALLAROO_DRIVER_READY"  # descriptor on which a driver reports that it is initialized
+_ready = os.environ.pop(READY, "")  # at once: children of this process do not have the descriptor
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -28,9 +29,9 @@ def dying_with_parent(number: int) -> Callable[[], None]:
 
 def report_ready() -> None:
     """Report to the keeper of this driver, if there is one, that the application is initialized."""
-    if descriptor := os.environ.pop(READY, ""):
-        with suppress(OSError), open(int(descriptor), "wb") as pipe:
-            pipe.write(b"\n")
+    if _ready:
+        with suppress(OSError):
+            os.write(int(_ready), b"\n")
 
 
 def process_start_time(pid: int) -> int | None:
