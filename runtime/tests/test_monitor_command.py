@@ -198,8 +198,9 @@ def test_a_supervised_application_is_known_between_two_drivers(
     text = """
         import os, pathlib, sys, time
         from wallaroo_runtime.checkpoint.registry import _file, registered
+        from wallaroo_runtime.system.process import report_ready
         with registered(pathlib.Path(sys.argv[1]), "Word Count"):
-            os.write(int(os.environ["WALLAROO_DRIVER_READY"]), b"1")
+            report_ready()
             while not _file(os.getppid()).exists():
                 time.sleep(0.01)
             sys.exit(1)

@@ -29,8 +29,9 @@ def objects(text: str) -> list[Any]:
 
 
 STOPPED = """
-    import os, pathlib, signal, subprocess, sys, time
+    import pathlib, signal, subprocess, sys, time
     from wallaroo_runtime.checkpoint.registry import _file, registered
+    from wallaroo_runtime.system.process import report_ready
     from wallaroo_runtime.service.driver import announce
     checkpoint = pathlib.Path(sys.argv[1])
     with open(checkpoint / "starts", "a+") as file:
@@ -41,7 +42,7 @@ STOPPED = """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with registered(checkpoint, "Word Count"):
         announce(checkpoint)
-        os.write(int(os.environ["WALLAROO_DRIVER_READY"]), b"1")
+        report_ready()
         while not _file(int(sys.argv[2])).exists():
             time.sleep(0.01)
         subprocess.Popen([*sys.argv[3:], "stop", str(checkpoint), "--timeout", "0"], stdout=-3, stderr=-3)
