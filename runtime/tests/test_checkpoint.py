@@ -309,7 +309,8 @@ def test_a_second_driver_is_refused(tmp_path: Path) -> None:
         HeldDirectory.take(tmp_path)
     assert str(caught.value) == (
         f"R610 checkpoint {tmp_path} is in use by another run (process {os.getpid()})\n  fix: wait until it has "
-        f"ended, or stop it; if both must run at the same time, give each its own --checkpoint"
+        "ended, or stop it (`wallaroo stop` ends a run); if both must run at the same time, give each its own "
+        "--checkpoint"
     )
     holder.release()
     HeldDirectory.take(tmp_path).release()
