@@ -22,7 +22,7 @@ APP = TESTS / "recovery" / "sequence" / "app.py"
 WORDS, SOME = 50, 1_000
 DISK_BYTES, BLOCK_BYTES = 16 << 20, 4096
 NO_ROOM = "No space left on device"
-AGAIN = "free some space and run again; it continues from the checkpoint, and nothing that was acknowledged is lost"
+AGAIN = "free some space, and repeat it; a run continues from its checkpoint, and nothing that was acknowledged is lost"
 
 
 class Disk:

@@ -55,25 +55,27 @@ def findings(text: str) -> Iterator[str]:
 def run_job(title: str, app: Path, folder: Path) -> tuple[Counter[str], int]:
     """Run one word count over the text; return the counts that arrived and the number of dead letters."""
     source, sink = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
-    output, errors = folder / "received.txt", folder / "errors"
+    output = folder / "received.txt"
     run_command = [
         WALLAROO, "run", app, "--in", source, "--out", sink,
         "--checkpoint", folder / "checkpoint", "--stop-when-idle", "3", "--json",
     ]  # fmt: skip
     print(f"\n== {title}: wallaroo run {app.relative_to(HERE.parent)} --in {source} --out {sink}", flush=True)
     receiver = subprocess.Popen([WALLAROO, "receive", "--listen", sink, "--output", output])
-    with errors.open("wb") as stderr:
-        engine = subprocess.Popen(list(map(str, run_command)), stdout=subprocess.PIPE, stderr=stderr, text=True)
+    lines: list[str] = []
+    engine = subprocess.Popen(list(map(str, run_command)), stderr=subprocess.PIPE, text=True)
     try:
-        assert engine.stdout is not None
-        for line in engine.stdout:
-            if json.loads(line).get("state") == "initialized":
+        assert engine.stderr is not None
+        for line in engine.stderr:
+            lines.append(line)
+            if line.startswith("{") and json.loads(line).get("state") == "initialized":
                 break
         else:
             sys.exit(f"{title}: the application ended before it was initialized (exit code {engine.wait()})")
         print(f"== wallaroo send --host {source} --file {TEXT.name}", flush=True)
         subprocess.run([WALLAROO, "send", "--host", source, "--file", TEXT], check=True, timeout=DEADLINE_S)
-        last = [json.loads(line) for line in engine.stdout][-1]
+        lines += engine.stderr
+        last = next(json.loads(line) for line in reversed(lines) if line.startswith("{"))
         code = engine.wait(timeout=DEADLINE_S)
         if code:
             sys.exit(f"{title}: wallaroo run ended with exit code {code}")
@@ -81,7 +83,7 @@ def run_job(title: str, app: Path, folder: Path) -> tuple[Counter[str], int]:
         for process in (engine, receiver):
             process.terminate()
             process.wait(timeout=20)
-        print("".join(findings(errors.read_text(encoding="utf-8"))), end="")
+        print("".join(findings("".join(line for line in lines if not line.startswith("{")))), end="")
     counts: Counter[str] = Counter()
     for line in output.read_text(encoding="utf-8").splitlines():
         match = re.fullmatch(r"(.+) => ([0-9]+)", line)

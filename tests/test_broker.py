@@ -130,7 +130,7 @@ def test_following_shows_what_comes_from_then_on(broker: Broker, capsys: pytest.
             [str(WALLAROO), "topics", "emit", "followed", "--brokers", broker.address, "--header", "via=web"],
             input=lines, capture_output=True, timeout=START_S, check=True,
         )  # fmt: skip
-        assert done.stderr == b"2 records written to followed\n"
+        assert done.stdout == b"2 records written to followed\n"
         topics(capsys, broker.address, "emit", "followed", "--tombstone", "ann")
         found = [json.loads(line) for line in process.stdout]
         assert process.wait(START_S) == 0

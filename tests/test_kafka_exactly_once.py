@@ -134,14 +134,6 @@ def test_an_egress_whose_output_another_one_writes(is_older: bool, delivery: Del
         second.close()
 
 
-def forget(delivery: Delivery) -> None:
-    """Let Kafka forget the position, as it does after a week without a transaction."""
-    group = read_position(delivery.root / "outbox", PORT).sender
-    client = delivery.broker.cluster.admin()  # the answer comes as long as there is the client
-    for done in client.delete_consumer_groups([group]).values():
-        done.result(60)
-
-
 @pytest.mark.parametrize("is_killed", [True, False])
 def test_a_sink_that_rests_may_be_forgotten_by_kafka(is_killed: bool, delivery: Delivery) -> None:
     """A run of weeks whose sink gets output rarely: no commit is in doubt after some seconds without output."""
@@ -149,7 +141,7 @@ def test_a_sink_that_rests_may_be_forgotten_by_kafka(is_killed: bool, delivery: 
     egress = delivery.start()
     delivery.wait_delivered()
     delivery.wait(lambda: not (delivery.root / "outbox" / f"open-{PORT}").exists(), "the sink to rest")
-    forget(delivery)
+    delivery.forget()
     if is_killed:
         egress.kill()
     else:

@@ -316,7 +316,7 @@ def test_tables_precede_streams_in_each_micro_batch_whatever_dies(broker: Broker
     played.write(table_records=40_000, clicks=3_000)
     died = run(tmp_path, broker, WALLAROO_FAULT="driver.before_commit:1", WALLAROO_FAULT_DIR=str(tmp_path))
     assert died.returncode == -signal.SIGKILL, died.stdout + died.stderr
-    assert 'topic "seen" created, 3 partitions' in died.stdout
+    assert 'topic "seen" created, 3 partitions' in died.stderr
     again = run(tmp_path, broker)
     assert again.returncode == 0, again.stderr
     played.check()

@@ -163,7 +163,7 @@ def replay_at_egress(site: Site, run: Run) -> None:
     assert f'no connection to source "{ORDERS}"; its egress does not know where; give --to' in done.stderr
     host, port = run.addresses()[1]
     done = wallaroo(*replay, "--to", f"{host}:{port}")
-    assert (done.returncode, done.stderr) == (0, "1 replayed\n")
+    assert (done.returncode, done.stdout) == (0, "1 replayed\n")
 
 
 @pytest.mark.long

@@ -50,7 +50,8 @@ def test_a_directory_that_a_broker_has(tmp_path: Path) -> None:
     os.close(lock)
     assert said == (
         f"R610 {tmp_path} is in use by the broker at 127.0.0.1:9092\n"
-        "  fix: wait until it has ended, or stop it; if both must run at the same time, give each its own --data and "
+        "  fix: wait until it has ended, or stop it (`wallaroo stop` ends a run); if both must run at the same time, "
+        "give each its own --data and "
         "--listen"
     )
 
@@ -177,7 +178,8 @@ def test_topics_without_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
         == before
         == (
             f"R672 wallaroo topics: no answer from Kafka at {address}; Connection refused\n"
-            "  fix: start the brokers, e.g. `wallaroo broker`, or correct their address\n"
+            "  fix: start the brokers, e.g. `wallaroo broker`, or correct their address; an archive or a topology "
+            "takes other brokers from WALLAROO_BROKERS, or from the variable that `wallaroo pack` names\n"
         )
     )
 

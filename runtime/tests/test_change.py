@@ -189,7 +189,7 @@ def assert_counted(receiver: Receiver, texts: list[str]) -> None:
 
 def succeeded(done: subprocess.CompletedProcess[str]) -> str:
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return done.stderr
 
 
 def test_a_safe_change_goes_on_with_journal_state_and_outbox(
@@ -255,16 +255,16 @@ def test_dead_letters_are_replayed_when_the_decoder_is_corrected(
     letters = [WALLAROO, "dead-letters"]
     listed = subprocess.run([*letters, "ls", str(changing.checkpoint), "--json"], capture_output=True, check=True)
     assert [json.loads(line)["code"] for line in listed.stdout.splitlines()] == ["C505", "C505"]
-    corrected = subprocess.Popen(changing.command("one"), stdout=subprocess.PIPE, text=True)
+    corrected = subprocess.Popen(changing.command("one"), stderr=subprocess.PIPE, text=True)
     try:
-        assert corrected.stdout is not None
-        assert any("successfully initialized" in line for line in corrected.stdout)
+        assert corrected.stderr is not None
+        assert any("successfully initialized" in line for line in corrected.stderr)
         command = [*letters, "replay", str(changing.checkpoint), "--all"]
         replayed = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS)
-        assert (replayed.returncode, replayed.stderr) == (0, "2 replayed\n")
+        assert (replayed.returncode, replayed.stdout) == (0, "2 replayed\n")
         assert_counted(receivers[0], ["a b", "b", "grün a", "grün"])
         again = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS)
-        assert again.stderr == "0 replayed, 2 were before (--again sends them once more)\n"
+        assert again.stdout == "0 replayed, 2 were before (--again sends them once more)\n"
     finally:
         corrected.send_signal(signal.SIGTERM)
         corrected.communicate(timeout=RUN_SECONDS)

@@ -309,7 +309,8 @@ def test_a_second_driver_is_refused(tmp_path: Path) -> None:
         HeldDirectory.take(tmp_path)
     assert str(caught.value) == (
         f"R610 checkpoint {tmp_path} is in use by another run (process {os.getpid()})\n  fix: wait until it has "
-        f"ended, or stop it; if both must run at the same time, give each its own --checkpoint"
+        "ended, or stop it (`wallaroo stop` ends a run); if both must run at the same time, give each its own "
+        "--checkpoint"
     )
     holder.release()
     HeldDirectory.take(tmp_path).release()
@@ -362,19 +363,19 @@ def test_number_of_partitions_stays_and_is_told_where_another_is_asked_for(
     path = tmp_path / "checkpoint"
     open_checkpoint(path)
     tell_past(TextReporter(), open_checkpoint(path), 5)
-    assert capsys.readouterr().out == f"continuing from {path}\nearlier runs took 5 messages; --fresh starts over\n"
+    assert capsys.readouterr().err == f"continuing from {path}\nearlier runs took 5 messages; --fresh starts over\n"
     tell_past(TextReporter(), open_checkpoint(path), 1)
-    assert "earlier runs took 1 message;" in capsys.readouterr().out
+    assert "earlier runs took 1 message;" in capsys.readouterr().err
     tell_past(TextReporter(), open_checkpoint(path), None)
     said = f"continuing from {path}\nits sources continue at their positions; --fresh starts over\n"
-    assert capsys.readouterr().out == said
+    assert capsys.readouterr().err == said
     again = open_checkpoint(path, partitions=8)
     assert again.manifest.shuffle_partitions == 3
     for asked in (0, 3):  # more cores than the checkpoint began with are no reason to say so at each start
         tell_past(TextReporter(), again, 5, asked)
-        assert capsys.readouterr().out == f"continuing from {path}\nearlier runs took 5 messages; --fresh starts over\n"
+        assert capsys.readouterr().err == f"continuing from {path}\nearlier runs took 5 messages; --fresh starts over\n"
     tell_past(TextReporter(), again, 5, 8)
-    assert capsys.readouterr().out.endswith(
+    assert capsys.readouterr().err.endswith(
         "the checkpoint keeps its 3 shuffle partitions, not 8; "
         f"`wallaroo state rescale {path} --partitions 8` changes it\n"
     )

@@ -6,7 +6,6 @@ import re
 import resource
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.cli.option import split
-from wallaroo_runtime.console.reporter import READY, JsonReporter, TextReporter, says_ready
+from wallaroo_runtime.console.reporter import READY, JsonReporter, TextReporter
 from wallaroo_runtime.run.snapshot import Listening, Snapshot
 from wallaroo_runtime.topology.canonical import canonical_text
 
@@ -181,10 +180,21 @@ def test_all_faults_of_a_topology_come_at_once_as_json_too(capsys: pytest.Captur
     assert f"  (declared in {file})" in run(capsys, "diff", WORD_COUNT, str(file))[2]
 
 
+MODES = ("microbatch", "realtime")
+REFUSED = (
+    "in real-time mode (--mode realtime)\n  refused:\n"
+    "    real-time mode cannot run this: the cluster yarn; it needs a local Spark master\n"
+)
+
+
 def test_explain_and_graph(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "explain", WORD_COUNT, "--master", "local[3]")
     assert code == 0
     assert "12 buckets of keys over 3 shuffle partitions" in out
+    plan, realtime = (run(capsys, "explain", WORD_COUNT, "--master", "local[3]", "--mode", mode)[1] for mode in MODES)
+    assert out == f"{plan}\n{realtime}" and realtime.startswith("in real-time mode (--mode realtime)\n  source ")
+    refused = run(capsys, "explain", WORD_COUNT, "--master", "yarn", "--mode", "realtime")
+    assert refused[:2] == (0, REFUSED)
     assert run(capsys, "graph", WORD_COUNT)[1].startswith("flowchart LR\n")
     assert run(capsys, "graph", WORD_COUNT, "--format", "dot")[1].startswith('digraph "Word Count Application" {\n')
 
@@ -233,20 +243,22 @@ def test_no_java(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     code, _, err = run(capsys, *arguments)
-    assert (code, err) == (1, f"R602 Java was not found; there is no `java` on PATH and JAVA_HOME is not set\n{fix}")
+    reading = f"reading {app}\n"
+    said = f"{reading}R602 Java was not found; there is no `java` on PATH and JAVA_HOME is not set\n{fix}"
+    assert (code, err) == (1, said)
     java = tmp_path / "java"
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
     java.chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     code, _, err = run(capsys, *arguments)
-    assert (code, err) == (1, f"R602 Java cannot be used; {java} is Java 11; Spark needs 17 or newer\n{fix}")
+    assert (code, err) == (1, f"{reading}R602 Java cannot be used; {java} is Java 11; Spark needs 17 or newer\n{fix}")
     java.write_text("#!/bin/sh\necho broken\nexit 3\n")
     assert "`" + str(java) + " -version` failed: broken" in run(capsys, *arguments)[2]
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
     code, _, err = run(capsys, *arguments)
     program = tmp_path / "jdk" / "bin" / "java"
     reason = f"JAVA_HOME is {tmp_path / 'jdk'}; {program}: No such file or directory"
-    assert (code, err) == (1, f"R602 Java was not found; {reason}\n{fix}")
+    assert (code, err) == (1, f"{reading}R602 Java was not found; {reason}\n{fix}")
     assert not (tmp_path / "checkpoint").exists()
 
 
@@ -313,29 +325,19 @@ def test_reporters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert capsys.readouterr() == ("", "")
     sources = [Listening(kind, "127.0.0.1:7010", kind) for kind in ("newline", "worker", "connector")]
     text.initialized(sources, tmp_path)
-    assert capsys.readouterr().out == (
+    assert capsys.readouterr().err == (
         'source "newline" listens at 127.0.0.1:7010 (wallaroo send --framing newline)\n'
         f'source "worker" listens at 127.0.0.1:7010\nsource "connector" listens at 127.0.0.1:7010\n{READY}\n'
     )
     machine.progress(SNAPSHOT)
-    assert timeless(capsys.readouterr().out) == {
+    assert timeless(capsys.readouterr().err) == {
         "state": "running", "messages_in": 1200, "messages_processed": 1000, "messages_out": 900, "dead_letters": 3,
         "batches": 7, "rate": 100.0, "lag": 200, "waiting": 48_200, "bytes_by_file": 0,
         "bytes_by_grpc": 0, "run": {},
     }  # fmt: skip
     machine.initialized(sources[:1], tmp_path)
-    assert says_ready(line := capsys.readouterr().out)
-    assert timeless(line)["sources"] == [{"name": "newline", "address": "127.0.0.1:7010", "framing": "newline"}]
-
-
-def test_the_summary_says_which_numbers_are_those_of_this_run(capsys: pytest.CaptureFixture[str]) -> None:
-    reporter, total = TextReporter(), replace(SNAPSHOT, state="stopped", waiting=0)
-    reporter.progress(replace(total, run={"messages_in": 1200, "messages_out": 900, "dead_letters": 3}))
-    reporter.progress(replace(total, run={"messages_in": 1000, "messages_out": 800, "dead_letters": 1}))
-    numbers = "stopped: in 1,200  out 900  100/s  lag 200  dead letters 3"
-    assert capsys.readouterr().out.splitlines() == [
-        numbers,
-        f"{numbers} since the checkpoint began; in this run: in 1,000  out 800  dead letters 1",
+    assert timeless(capsys.readouterr().err)["sources"] == [
+        {"name": "newline", "address": "127.0.0.1:7010", "framing": "newline"}
     ]
 
 

@@ -156,7 +156,7 @@ def test_options_choose(
 
 def test_letters_that_are_left_keep_their_age(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, checkpoint, "--step", "split")[0] == 0
-    assert run(capsys, checkpoint, "--older-than", "90s")[2].startswith("2 removed")
+    assert run(capsys, checkpoint, "--older-than", "90s")[1].startswith("2 removed")
 
 
 def test_a_choice_is_needed(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -268,16 +268,16 @@ def test_letters_of_the_last_run_are_counted_with_what_releases_them(
     held += "prune again once another run has begun"
     for options in (["--dry-run"], []):
         code, _, err = run(capsys, tmp_path, "--all", *options)
-        assert (code, err.splitlines()[1:]) == (0, [f"3 {held}"])
+        assert (code, err) == (0, f"3 {held}\n")
     assert json.loads(run(capsys, tmp_path, "--all", "--json")[1])["kept_of_last_run"] == 3
-    assert len(run(capsys, tmp_path, "--code", "C505")[2].splitlines()) == 1, "none of them was chosen"
+    assert run(capsys, tmp_path, "--code", "C505")[2] == "", "none of them was chosen"
     engines.run([1], is_repeated=False)
-    counts, line = run(capsys, tmp_path, "--all")[2].splitlines()
-    assert (counts.split()[:2], line) == (["3", "removed,"], f"1 {held}")
+    _, counts, line = run(capsys, tmp_path, "--all")
+    assert (counts.split()[:2], line) == (["3", "removed,"], f"1 {held}\n")
     engines.mode()
     outbox = Outbox(tmp_path / "outbox", tmp_path / "dead-letters")
     outbox.publish(QUERY, engines.place + 1, (), offsets="plan")
-    assert len(run(capsys, tmp_path, "--all")[2].splitlines()) == 1
+    assert run(capsys, tmp_path, "--all")[2] == ""
 
 
 RUNS = st.lists(

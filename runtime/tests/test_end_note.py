@@ -1,6 +1,7 @@
 """How runs have ended: what `status`, the page and the metrics of the next run say of it."""
 
 import errno
+import socket
 import tempfile
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +16,7 @@ from wallaroo_runtime.checkpoint.end_note import failed_runs, noting_end, past_e
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.cli.status import lines
 from wallaroo_runtime.durable.record import write_record
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.monitor.board import Board
 from wallaroo_runtime.monitor.metrics import render
 from wallaroo_runtime.plan.compile import compile_topology
@@ -26,6 +27,7 @@ from wallaroo_runtime.service.driver import DRIVER_FILE, DriverNote, read_note
 from wallaroo_runtime.topology.load import load
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
+REFUSED = ("refused by the checkpoint", "a mistake")
 STOPS = (RunError, KeyError, KeyboardInterrupt)
 
 
@@ -43,7 +45,8 @@ def noted(checkpoint: Path) -> DriverNote:
 
 def run_once(checkpoint: Path, end: str, error: BaseException | None, failures: int) -> None:
     """Let a run end so, after so many that failed."""
-    with suppress(*STOPS), noting_end(checkpoint, always if end == "broken off" else never):
+    with suppress(*STOPS), noting_end(checkpoint, always if end == "broken off" else never) as ended:
+        ended.has_begun = end != "refused by the checkpoint"
         assert running_note(noted(checkpoint))["failures"] == failures
         note = (checkpoint / DRIVER_FILE).read_bytes()
         if error is not None:
@@ -53,24 +56,33 @@ def run_once(checkpoint: Path, end: str, error: BaseException | None, failures: 
 
 
 @given(
-    st.lists(st.sampled_from(["stopped", "failed", "bug", "signal", "broken off", "killed"]), min_size=1, max_size=6)
+    st.lists(
+        st.sampled_from(["stopped", "failed", "bug", "signal", "broken off", "killed", *REFUSED]),
+        min_size=1,
+        max_size=6,
+    )
 )
 def test_status_says_how_runs_ended_and_how_many_failed(ends: list[str]) -> None:
     errors = {
         "failed": RunError.of("R611", reason="no disk", fix="mend it"),
         "bug": KeyError("x"),
+        "refused by the checkpoint": RunError.of("R603", path="c", actual="a", expected="b", command="rm"),
+        "a mistake": RunError.of("R608", USAGE, reason="a mistake", fix="correct it"),
         "signal": KeyboardInterrupt(),
         "broken off": RunError.of("R617", process="Spark", reason="asked", log="l"),
     }
-    failures = 0
+    failures, before = 0, dict[str, object]()
     with tempfile.TemporaryDirectory() as name:
         checkpoint = Path(name)
         assert past_end(noted(checkpoint)) == {}
         for end in ends:
             run_once(checkpoint, end, errors.get(end), failures)
-            failures = failures + 1 if end in ("failed", "bug", "killed") else 0
             found = past_end(noted(checkpoint))
-            said = failed_runs(found)
+            if end in REFUSED:
+                assert found == before
+                continue
+            failures = failures + 1 if end in ("failed", "bug", "killed") else 0
+            before, said = found, failed_runs(found)
             assert (found["failures"], bool(said)) == (failures, failures > 0)
             assert {"failed": "R611 the query stopped; no disk", "bug": "KeyError", "killed": "without a word"}.get(
                 end, "it was stopped"
@@ -102,7 +114,8 @@ def test_a_full_disk_has_room_for_why_a_run_ended(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     put_manifest(tmp_path)
-    with suppress(RunError), noting_end(tmp_path):
+    with suppress(RunError), noting_end(tmp_path) as note:
+        note.has_begun = True
         monkeypatch.setattr(driver, "write_record", full)
         raise RunError.of("R611", reason=reason, fix="free some space")
     assert (tmp_path / DRIVER_FILE).stat().st_size < 4096
@@ -127,7 +140,8 @@ def test_status_page_and_metrics_of_runs_that_failed(tmp_path: Path, capsys: pyt
         return " ".join(capsys.readouterr().out.split())
 
     for _ in range(2):
-        with suppress(RunError), noting_end(tmp_path):
+        with suppress(RunError), noting_end(tmp_path) as note:
+            note.has_begun = True
             raise RunError.of("R611", reason="no disk", fix="mend it")
     assert "the last 2 runs failed, most recently 20" in status()
     topology = load(WORD_COUNT.read_bytes())
@@ -142,10 +156,23 @@ def test_status_page_and_metrics_of_runs_that_failed(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.slow
-def test_a_run_whose_checkpoint_is_refused_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "application.json").write_text("{}")
-    for failures in (1, 2):
-        assert main(["run", str(WORD_COUNT), "--checkpoint", str(tmp_path), "--monitor", "off"]) == 1
-        assert past_end(noted(tmp_path))["failures"] == failures
-    assert past_end(noted(tmp_path))["reason"].startswith("R6")
-    assert "R6" in capsys.readouterr().err
+def test_a_start_that_is_refused_is_no_failed_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for end in ("failed", "stopped"):
+        with suppress(RunError), noting_end(tmp_path) as note:
+            note.has_begun = True
+            if end == "failed":
+                raise RunError.of("R611", reason="no disk", fix="mend it")
+        before = past_end(noted(tmp_path))
+        (tmp_path / "application.json").write_text("{}")  # a checkpoint that no run can open
+        assert main(["run", str(WORD_COUNT), "--checkpoint", str(tmp_path)]) == 1
+        assert past_end(noted(tmp_path)) == before
+        (tmp_path / "application.json").unlink()
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            arguments = ("--in", "127.0.0.1:0", "--checkpoint", str(tmp_path), "--monitor", address)
+            capsys.readouterr()
+            assert main(["run", str(WORD_COUNT), *arguments]) == 2
+        said = capsys.readouterr().err
+        assert f"R714 the monitor cannot listen at {address}; Address already in use" in said
+        assert "starting Spark" not in said
+        assert past_end(noted(tmp_path)) == before

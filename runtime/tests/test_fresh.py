@@ -44,9 +44,9 @@ def test_what_is_removed_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
     size = measure(place.path)
     start_over(place, "Sessions", TextReporter())
     said = f'--fresh removes checkpoint {place.path} of "Sessions": 5,000 messages of its journal processed'
-    assert capsys.readouterr().out == f"{said}, {size:,} bytes\n"
+    assert capsys.readouterr().err == f"{said}, {size:,} bytes\n"
     start_over(place, "Sessions", TextReporter())
-    assert capsys.readouterr().out == "", "there is nothing left"
+    assert capsys.readouterr().err == "", "there is nothing left"
     place.release()
     assert [entry.name for entry in place.path.iterdir()] == [LOCK]
 
@@ -58,7 +58,7 @@ def test_what_is_damaged_is_removed(tmp_path: Path, capsys: pytest.CaptureFixtur
     start_over(place, "Sessions", TextReporter())
     place.release()
     said = "application.json is damaged; " if damaged == MANIFEST else 'of "Sessions": its positions cannot be read, '
-    assert said in capsys.readouterr().out
+    assert said in capsys.readouterr().err
     assert [entry.name for entry in place.path.iterdir()] == [LOCK]
 
 
@@ -101,7 +101,7 @@ def test_a_checkpoint_at_a_url(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "--fresh removes no checkpoint of another application"
     )
     start_over(directory, "Sessions", TextReporter())  # type: ignore[arg-type]
-    assert capsys.readouterr().out == (
+    assert capsys.readouterr().err == (
         '--fresh removes checkpoint hdfs://name/check point of "Sessions": '
         "5,000 messages of its journal processed, 12,345 bytes\n"
     )

@@ -97,6 +97,17 @@ def test_status_says_what_was_before_this_run(tmp_path: Path) -> None:
     assert found[4] == "now: lag 2, 0 s  waiting for sinks 0"
 
 
+@given(st.dictionaries(st.sampled_from(["driver", "spark", "gateway", "egress"]), st.integers(0, 9)), st.integers(0, 9))
+def test_status_names_the_processes_of_a_run(processes: dict[str, int], worker: int) -> None:
+    topology = load(WORD_COUNT.read_bytes())
+    board = Board(topology, compile_topology(topology, shuffle_partitions=2), Path("checkpoint"))
+    listed = [{"name": name, "pid": pid} for name, pid in processes.items()]
+    document = {**board.read(), "processes": listed, "workers": [{"name": "main", "pid": worker}]}
+    alive = [f"{name} {pid}" for name, pid in [*processes.items(), ("worker main", worker)] if pid]
+    found = [line for line in lines(document) if line.startswith("processes: ")]
+    assert found == ([f"processes: {', '.join(alive)}"] if alive else [])
+
+
 def test_large_numbers_fit_eighty_columns(tmp_path: Path) -> None:
     topology = load(WORD_COUNT.read_bytes())
     board = Board(topology, compile_topology(topology, shuffle_partitions=2), tmp_path)
@@ -187,13 +198,14 @@ def test_a_supervised_application_is_known_between_two_drivers(
     text = """
         import os, pathlib, sys, time
         from wallaroo_runtime.checkpoint.registry import _file, registered
+        from wallaroo_runtime.system.process import report_ready
         with registered(pathlib.Path(sys.argv[1]), "Word Count"):
-            print("ready", flush=True)
+            report_ready()
             while not _file(os.getppid()).exists():
                 time.sleep(0.01)
             sys.exit(1)
     """
-    keeper = DriverKeeper([sys.executable, "-c", textwrap.dedent(text), str(stopped)], "ready\n".__eq__, restarts=True)
+    keeper = DriverKeeper([sys.executable, "-c", textwrap.dedent(text), str(stopped)], restarts=True)
     asked = []
 
     def wait(seconds: float) -> bool:

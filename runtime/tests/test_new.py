@@ -49,9 +49,9 @@ def is_name(text: str) -> bool:
 
 def test_what_to_do_next_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["new", "python", str(tmp_path / "counter")]) == 0
-    out = capsys.readouterr().out
+    said = capsys.readouterr().err
     command = next_command(tmp_path / "counter", "python")
-    assert out.endswith(f"\nnext:\n  {command}\n") and command.startswith(f"cd {tmp_path}/counter && ")
+    assert said == f"next:\n  {command}\n" and command.startswith(f"cd {tmp_path}/counter && ")
     readme = (tmp_path / "counter" / "README.md").read_text()
     assert readme.startswith("# counter\n") and "wallaroo run app.py" in readme
     assert (tmp_path / "counter" / ".gitignore").read_text() == "__pycache__/\n.venv/\n"
@@ -181,7 +181,7 @@ def test_a_project_passes_its_test_and_what_is_printed_to_do_next(
     monkeypatch.chdir(tmp_path)
     project = tmp_path / "-Not there" / "my Äpp's"
     assert cli.main(["new", *form, language, "--", str(project.relative_to(tmp_path))]) == 0
-    (following,) = capsys.readouterr().out.partition("next:\n")[2].splitlines()
+    (following,) = capsys.readouterr().err.partition("next:\n")[2].splitlines()
     assert '"my Äpp-s"' in "".join(path.read_text() for path in project.glob("*.[pg][yo]"))
     ran(("git", "init", "--quiet"), project)
     ran(command, project)
@@ -213,7 +213,7 @@ def test_a_project_with_a_job_passes_its_test_and_runs(
     for name, value in QUICK_SPARK.items():
         monkeypatch.setenv(name, value)
     assert cli.main(["new", "--pyspark", *language, str(tmp_path / "totals")]) == 0
-    (command,) = capsys.readouterr().out.partition("next:\n")[2].splitlines()
+    (command,) = capsys.readouterr().err.partition("next:\n")[2].splitlines()
     said = ran(("sh", "-c", command), tmp_path)
     assert ("ok " if language else "2 passed") in said and said.endswith(ALERTS + "\n")
     names = {path.name for path in (tmp_path / "totals").iterdir()}

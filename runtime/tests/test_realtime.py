@@ -141,7 +141,7 @@ def test_options_that_it_cannot_serve(capsys: pytest.CaptureFixture[str], tmp_pa
     options = ["--mode", "realtime", *place, *services, "--json"]
     code = main(["run", str(app), "--in", "127.0.0.1:0", "--out", "127.0.0.1:1", *options])
     assert code == 2
-    found = [each for each in json.loads(capsys.readouterr().err) if each["code"] == "R755"]
+    found = [each for each in json.loads(capsys.readouterr().err.splitlines()[-1]) if each["code"] == "R755"]
     assert len(found) == 2 and "2 gateways" in found[0]["message"] and "spark://127.0.0.1:4" in found[1]["message"]
     assert not new.exists()
 

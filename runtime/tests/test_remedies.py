@@ -73,9 +73,9 @@ def test_services_that_do_not_fit_leave_no_checkpoint(
     token.chmod(0o600)
     given = [option.format(token=token) for option in options]
     assert main(["run", str(app), "--checkpoint", str(tmp_path / "checkpoint"), *given]) == 2
-    out, err = capsys.readouterr()
+    err = capsys.readouterr().err
     assert f"R608 {said}" in err
-    assert "new checkpoint" not in out
+    assert "new checkpoint" not in err
     assert not (tmp_path / "checkpoint").exists()
 
 

@@ -51,5 +51,6 @@ def test_a_disk_that_takes_nothing_is_named(
     error = capsys.readouterr().err
     assert error == (
         f"R626 the disk of /c/application.json takes nothing more; {os.strerror(number)}\n"
-        f"  fix: {remedy} and run again; it continues from the checkpoint, and nothing that was acknowledged is lost\n"
+        f"  fix: {remedy}, and repeat it; a run continues from its checkpoint, "
+        "and nothing that was acknowledged is lost\n"
     )

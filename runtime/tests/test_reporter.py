@@ -152,14 +152,14 @@ def test_a_line_each_where_there_is_no_terminal(capsys: pytest.CaptureFixture[st
     reporter = TextReporter()
     reporter.doing("starting", "compiling Go in .", is_shared=True)
     reporter.doing("starting", "starting Spark")
-    assert capsys.readouterr() == ("compiling Go in .\nstarting Spark\n", "")
+    assert capsys.readouterr() == ("", "compiling Go in .\nstarting Spark\n")
     TextReporter(is_quiet=True).doing("starting", "starting Spark")
     assert capsys.readouterr() == ("", "")
 
 
 @given(st.lists(st.sampled_from(["note", "doing", "stopping", "trying", "changed", "ready", "progress"]), max_size=12))
 def test_all_that_a_run_says_as_json_has_a_state_and_a_time(events: list[str]) -> None:
-    stdout, sys.stdout = sys.stdout, io.StringIO()
+    stderr, sys.stderr = sys.stderr, io.StringIO()
     try:
         reporter, expected, state = JsonReporter(), list[tuple[str, str]](), "starting"
         for event in events:
@@ -181,9 +181,9 @@ def test_all_that_a_run_says_as_json_has_a_state_and_a_time(events: list[str]) -
             else:
                 reporter.progress(SNAPSHOT)
                 expected.append(("running", "lag"))
-        lines = sys.stdout.getvalue().splitlines()
+        lines = sys.stderr.getvalue().splitlines()
     finally:
-        sys.stdout = stdout
+        sys.stderr = stderr
     found = [json.loads(line) for line in lines]
     assert [(each["state"], name) for each, (_, name) in zip(found, expected, strict=True) if name in each] == expected
     assert all("time" in each for each in found)
@@ -194,8 +194,20 @@ def test_every_state_is_an_object_with_a_time(capsys: pytest.CaptureFixture[str]
     reporter.doing("starting", "starting Spark")
     reporter.event("kept", "the one before", [FINDING])
     out, err = capsys.readouterr()
-    starting, kept = (json.loads(line) for line in out.splitlines())
-    assert err == ""
+    starting, kept = (json.loads(line) for line in err.splitlines())
+    assert out == ""
     assert starting.pop("time") <= kept.pop("time")
     assert starting == {"state": "starting", "doing": "starting Spark"}
     assert kept == {"state": "kept", "text": "the one before", "findings": [FINDING.to_json()]}
+
+
+def test_the_summary_says_which_numbers_are_those_of_this_run(capsys: pytest.CaptureFixture[str]) -> None:
+    reporter = TextReporter()
+    total = replace(SNAPSHOT, state="stopped", messages_in=1200, messages_out=900, lag=200, dead_letters=3)
+    reporter.progress(replace(total, run={"messages_in": 1200, "messages_out": 900, "dead_letters": 3}))
+    reporter.progress(replace(total, run={"messages_in": 1000, "messages_out": 800, "dead_letters": 1}))
+    numbers = "stopped: in 1,200  out 900  100/s  lag 200  dead letters 3"
+    assert capsys.readouterr().err.splitlines() == [
+        numbers,
+        f"{numbers} since the checkpoint began; in this run: in 1,000  out 800  dead letters 1",
+    ]

@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+import shlex
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -147,7 +148,11 @@ def test_numbers_of_dead_letters_are_never_used_again(tmp_path: Path, capsys: py
     with_state(tmp_path, 1)
     (tmp_path / "dead-letters" / f"{uuid.uuid4()}-4000-0.frames").write_bytes(b"")
     assert rescale(tmp_path, "realtime") == 2
-    assert "its dead letters have numbers of micro-batches that real-time mode would use" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "its dead letters have numbers of micro-batches that real-time mode would use" in said
+    for command in said.split("`")[1].split(" && "):
+        assert main(shlex.split(command)[1:]) == 0
+    assert list((tmp_path.with_name(f"{tmp_path.name}.letters") / "files" / "dead-letters").glob("*-4000-0.frames"))
 
 
 @given(st.lists(st.lists(st.tuples(st.booleans(), st.integers(3, 12)), max_size=8), min_size=1, max_size=6))

@@ -62,7 +62,7 @@ def test_no_room_is_told_and_leaves_nothing(tmp_path: Path) -> None:
         writer.abort()
     assert str(caught.value) == (
         f"R626 the disk of {tmp_path} takes nothing more; File too large\n"
-        "  fix: free some space and run again; it continues from the checkpoint, "
+        "  fix: free some space, and repeat it; a run continues from its checkpoint, "
         "and nothing that was acknowledged is lost"
     )
     assert list(tmp_path.iterdir()) == []

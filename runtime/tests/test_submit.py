@@ -252,6 +252,7 @@ def driver(tmp_path: Path, text: str) -> list[str]:
         whole = file.with_suffix(".new")  # a signal may come between its lines
         whole.write_text(str(n))
         whole.rename(file)
+        ready = lambda: os.write(int(os.environ["WALLAROO_DRIVER_READY"]), b"1")
     """
     return [sys.executable, "-c", textwrap.dedent(begin) + textwrap.dedent(text)]
 
@@ -268,15 +269,13 @@ def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_driver_that_fails_is_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = """
-        print("ready", flush=True)
+        ready()
         if n == 1: os.kill(os.getpid(), signal.SIGKILL)
         sys.exit(1 if n < 4 else 0)
     """
-    assert DriverKeeper(driver(tmp_path, text), "ready\n".__eq__, restarts=True).run() == 0
+    assert DriverKeeper(driver(tmp_path, text), restarts=True).run() == 0
     assert starts(tmp_path) == 4
-    out, err = capsys.readouterr()
-    assert out == "ready\n" * 4
-    first, *rest = err.splitlines()
+    first, *rest = capsys.readouterr().err.splitlines()
     assert first == "the driver ended; it was ended by SIGKILL; it is started again in 0.01 s"
     assert rest == ["the driver ended; it exited with status 1; it is started again in 0.01 s"] * 2
 
@@ -286,21 +285,32 @@ def test_driver_that_fails_is_run_again(tmp_path: Path, capsys: pytest.CaptureFi
     ("text", "restarts", "code"),
     [
         ("sys.exit(1)", True, 1),  # was never ready
-        ("print('ready'); sys.exit(2)", True, 2),
-        ("print('ready'); sys.exit(3)", True, 3),
-        ("print('ready'); sys.exit(1)", False, 1),
+        ("ready(); sys.exit(2)", True, 2),
+        ("ready(); sys.exit(3)", True, 3),
+        ("ready(); sys.exit(1)", False, 1),
         ("os.kill(os.getpid(), signal.SIGKILL)", False, 137),
     ],
 )
 def test_driver_that_is_not_run_again(text: str, restarts: bool, code: int, tmp_path: Path) -> None:
-    assert DriverKeeper(driver(tmp_path, text), "ready\n".__eq__, restarts=restarts).run() == code
+    assert DriverKeeper(driver(tmp_path, text), restarts=restarts).run() == code
     assert starts(tmp_path) == 1
+
+
+@pytest.mark.slow
+def test_a_driver_reports_that_it_is_ready_and_its_children_know_nothing_of_it(tmp_path: Path) -> None:
+    text = """
+        from wallaroo_runtime.system.process import READY, report_ready
+        report_ready()
+        sys.exit(0 if n > 1 and READY not in os.environ else 1)
+    """
+    assert DriverKeeper(driver(tmp_path, text), restarts=True).run() == 0
+    assert starts(tmp_path) == 2
 
 
 @pytest.mark.slow
 def test_driver_that_fails_too_often(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
-        DriverKeeper(driver(tmp_path, "print('ready', flush=True); sys.exit(1)"), "ready\n".__eq__, restarts=True).run()
+        DriverKeeper(driver(tmp_path, "ready(); sys.exit(1)"), restarts=True).run()
     text = str(caught.value.diagnostics[0])
     assert text.startswith("R661 the driver ended 11 times within 600 s; it exited with status 1\n")
     assert starts(tmp_path) == submit.LIMIT + 1
@@ -310,7 +320,7 @@ def test_driver_that_fails_too_often(tmp_path: Path) -> None:
 def test_signal_ends_driver_and_keeper(tmp_path: Path) -> None:
     text = """
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        print("ready", flush=True)
+        ready()
         signal.pause()
     """
     file = tmp_path / "count"
@@ -323,7 +333,7 @@ def test_signal_ends_driver_and_keeper(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=stop)
     thread.start()
-    code = DriverKeeper(driver(tmp_path, text), "ready\n".__eq__, restarts=True).run()
+    code = DriverKeeper(driver(tmp_path, text), restarts=True).run()
     thread.join()
     assert code in (1, 128 + signal.SIGTERM)  # it may not have had its handler yet
     assert starts(tmp_path) == 1
@@ -338,8 +348,8 @@ def test_signal_between_two_drivers(number: int, tmp_path: Path, monkeypatch: py
             return WAIT_S
 
     monkeypatch.setattr(submit, "BACKOFF", Signalling(1.0, 1.0))
-    text = "print('ready', flush=True); sys.exit(1)"
-    assert DriverKeeper(driver(tmp_path, text), "ready\n".__eq__, restarts=True).run() == 128 + number
+    text = "ready(); sys.exit(1)"
+    assert DriverKeeper(driver(tmp_path, text), restarts=True).run() == 128 + number
     assert starts(tmp_path) == 1
 
 

@@ -69,4 +69,4 @@ def test_a_flood_is_not_shown_and_the_supervisor_has_other_ways(tmp_path: Path) 
 def test_what_a_terminal_would_obey_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     for reporter in (TextReporter(), TextReporter(is_quiet=True), JsonReporter()):
         reporter.output("main", "a\tb\x1b[2J")
-    assert capsys.readouterr().out == "main | a       b\\x1b[2J\n"
+    assert capsys.readouterr().err == "main | a       b\\x1b[2J\n"

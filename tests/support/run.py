@@ -145,24 +145,21 @@ class Run:
         self.errors: list[str] = []
         self.is_ready = False
         self.process = subprocess.Popen(
-            list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-            env=os.environ | environment,
+            list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            start_new_session=True, env=os.environ | environment,
         )  # fmt: skip
-        self.threads = [threading.Thread(target=read, daemon=True) for read in (self._read_output, self._read_errors)]
-        for thread in self.threads:
-            thread.start()
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
 
-    def _read_output(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.output.append(line)
-            if line.startswith("{"):
-                self.reports.append(json.loads(line))
-                self.is_ready |= self.reports[-1].get("state") == "initialized"
-
-    def _read_errors(self) -> None:
+    def _read(self) -> None:
         assert self.process.stderr is not None
-        self.errors.extend(self.process.stderr)
+        for line in self.process.stderr:
+            if not line.startswith("{"):
+                self.errors.append(line)
+                continue
+            self.output.append(line)
+            self.reports.append(json.loads(line))
+            self.is_ready |= self.reports[-1].get("state") == "initialized"
 
     def said(self) -> str:
         """Return the end of what was printed."""
@@ -220,8 +217,7 @@ class Run:
     def end(self, seconds: float = STOP_S) -> int:
         """Wait for its end; returns its exit code."""
         wait_until(lambda: self.process.poll() is not None, lambda: f"the end of the run:\n{self.said()}", seconds)
-        for thread in self.threads:
-            thread.join(timeout=10)
+        self.thread.join(timeout=10)
         return int(self.process.returncode)
 
     def processes(self, pattern: str) -> list[int]:
@@ -249,11 +245,9 @@ class Run:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(timeout=10)
-        for thread in self.threads:
-            thread.join(timeout=10)
-        for stream in (self.process.stdout, self.process.stderr):
-            if stream is not None:
-                stream.close()
+        self.thread.join(timeout=10)
+        if self.process.stderr is not None:
+            self.process.stderr.close()
 
 
 def finish(connection: socket.socket) -> None:

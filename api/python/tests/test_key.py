@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
+from unittest import mock
 
 import pytest
 from call_case import attempt, second_try
@@ -276,6 +277,9 @@ def test_generate_tells_what_failed(kit: Any) -> None:
     assert asked(service, previous=b"damaged", max_count=9).failure.code == "C505"
     assert asked(service, path="0/sinks/0", begins=True, max_count=9).failure.code == "W403"
     assert asked(service_of(Locks, kit)[0], begins=True, max_count=9).failure.code == "C504"
+    with mock.patch("wallaroo.worker.stage.generate.MAX_VALUE_BYTES", 3):
+        large = asked(service, begins=True, max_count=9).failure
+    assert large.code == "C525" and large.message.endswith("; let the generator return smaller messages")
 
 
 def test_a_generated_value_that_cannot_be_read_is_a_dead_letter(kit: Any) -> None:

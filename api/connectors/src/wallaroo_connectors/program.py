@@ -30,9 +30,7 @@ def library(name: str, extra: str) -> Any:
         return importlib.import_module(name)
     except ImportError as err:
         raise WallarooParameterError(
-            Diagnostic.of(
-                "R728", what="this connector", package=name, error=err, install=f"'wallaroo-connectors[{extra}]'"
-            )
+            Diagnostic.no_package("this connector", name, err, f"'wallaroo-connectors[{extra}]'")
         ) from err
 
 

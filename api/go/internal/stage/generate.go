@@ -36,7 +36,7 @@ func generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb
 			return newFailure("C504", fmt.Sprintf("%s: %T cannot be serialized; %v; %s", source.Name, message, err, codec.Remedy(err)), codec.StackOf(err))
 		}
 		if len(value) > maxValueBytes {
-			return &Failure{Code: "C525", Reason: tooLarge(source.Name, len(value), 0).Message}
+			return &Failure{Code: "C525", Reason: tooLarge(source.Name, len(value), 0, smallerFix).Message}
 		}
 		reply.Values = append(reply.Values, value)
 		size += len(value)

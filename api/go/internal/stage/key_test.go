@@ -233,6 +233,12 @@ func TestAGeneratorGoesOnBehindTheMessageBefore(t *testing.T) {
 	if numbers, _, _ = generate(t, &pb.GenerateRequest{Begins: true, MaxCount: 10, MaxBytes: 1}); len(numbers) != 1 {
 		t.Errorf("%v for one byte", numbers)
 	}
+	release := stage.LimitValues(1)
+	_, _, err = generate(t, &pb.GenerateRequest{Begins: true, MaxCount: 10, MaxBytes: 100})
+	release()
+	if err == nil || !strings.HasPrefix(err.Error(), "C525 ") || !strings.HasSuffix(err.Error(), "; let the generator return smaller messages") {
+		t.Errorf("error of a value that is too large is %v", err)
+	}
 	sixteen := []byte{15, 16}
 	numbers, _, err = generate(t, &pb.GenerateRequest{Previous: sixteen, MaxCount: 10, MaxBytes: 100})
 	if err == nil || err.Error() != "C501 made: unlucky" || !slices.Equal(numbers, []uint64{15, 14}) {

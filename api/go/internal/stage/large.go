@@ -20,6 +20,7 @@ const MaxStateBytes = 256 << 20
 var maxValueBytes = 48 << 20
 
 const (
+	smallerFix = "let the generator return smaller messages"
 	splitFix   = "split it, e.g. let a ComputationMulti return several smaller messages"
 	shortenFix = "let the partition function return a shorter key, e.g. a digest"
 	forgetFix  = "give the messages more keys, or let the state forget what it no longer needs; it stays as it was"
@@ -33,16 +34,16 @@ func (n *node) buryIfTooLarge(message any, size, keySize int) bool {
 	if size+keySize <= maxValueBytes {
 		return false
 	}
-	n.bury("C525", message, strings.TrimPrefix(tooLarge(n.name, size, keySize).Message, n.name+": "), "")
+	n.bury("C525", message, strings.TrimPrefix(tooLarge(n.name, size, keySize, splitFix).Message, n.name+": "), "")
 	return true
 }
 
-// tooLarge returns the finding for a value or key that is too large.
-func tooLarge(step string, size, keySize int) diagnostic.Diagnostic {
+// tooLarge returns the finding for a value or key that is too large; hint is that for a value.
+func tooLarge(step string, size, keySize int, hint string) diagnostic.Diagnostic {
 	if keySize > maxValueBytes/2 {
 		return diagnostic.Of("C525", "step", step, "what", "its key", "size", keySize, "limit", maxValueBytes, "hint", shortenFix)
 	}
-	return diagnostic.Of("C525", "step", step, "what", "its value", "size", size, "limit", maxValueBytes, "hint", splitFix)
+	return diagnostic.Of("C525", "step", step, "what", "its value", "size", size, "limit", maxValueBytes, "hint", hint)
 }
 
 // checkSize returns a failure if a state exceeds the limit and has grown since it was written to the log.

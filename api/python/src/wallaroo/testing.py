@@ -67,7 +67,7 @@ def run(
         from wallaroo_runtime.memory import start
     except ModuleNotFoundError as err:
         package, install = "wallaroo-spark-runtime", "-e ./runtime, in a checkout, or its wheel"
-        finding = Diagnostic.of("R728", what="wallaroo.testing", package=package, error=err, install=install)
+        finding = Diagnostic.no_package("wallaroo.testing", package, err, install)
         raise DiagnosticError([finding]) from err
     program = fspath(app) if isinstance(app, PathLike) else app
     return Run(start(program, args, check_persist=check_persist, on_error=on_error))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.durable.file import disk_failure
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.service.driver import DRIVER_FILE, DriverNote, announce, read_note
 
 STOPPED, BROKEN_OFF = "it was stopped", "it was stopped while it started"
@@ -21,16 +21,19 @@ class EndNote:
 
     Attributes:
         reason: The reason in words, if the run ends without a failure.
+        has_begun: Whether the checkpoint was opened for the run.
     """
 
     reason: str = STOPPED
+    has_begun: bool = False
 
 
 @contextmanager
 def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lambda _: False) -> Iterator[EndNote]:
     """Record how the run in the block ends. The block may set the reason of an end without failure.
 
-    A run whose note has no end was killed: the next run counts it as failed. Each note replaces the previous one, so
+    A run whose note has no end was killed: the next run counts it as failed. A start that the checkpoint refuses, or
+    that is refused for a mistake of the user, keeps the end of the run before. Each note replaces the previous one, so
     it needs no more room on a full disk. If the note cannot be written, the run still ends without an error.
 
     Args:
@@ -39,17 +42,23 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
     """
     past = past_end(read_note(checkpoint / DRIVER_FILE))
     _note(checkpoint, is_running=True, **past)
-    ended, is_failure = EndNote(), False
+    ended, failures, is_refused = EndNote(), 0, False
     try:
         yield ended
     except BaseException as error:
         is_failure = not (isinstance(error, KeyboardInterrupt) or is_stop(error))
+        is_refused = (
+            is_failure
+            and isinstance(error, RunError)
+            and not (ended.has_begun and error.exit_code not in (USAGE, TOPOLOGY))
+        )
         ended.reason = _reason(error, checkpoint) if is_failure else BROKEN_OFF
+        failures = past.get("failures", 0) + 1 if is_failure else 0
         raise
     finally:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        failures = past.get("failures", 0) + 1 if is_failure else 0
-        _note(checkpoint, is_running=False, time=now, reason=ended.reason, failures=failures)
+        end = past if is_refused else {"time": now, "reason": ended.reason, "failures": failures}
+        _note(checkpoint, is_running=False, **end)
 
 
 def past_end(note: DriverNote) -> dict[str, Any]:

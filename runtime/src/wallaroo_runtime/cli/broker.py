@@ -5,6 +5,7 @@ broker in order. `wallaroo topics` makes and shows topics.
 """
 
 import argparse
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not stopped.is_set():
             raise
         if not arguments.json:
-            print("stopped before it was ready", flush=True)
+            print("stopped before it was ready", file=sys.stderr)
         return SIGNALLED + stopped.number
     try:
         tell(broker, is_open=not is_loopback(host), as_json=arguments.json)
@@ -62,14 +63,14 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         broker.stop()
     if not arguments.json:
-        print("broker stopped; its topics stay", flush=True)
+        print("broker stopped; its topics stay", file=sys.stderr)
     return 0
 
 
 def tell_fetching(*, as_json: bool) -> None:
     """Report to the user that Maven now fetches Kafka, which takes about a minute."""
     text = f"fetching Kafka {VERSION} with Maven, once for this user; it takes about a minute"
-    print_result({"state": "starting", "doing": text}, text, as_json=as_json)
+    print_result({"state": "starting", "doing": text}, text, as_json=as_json, stream=sys.stderr)
 
 
 def tell(broker: Broker, *, is_open: bool, as_json: bool) -> None:

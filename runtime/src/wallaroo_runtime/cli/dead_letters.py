@@ -13,7 +13,7 @@ from typing import Any
 
 from wallaroo_runtime.checkpoint.dead_letter import StoredLetter, find_letter, find_letters, is_chosen, read_letters
 from wallaroo_runtime.cli.parser import Parser, whole, wrong_usage
-from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.json_line import print_json, print_result
 from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.console.table import number, print_table, room, table, text
 from wallaroo_runtime.errors import USAGE, RunError
@@ -189,15 +189,13 @@ def _replay(checkpoint: Path, arguments: argparse.Namespace) -> int:
         records = [find_letter(checkpoint, each) for each in dict.fromkeys(arguments.ids)]
         letters = (letter for letter in records if choose(letter.record))
     result = replay.run(letters)
-    if arguments.json:
-        print_json({"replayed": result.sent, "before": result.before, "refused": result.refused})
-    else:
-        before = f", {result.before} were before (--again sends them once more)" if result.before else ""
-        refused = f", {result.refused} cannot be" if result.refused else ""
-        is_none = not (result.sent or result.before or result.refused)
-        listed = f"`wallaroo dead-letters ls {shlex.quote(str(arguments.checkpoint))} --group`"
-        none = f"; no dead letter is chosen, {listed} shows codes and steps" if is_none else ""
-        print(f"{result.sent} replayed{before}{refused}{none}", file=sys.stderr)
+    before = f", {result.before} were before (--again sends them once more)" if result.before else ""
+    refused = f", {result.refused} cannot be" if result.refused else ""
+    is_none = not (result.sent or result.before or result.refused)
+    listed = f"`wallaroo dead-letters ls {shlex.quote(str(arguments.checkpoint))} --group`"
+    none = f"; no dead letter is chosen, {listed} shows codes and steps" if is_none else ""
+    counts = {"replayed": result.sent, "before": result.before, "refused": result.refused}
+    print_result(counts, f"{result.sent} replayed{before}{refused}{none}", as_json=arguments.json)
     if result.findings:
         raise RunError(result.findings)
     return 0
@@ -217,14 +215,12 @@ def _prune(checkpoint: Path, arguments: argparse.Namespace) -> int:
         return is_wanted and letter.written < before and concerns(letter.record)
 
     result = prune(checkpoint, choose, dry_run=arguments.dry_run)
-    if arguments.json:
-        counts = {"removed": result.removed, "kept": result.kept, "kept_of_last_run": result.of_last_run}
-        print_json({**counts, "bytes": result.bytes, "dry_run": arguments.dry_run})
-    else:
-        verb = "would be removed" if arguments.dry_run else f"removed, {result.bytes:,} bytes"
-        print(f"{result.removed} {verb}; {result.kept} kept", file=sys.stderr)
-        if result.of_last_run:
-            print(OF_LAST_RUN.format(count=result.of_last_run), file=sys.stderr)
+    counts = {"removed": result.removed, "kept": result.kept, "kept_of_last_run": result.of_last_run}
+    verb = "would be removed" if arguments.dry_run else f"removed, {result.bytes:,} bytes"
+    values = {**counts, "bytes": result.bytes, "dry_run": arguments.dry_run}
+    print_result(values, f"{result.removed} {verb}; {result.kept} kept", as_json=arguments.json)
+    if result.of_last_run and not arguments.json:
+        print(OF_LAST_RUN.format(count=result.of_last_run), file=sys.stderr)
     return 0
 
 

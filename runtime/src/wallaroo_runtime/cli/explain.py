@@ -28,6 +28,7 @@ KINDS = {
     "I9": "a bug of ours",
 }
 ENDS_RUN = "user code; the run ends, and goes on when that is corrected"
+REALTIME, INDENT = "in real-time mode (--mode realtime)", "\n  "
 PART = re.compile(r"\{(\w+)[^}]*\}")
 
 split_arguments = split_document
@@ -40,6 +41,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("file", metavar="FILE|APP|CODE", help=f"{WHAT}; or the code of a finding, e.g. R714")
     parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark master that it would run on")
+    parser.add_argument("--mode", choices=("microbatch", "realtime"), help="only what this mode does; default: both")
     add_app_options(parser)
     parser.add_argument(
         "--json", action="store_true", help="plan, or a code's entry, as a JSON object; findings as an array"
@@ -58,9 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_plan_json(plan, realtime))
         return 0
-    print(explain(plan, topology), end="")
-    print("\nin real-time mode (--mode realtime)")
-    print("\n".join(f"  {line}" for line in realtime))
+    texts = {"microbatch": explain(plan, topology), "realtime": f"{REALTIME}\n  {INDENT.join(realtime)}\n"}
+    print("\n".join(text for mode, text in texts.items() if arguments.mode in (None, mode)), end="")
     return 0
 
 

@@ -149,7 +149,7 @@ def unforeseen(error: Exception) -> RunError:
     A missing PySpark is such an error, because many modules import it only for runs on Spark.
     """
     if isinstance(error, OSError):
-        failure = disk_failure(error, error.filename or "checkpoint or caches") or path_failure(error)
+        failure = disk_failure(error, error.filename or "output, checkpoint or caches") or path_failure(error)
         if failure:
             return failure
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in ("pyspark", "py4j"):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TextIO
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.message.kafka_record import KafkaRecord
@@ -14,7 +15,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.case.record_input import RecordInput
 from wallaroo_runtime.case.record_line import record_line
 from wallaroo_runtime.console import breakpoint as debugger
-from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.json_line import print_result, stdout_for_results
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.record import TopicRecord
@@ -41,6 +42,7 @@ class _Console:
     Attributes:
         stopped: The flag that signals set.
         draw_again: Draws the status line again after output of user code.
+        stdout: The stream for the records that sinks write.
         debugging: The handler of `breakpoint()`.
         records: The reader of records on standard input, which pauses while the debugger reads.
     """
@@ -48,6 +50,7 @@ class _Console:
     reporter: JsonReporter | TextReporter
     stopped: RunStop
     draw_again: Callable[[], None]
+    stdout: TextIO
     debugging: debugger.Debugging = field(init=False)
     records: RecordInput | None = None
 
@@ -58,8 +61,8 @@ class _Console:
 
 @contextmanager
 def _console(reporter: JsonReporter | TextReporter, *, as_json: bool) -> Iterator[_Console]:
-    with stop_signals() as stopped, reporter.beside() as draw_again:
-        console = _Console(reporter, stopped, draw_again)
+    with stop_signals() as stopped, reporter.beside() as draw_again, stdout_for_results() as stdout:
+        console = _Console(reporter, stopped, draw_again, stdout)
         with debugger.breakpoints(stopped.is_set, console.alone, has_terminal=not as_json) as console.debugging:
             yield console
 
@@ -110,11 +113,10 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
     reporter, stopped = console.reporter, console.stopped
 
     def show(record: KafkaRecord) -> None:
-        if as_json:
-            shown = TopicRecord(record.key, record.value, tuple(record.headers)).to_json()
-            print_json({"state": "running", "topic": record.topic, **shown})
-        else:
-            reporter.note(record_line(record))
+        shown = TopicRecord(record.key, record.value, tuple(record.headers)).to_json()
+        with reporter.above():
+            values = {"topic": record.topic, **shown}
+            print_result(values, record_line(record), as_json=as_json, stream=console.stdout)
 
     watch = LetterWatch()
 

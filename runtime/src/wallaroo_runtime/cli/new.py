@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"files": [str(path) for path in written]})
         return 0
     print("\n".join(map(str, written)))
-    print(f"next:\n  {next_command(directory, kind)}")
+    print(f"next:\n  {next_command(directory, kind)}", file=sys.stderr)
     return 0
 
 

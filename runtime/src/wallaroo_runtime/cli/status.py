@@ -108,6 +108,9 @@ def _numbers(status: Mapping[str, Any]) -> Iterator[str]:
     for row, part in zip(rows, status["parts"], strict=True):
         yield from parts.lines(row)
         yield from (f"    {name.replace('_', ' ')}: {part[name]:,}" for name in status["counters"] if part[name])
+    others = [*status["processes"], *({**each, "name": f"worker {each['name']}"} for each in status["workers"])]
+    if listed := ", ".join(f"{each['name']} {each['pid']}" for each in others if each["pid"]):
+        yield f"processes: {listed}"
     for finding in status["findings"][-5:]:
         yield f"{finding['time']} {finding['code']} {finding['message']}"
 

@@ -22,7 +22,6 @@ from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
 from wallaroo_runtime.cli.run import add_run_options, location_of, refuse_arguments
 from wallaroo_runtime.cli.run_option import ONLY_RUN, OWN, SUBMIT
 from wallaroo_runtime.console.json_line import print_result
-from wallaroo_runtime.console.reporter import says_ready
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
 from wallaroo_runtime.system.java import QUICK_JAVA
@@ -115,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_master(arguments.master)
     if in_cluster:
         return Submission(command, arguments.master, partial(tell, as_json=arguments.json)).run()
-    return DriverKeeper(command, says_ready, restarts=arguments.restart == "on-failure").run()
+    return DriverKeeper(command, restarts=arguments.restart == "on-failure").run()
 
 
 def _cluster_command(
@@ -154,8 +153,8 @@ def _cluster_command(
 
 
 def tell(text: str, *, as_json: bool) -> None:
-    """Print a line to stdout."""
-    print_result({"state": "submitted", "note": text}, text, as_json=as_json)
+    """Print a message about the application."""
+    print_result({"state": "submitted", "note": text}, text, as_json=as_json, stream=sys.stderr)
 
 
 def _check(arguments: argparse.Namespace, app: str, in_cluster: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo_runtime.case import case as cases
 from wallaroo_runtime.case.case import FILE, Case, Found, bad, read_case
-from wallaroo_runtime.console.json_line import print_json
+from wallaroo_runtime.console.json_line import print_result, stdout_for_results
 from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.errors import RUN
 
@@ -51,14 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
     from wallaroo_runtime.console.breakpoint import breakpoints  # late import, as for `run_case`
 
     outcomes = []
-    with breakpoints() as debugging:
+    with stdout_for_results() as stdout, breakpoints() as debugging:
         for outcome in (each for case in _found(Path(arguments.directory)) for each in _outcomes(case, arguments)):
             debugging.check()
             outcomes.append(outcome)
-            if arguments.json:
-                print_json(outcome._asdict())
-            else:
-                print(_shown(outcome), flush=True)
+            print_result(outcome._asdict(), _shown(outcome), as_json=arguments.json, stream=stdout)
     failed = sum(bool(outcome.problems) for outcome in outcomes)
     if not arguments.json:
         print(f"{failed} of {len(outcomes)} failed" if failed else f"{len(outcomes)} passed")

@@ -189,11 +189,9 @@ def _emit(cluster: Cluster, arguments: argparse.Namespace) -> None:
         partition=arguments.partition,
     )
     total = sum(counts.values())
-    if arguments.json:
-        partitions = [{"number": number, "records": counts[number]} for number in sorted(counts)]
-        print_json({"topic": arguments.topic, "records": total, "partitions": partitions})
-    else:
-        print(f"{count(total, 'record')} written to {arguments.topic}", file=sys.stderr)
+    partitions = [{"number": number, "records": counts[number]} for number in sorted(counts)]
+    values = {"topic": arguments.topic, "records": total, "partitions": partitions}
+    print_result(values, f"{count(total, 'record')} written to {arguments.topic}", as_json=arguments.json)
 
 
 def _given(arguments: argparse.Namespace) -> Iterable[TopicRecord]:

@@ -2,9 +2,10 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, TextIO
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 
@@ -20,14 +21,22 @@ def stamped(values: Mapping[str, Any]) -> dict[str, Any]:
     return {"time": now, **values}
 
 
-def print_json(values: Mapping[str, Any]) -> None:
-    """Print an object in a line of stdout, with its time."""
-    print(json.dumps(stamped(values), ensure_ascii=False), flush=True)
+def print_json(values: Mapping[str, Any], stream: TextIO | None = None) -> None:
+    """Print an object in a line of stdout, or of another stream, with its time."""
+    print(json.dumps(stamped(values), ensure_ascii=False), file=stream, flush=True)
 
 
-def print_result(values: Mapping[str, Any], text: str, *, as_json: bool) -> None:
-    """Print a result on stdout: as an object with its time, or as a text for people."""
-    print_json(values) if as_json else print(text, flush=True)
+def print_result(values: Mapping[str, Any], text: str, *, as_json: bool, stream: TextIO | None = None) -> None:
+    """Print a result on stdout, or another stream: as an object with its time, or as a text for people."""
+    print_json(values, stream) if as_json else print(text, file=stream, flush=True)
+
+
+@contextmanager
+def stdout_for_results() -> Iterator[TextIO]:
+    """Yield stdout for results. Other code in the block prints to stderr instead, unless stdout is a terminal."""
+    stdout = sys.stdout
+    with nullcontext() if stdout.isatty() else redirect_stdout(sys.stderr):
+        yield stdout
 
 
 def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:

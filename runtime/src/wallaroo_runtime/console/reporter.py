@@ -1,6 +1,5 @@
-"""Shows the progress of a run: for people, or as JSON."""
+"""Shows the progress of a run on stderr: for people, or as JSON. Only records go to stdout."""
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,23 +13,7 @@ from wallaroo_runtime.gateway.framing import KINDS
 from wallaroo_runtime.run.snapshot import Listening, Snapshot
 
 READY = "Application has successfully initialized."
-INITIALIZED = "initialized"
 STARTING, RUNNING, STOPPING = "starting", "running", "stopping"
-
-
-def says_ready(line: str) -> bool:
-    """Say whether a line of a driver's stdout, with or without `--json`, reports that the run is initialized.
-
-    Example:
-        >>> says_ready(READY), says_ready('{"time": "...", "state": "initialized"}'), says_ready("{}"), says_ready("{")
-        (True, True, False, False)
-    """
-    if not line.startswith("{"):
-        return line.strip() == READY
-    try:
-        return bool(json.loads(line).get("state") == INITIALIZED)
-    except ValueError:
-        return False
 
 
 class TextReporter:
@@ -46,18 +29,18 @@ class TextReporter:
         self._line = StatusLine() if sys.stderr.isatty() and not (is_quiet or is_shared) else None
 
     def note(self, text: str) -> None:
-        """Print a line to stdout."""
-        with self._above():
-            print(text, flush=True)
+        """Print a line."""
+        with self.above():
+            print(text, file=sys.stderr, flush=True)
 
     def output(self, worker: str, line: str) -> None:
-        """Print a worker's line to stdout, after the worker's name, with control characters escaped."""
+        """Print a worker's line after the worker's name, with control characters escaped."""
         if not (self._is_quiet or self._is_shared):
             self.note(f"{worker} | {printable(line.expandtabs())}")
 
     def warn(self, finding: Diagnostic) -> None:
-        """Print a finding to stderr."""
-        with self._above():
+        """Print a finding."""
+        with self.above():
             print(finding, file=sys.stderr, flush=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
@@ -69,7 +52,7 @@ class TextReporter:
             self.note(what)
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
-        """Print the findings, and the text of an event as a line to stdout."""
+        """Print the findings, and the text of an event as a line."""
         self._clear()
         for finding in findings:
             self.warn(finding)
@@ -114,7 +97,8 @@ class TextReporter:
         if self._line is not None:
             self._line.show("")
 
-    def _above(self) -> AbstractContextManager[None]:
+    def above(self) -> AbstractContextManager[None]:
+        """Return a context that hides the status line, while other lines are printed."""
         return nullcontext() if self._line is None else self._line.above()
 
 
@@ -137,7 +121,7 @@ def _of_this_run(snapshot: Snapshot) -> str:
 
 
 class JsonReporter(TextReporter):
-    """Shows a run to programs: writes a JSON object for each event to stdout, and findings to stderr.
+    """Shows a run to programs: writes a JSON object for each event, and an array for each finding.
 
     It shows no status line, and no output of workers: programs read the logs.
     """
@@ -167,12 +151,12 @@ class JsonReporter(TextReporter):
     def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
         """Print an object with the addresses of sources."""
         listed = [source._asdict() for source in sources]
-        self._print(INITIALIZED, checkpoint=str(checkpoint) if checkpoint else None, sources=listed)
+        self._print("initialized", checkpoint=str(checkpoint) if checkpoint else None, sources=listed)
         self._state = RUNNING
 
     def progress(self, snapshot: Snapshot) -> None:
         """Print an object with the numbers."""
-        print_json(snapshot.to_json())
+        print_json(snapshot.to_json(), sys.stderr)
 
     def _print(self, state: str, **values: Any) -> None:
-        print_json({"state": state, **values})
+        print_json({"state": state, **values}, sys.stderr)

@@ -93,9 +93,10 @@ class TransactionalSink(KafkaSink):
                     return pieces
         finally:
             feed.close()
-        raise self._contradicted(
-            reason=f"Kafka has {end.messages} messages, which the outbox has not, or not in this way"
-        )
+        reason = f"Kafka has {end.messages} messages, which the outbox has not, or not in this way"
+        brokers, group = self._target.brokers[0], self.position.sender
+        delete = f"`kafka-consumer-groups.sh --bootstrap-server {brokers} --delete --group {group}`"
+        raise self._contradicted(reason, f"; if this is an older backup, {delete} lets it send its output again")
 
     def _prepare(self, end: SinkPosition) -> None:
         """Note that the commit of records up to a position begins, until the position is recorded durably."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.identity import id_of
 
@@ -53,7 +54,7 @@ def kafka_client(what: str) -> Any:
         import confluent_kafka
     except ImportError as error:
         install = "'wallaroo-spark-runtime[kafka]'"
-        raise RunError.of("R728", USAGE, what=what, package="confluent_kafka", error=error, install=install) from error
+        raise RunError([Diagnostic.no_package(what, "confluent_kafka", error, install)], USAGE) from error
     return confluent_kafka
 
 

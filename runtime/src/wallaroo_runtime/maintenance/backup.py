@@ -9,17 +9,26 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.archive.archive import file_digest
 from wallaroo_runtime.checkpoint.directory import WORKERS
 from wallaroo_runtime.checkpoint.integrity import check_journal, damaged
 from wallaroo_runtime.checkpoint.lock import LOCK, HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import Manifest, read_manifest
-from wallaroo_runtime.durable.file import NO_ROOM, noted, path_failure, refuse_links, replace_file, sync_directory
+from wallaroo_runtime.durable.file import (
+    NO_ROOM,
+    disk_failure,
+    noted,
+    path_failure,
+    refuse_links,
+    replace_file,
+    sync_directory,
+)
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.driver import DRIVER_FILE
 from wallaroo_runtime.storage.outbox.log import Published, read_base
@@ -154,7 +163,7 @@ def _read_list(backup: Path) -> dict[str, Any]:
             raise _damaged(backup, "its list has a name outside of it")
         return {name: content[name] for name in ("checkpoint", "spark", "files")}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        if not backup.exists():
+        if isinstance(error, FileNotFoundError):
             raise _refused(backup, "there is no backup at this path", "give the directory of one") from error
         if isinstance(error, OSError) and (failure := path_failure(error, "read")):
             raise failure from error
@@ -224,13 +233,14 @@ def _made(target: Path, source: Path) -> Iterator[Path]:
 
 
 def _refused(path: Path, reason: str, fix: str) -> RunError:
-    return RunError.of("R616", USAGE, path=path, done="copied", reason=f"{reason}: {fix}")
+    finding = Diagnostic.of("R616", path=path, done="copied", reason=reason)
+    return RunError([replace(finding, fix=fix)], USAGE)
 
 
 def _failed(path: Path, target: Path, error: OSError) -> RunError:
     # The error of a full disk names the file that is read.
     place = target if error.errno in NO_ROOM else error.filename
-    return _refused(path, f"{place}: {error.strerror}", "correct that, and repeat it")
+    return disk_failure(error, place) or _refused(path, f"{place}: {error.strerror}", "correct that, and repeat it")
 
 
 def _damaged(backup: Path, reason: str) -> RunError:

@@ -172,10 +172,10 @@ def check_microbatch(path: Path, end: End) -> int:
     """Refuse a checkpoint that real-time mode cannot continue. Return the last micro-batch that was published."""
     if any(batch >= end.offset for batch, *_ in letter_files(path / LETTERS)):
         reason = "its dead letters have numbers of micro-batches that real-time mode would use again"
-        folder = shlex.quote(str(path))
+        folder, copy = shlex.quote(str(path)), shlex.quote(f"{path}.letters")
         fix = (
-            "process some messages first; if all sources are topics, save the letters instead, with "
-            f"`wallaroo dead-letters ls {folder} --json`, then run `wallaroo dead-letters prune {folder} --all`"
+            "process some messages first; if all sources are topics, remove the letters instead, and keep a copy: "
+            f"`wallaroo backup {folder} {copy} && wallaroo dead-letters prune {folder} --all`"
         )
         raise refused(path, reason, fix)
     return check_unpublished(path, end.query, end.batch)

@@ -44,6 +44,7 @@ from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.machine.check import check_machine
 from wallaroo_runtime.spark.machine.master import SUBMITTED, check_master, cores, shuffle_partitions
 from wallaroo_runtime.spark.machine.virtual_machine import VirtualMachine, is_launched, launch
+from wallaroo_runtime.system.process import report_ready
 from wallaroo_runtime.topology.model import Topology
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
                 continues_goka=options.checkpoint.continues_goka,
                 accepts_changed=options.checkpoint.accepts_changed,
             )
+            note.has_begun = True
             ending.opened()
             if not options.checkpoint.location:
                 mark_begin(checkpoint.path / "logs")
@@ -226,7 +228,10 @@ def _run(
     mode = chosen_mode(options)
     for finding in open_sources(topology):
         reporter.warn(finding)
-    with ExitStack() as stack:  # Spark starts first, since it is the slowest
+    with ExitStack() as stack:
+        # The monitor's port is checked before Spark starts, the slowest part.
+        watch = start_watch(options, reporter, topology, plan, checkpoint.path, stack) if options.monitor else None
+        reporter = watch or reporter
         reporter.doing(STARTING, "starting the application" if is_launched() else "starting Spark")
         settings = _spark_settings(options, topology)
         stopped.check()
@@ -243,9 +248,10 @@ def _run(
                 starts=starts, sets_aside=options.on_error == "dead_letter",
             )  # fmt: skip
             stack.enter_context(peers.telling_refused(reporter.warn))
-            reporter, flow, query, watch = _start(
+            flow, query = _start(
                 options,
                 reporter,
+                watch=watch,
                 stack=stack,
                 spark=ending.spark or stack,
                 application=application,
@@ -259,6 +265,7 @@ def _run(
         from wallaroo_runtime.spark.failure.translate import JavaEnded
 
         reporter.initialized(listening(topology, peers.addresses()), checkpoint.path)
+        report_ready()
         try:
             reason = _watch(options, reporter, flow, ending, watch)
         except JavaEnded:
@@ -286,6 +293,7 @@ def _start(
     options: RunOptions,
     reporter: Reporter,
     *,
+    watch: Watch | None,
     stack: ExitStack,
     spark: ExitStack,
     application: Application,
@@ -294,12 +302,9 @@ def _start(
     java: VirtualMachine | None,
     peers: Peers,
     check: Callable[[], None],
-) -> tuple[Reporter, Flow, "Query", Watch | None]:
+) -> tuple[Flow, "Query"]:
     """Start all parts while Java starts; `stack` ends them, `spark` ends Spark, `check` interrupts the start."""
     topology, mode, logs = application.topology, chosen_mode(options), checkpoint.path / "logs"
-    watch = None
-    if options.monitor:
-        reporter = watch = start_watch(options, reporter, topology, plan, checkpoint.path, stack)
     check()
     peers.launch(stack)
     from wallaroo_runtime.spark.failure.translate import needing_java
@@ -368,7 +373,7 @@ def _start(
     topics = watch_topics(stack, topology, topic_ids, session if mode.reads_kafka else None)
     flow = Flow(peers, query, reporter.note, letters, output, topics)
     flow.check()
-    return reporter, flow, query, watch
+    return flow, query
 
 
 def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: RunEnd, watch: Watch | None) -> str:

@@ -119,6 +119,7 @@ class RunningQuery:
     def progress(self) -> Progress:
         """Return the offsets, batches and counts that the query has reached."""
         report = self._report()
+        unread = self._unread(report)
         counted = replace(
             self._progress,
             batches=self._publisher.batches,
@@ -130,7 +131,7 @@ class RunningQuery:
             records=replace(self._records),
             endings=self._publisher.endings,
             counts=dict(self._publisher.counts),
-            unread=self._unread(report),
+            unread=0 if unread is None and self._has_read_all() else unread,
         )
         ends = [source["endOffset"] for source in report["sources"]] if report is not None else []
         positions = [read_offset(end) for end in ends[: len(self._journals)] if end]
@@ -161,6 +162,11 @@ class RunningQuery:
         first = self._progress.topics or self._planned.first_topics(numbers)
         known = {topic: planned[topic] for topic in first if topic in planned}
         return unread_records([{"endOffset": first, "latestOffset": known}]) or None
+
+    def _has_read_all(self) -> bool:
+        """Return whether Spark has looked for records since the last micro-batch, and has found none."""
+        with needing_java(self._log):
+            return not (self._is_stopped or self._query.lastProgress is None or self._query.status["isDataAvailable"])
 
     def _report(self) -> Mapping[str, Any] | None:
         """Return Spark's report of the latest micro-batch; None if there is none, or if Java has ended after a stop."""

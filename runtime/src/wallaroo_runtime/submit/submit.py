@@ -4,6 +4,7 @@ The output of spark-submit and YARN's client is long. The user gets a line for e
 application has failed, one error with the exit code of the driver.
 """
 
+import os
 import re
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from typing import Any
 from wallaroo_runtime.checkpoint.registry import supervise, unregister
 from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.system.backoff import Backoff
-from wallaroo_runtime.system.process import dying_with_parent
+from wallaroo_runtime.system.process import READY, dying_with_parent
 from wallaroo_runtime.system.stop import SIGNALLED, SIGNALS, Stop, handle_ending
 from wallaroo_runtime.worker.launch import status_text
 
@@ -39,14 +40,13 @@ class DriverKeeper:
     """Runs a driver, and runs it again if it fails.
 
     Args:
-        says_ready: Returns whether a line of the driver's output means that the driver is initialized.
         restarts: Whether a failed driver is run again.
     """
 
-    def __init__(self, command: Sequence[str], says_ready: Callable[[str], bool], *, restarts: bool) -> None:
-        self._command, self._says_ready, self._restarts = list(command), says_ready, restarts
+    def __init__(self, command: Sequence[str], *, restarts: bool) -> None:
+        self._command, self._restarts = list(command), restarts
         self._stopped = Stop()
-        self._child: subprocess.Popen[str] | None = None
+        self._child: subprocess.Popen[bytes] | None = None
         self._was_ready, self._missed = False, 0
 
     def run(self) -> int:
@@ -86,20 +86,19 @@ class DriverKeeper:
                 return SIGNALLED + self._stopped.number
 
     def _run_once(self) -> int:
-        """Run one driver to its end, and pass on its output."""
+        """Run one driver to its end. The driver reports over a pipe that it is initialized."""
+        ready, report = os.pipe()
         # The driver has a session of its own, so that a signal of the terminal reaches it only once.
         self._child = child = subprocess.Popen(
-            self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="surrogateescape",
+            self._command, stdin=subprocess.DEVNULL, env=os.environ | {READY: str(report)}, pass_fds=(report,),
             start_new_session=True, preexec_fn=dying_with_parent(signal.SIGTERM),  # noqa: PLW1509 - no other thread runs
         )  # fmt: skip
-        assert child.stdout is not None
+        os.close(report)
         if self._missed:
             child.send_signal(self._missed)
-        with child.stdout:
-            for line in child.stdout:
-                if self._says_ready(line):
-                    self._note_ready(child.pid)
-                print(line, end="", flush=True)
+        if os.read(ready, 1):  # nothing if the driver ends before
+            self._note_ready(child.pid)
+        os.close(ready)
         return child.wait()
 
     def _note_ready(self, driver: int) -> None:

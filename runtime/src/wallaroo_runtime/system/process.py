@@ -4,11 +4,14 @@ import ctypes
 import os
 import signal
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
+READY = "WALLAROO_DRIVER_READY"  # descriptor on which a driver reports that it is initialized
+_ready = os.environ.pop(READY, "")  # at once: children of this process do not have the descriptor
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -22,6 +25,13 @@ def dying_with_parent(number: int) -> Callable[[], None]:
             os._exit(1)
 
     return bind
+
+
+def report_ready() -> None:
+    """Report to the keeper of this driver, if there is one, that the application is initialized."""
+    if _ready:
+        with suppress(OSError):
+            os.write(int(_ready), b"\n")
 
 
 def process_start_time(pid: int) -> int | None:

@@ -118,11 +118,21 @@ class Diagnostic:
         cls, code: str, *, pointer: str = "", file: str = "", line: int = 0, traceback: str = "", **values: object
     ) -> "Diagnostic":
         """Make a diagnostic from the texts that the catalogue has for a code, filled in with `values`."""
-        # Another `pip` may come first on PATH.
-        entry, values = catalogue()[code], {"python": shlex.quote(sys.executable), **values}
+        entry = catalogue()[code]
         return cls(
             code, entry["message"].format(**values), entry["fix"].format(**values), pointer, file, line, traceback
         )
+
+    @classmethod
+    def no_package(cls, what: str, package: str, error: object, install: str) -> "Diagnostic":
+        """Make the finding (R728) that a package is missing. Its remedy names this Python: PATH may have another `pip`.
+
+        Example:
+            >>> Diagnostic.no_package("a run on Spark", "pyspark", "no module", "pyspark").fix.partition(" -m ")[2]
+            'pip install pyspark'
+        """
+        python = shlex.quote(sys.executable)
+        return cls.of("R728", what=what, package=package, error=error, install=install, python=python)
 
     @property
     def kind(self) -> Kind:

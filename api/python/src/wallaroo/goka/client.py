@@ -28,7 +28,7 @@ def kafka_client(what: str) -> Any:
         import confluent_kafka
     except ImportError as error:
         install = "'wallaroo-spark[kafka]'"
-        finding = Diagnostic.of("R728", what=what, package="confluent_kafka", error=error, install=install)
+        finding = Diagnostic.no_package(what, "confluent_kafka", error, install)
         raise DiagnosticError([finding]) from error
     return confluent_kafka
 

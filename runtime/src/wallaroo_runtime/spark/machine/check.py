@@ -59,7 +59,7 @@ def no_pyspark(error: object) -> Diagnostic:
     install = "'wallaroo-spark-runtime[spark]'"
     if not packed_jar().is_file():
         install += ", or rather run `make setup` in the checkout, which also builds the Java classes"
-    return Diagnostic.of("R728", what="a run on Spark", package="pyspark", error=error, install=install)
+    return Diagnostic.no_package("a run on Spark", "pyspark", error, install)
 
 
 def check_machine() -> None:

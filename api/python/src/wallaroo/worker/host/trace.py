@@ -119,7 +119,7 @@ def not_installed(package: str, environment: Mapping[str, str] = os.environ) -> 
     exporter = f" {PACKAGES['grpc'][1]}" if _protocol(environment) == "grpc" else ""  # the extra has the one for HTTP
     install = f"'wallaroo-spark[otel]'{exporter}, also where executors run; or set OTEL_SDK_DISABLED=true"
     what = "the receiver of traces that OTEL_* names"
-    return Diagnostic.of("R728", what=what, package=package, error="there are no traces", install=install)
+    return Diagnostic.no_package(what, package, "there are no traces", install)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from wallaroo.worker.value.result import present
 from wallaroo.worker.value.unpicklable import REMEDY, reason_of
 from wallaroo.worker.value.value import ValueCodec
 
+SMALLER = "let the generator return smaller messages"
+
 
 def generate(source: Source, codec: ValueCodec, request: pb.GenerateRequest, reply: pb.GenerateReply) -> None:
     """Add the next messages of a source to a reply. If an error is raised, the reply has the messages before it.
@@ -34,7 +36,7 @@ def generate(source: Source, codec: ValueCodec, request: pb.GenerateRequest, rep
             return
         value = _asked(source, "C504", codec.dump, message)
         if len(value) > MAX_VALUE_BYTES:
-            raise DiagnosticError([too_large(source.name, len(value))])
+            raise DiagnosticError([too_large(source.name, len(value), split=SMALLER)])
         reply.values.append(value)
         size += len(value)
         if len(reply.values) >= request.max_count or size >= request.max_bytes:

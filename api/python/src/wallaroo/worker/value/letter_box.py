@@ -191,14 +191,14 @@ class LetterBox:
         return encoding, data
 
 
-def too_large(step: str, size: int, key_size: int = 0) -> Diagnostic:
-    """Return C525 for a value or key that is too large."""
+SPLIT = "split it, e.g. let a @computation_multi return several smaller messages"
+
+
+def too_large(step: str, size: int, key_size: int = 0, split: str = SPLIT) -> Diagnostic:
+    """Return C525 for a value or key that is too large; `split` is the hint for a value."""
     is_key = key_size > MAX_VALUE_BYTES // 2
     what, most = ("its key", key_size) if is_key else ("its value", size)
-    if is_key:
-        hint = "let the partition function return a shorter key, e.g. a digest"
-    else:
-        hint = "split it, e.g. let a @computation_multi return several smaller messages"
+    hint = "let the partition function return a shorter key, e.g. a digest" if is_key else split
     return Diagnostic.of("C525", step=step, what=what, size=most, limit=MAX_VALUE_BYTES, hint=hint)
 
 
