@@ -6,6 +6,7 @@ import select
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
@@ -19,7 +20,7 @@ from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
 from wallaroo_runtime.storage.outbox.refused import CORRECT, SET_ASIDE, refused_letter, set_aside
-from wallaroo_runtime.storage.outbox.sink_record import SinkRecord, records_of, whole_record
+from wallaroo_runtime.storage.outbox.sink_record import RecordColumns, columns_of, whole_record
 
 TRANSACTION_BYTES = 4 * 1024 * 1024
 TRANSACTION_RECORDS = 100_000
@@ -189,9 +190,8 @@ class KafkaSink(Sink):
         """Write dead letters for refused records, before the position after them is committed."""
         sink, topic, before = self.config.name, self._target.topic, pieces[0].before.messages
         path, letters = self._target.sets_aside, {}
-        for number, (record, sequence) in enumerate(
-            zip(written(pieces, self._target.records), _sequences(pieces), strict=True)
-        ):
+        records = chain.from_iterable(each.records() for each in written(pieces, self._target.records))
+        for number, (record, sequence) in enumerate(zip(records, _sequences(pieces), strict=True)):
             if number in numbers:
                 why = f"topic {topic} does not take it: {numbers[number]}"
                 letters[before + number] = refused_letter(path, sink, sequence, record.key, record.value, why)
@@ -219,8 +219,8 @@ def _sequences(pieces: list[Piece]) -> Iterator[int]:
             yield from map(piece.frame.sequence_of, range(count - len(piece.lengths), count))
 
 
-def written(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:
-    """Yield the records of pieces; `are_whole` means that the bytes of each message are a whole record."""
+def written(pieces: list[Piece], are_whole: bool) -> Iterator[RecordColumns]:
+    """Yield the records of each piece; `are_whole` means that the bytes of each message are a whole record."""
     for piece in pieces:
         if not piece.lengths:
             continue
@@ -229,6 +229,6 @@ def written(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:
             raise ValueError(message)
         # Messages of this frame that were delivered earlier are at its beginning.
         if are_whole:
-            yield from map(whole_record, list(piece.frame.values())[-len(piece.lengths) :])
+            yield RecordColumns.of(map(whole_record, piece.frame.values()[-len(piece.lengths) :]))
         else:
-            yield from list(records_of(piece.frame))[-len(piece.lengths) :]
+            yield columns_of(piece.frame).part(-len(piece.lengths))

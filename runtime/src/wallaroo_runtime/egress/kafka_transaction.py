@@ -14,7 +14,7 @@ from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.egress.kafka_session import LOOK_S, Lasting, ProducerSession, Unavailable, reader_settings
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
-from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
+from wallaroo_runtime.storage.outbox.sink_record import RecordColumns
 
 ANSWER_S, COMMIT_S = 15.0, 30.0
 GRACE_S = 5.0
@@ -84,7 +84,7 @@ class TransactionalSession(ProducerSession):
         reader = {"group.id": self._name, "enable.auto.commit": False}
         self._reader = self._client.Consumer({**reader_settings(self._settings), **reader})
 
-    def _write(self, records: Sequence[SinkRecord], end: SinkPosition, without: Collection[int] | None) -> None:
+    def _write(self, records: Sequence[RecordColumns], end: SinkPosition, without: Collection[int] | None) -> None:
         """Write records and the position after them in one transaction."""
         self._producer.begin_transaction()
         self._began = _now()
