@@ -1,5 +1,6 @@
-"""How a sink gives records to Kafka's client: all of them, in their order."""
+"""How a sink gives records to Kafka's client: all of them in their order, and in transactions of a size that pays."""
 
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo_runtime.egress import kafka_session
+from wallaroo_runtime.egress.feed import Piece
 from wallaroo_runtime.egress.kafka_session import ProducerSession
+from wallaroo_runtime.egress.kafka_sink import TRANSACTION_BYTES, TRANSACTION_RECORDS
+from wallaroo_runtime.egress.kafka_transaction_sink import LONGEST_S, SHORTEST_S, TransactionalSink
 from wallaroo_runtime.kafka.topic import RecordLimits
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
@@ -74,3 +78,15 @@ def test_columns_are_the_records(records: list[SinkRecord], begin: int, end: int
     columns = RecordColumns.of(records)
     assert [*columns.records()] == records
     assert [*columns.part(begin, end).records()] == records[begin:end]
+
+
+@given(st.lists(st.integers(1, 3000), min_size=1, max_size=60), st.integers(1, 200), st.floats(0.01, 9) | st.just(inf))
+def test_transactions_wait_for_records_at_high_rates_only(counts: list[int], size: int, since_s: float) -> None:
+    now = SinkPosition()
+    period_s = TransactionalSink._period_s([Piece(bytes(n * size), [size] * n, now, now) for n in counts], since_s)
+    is_full, rate = sum(counts) >= TRANSACTION_RECORDS or sum(counts) * size >= TRANSACTION_BYTES, sum(counts) / since_s
+    assert SHORTEST_S <= period_s <= LONGEST_S
+    if is_full or rate < 4999:
+        assert period_s == SHORTEST_S
+    elif rate > 50_001:
+        assert period_s == LONGEST_S

@@ -41,7 +41,6 @@ class KafkaSink(Sink):
         RunError: R698 if the outbox is damaged; R728 if the client is not installed.
     """
 
-    _period_s = 0.0  # least time from the begin of one write to the next
     _start_brokers = "the brokers"  # for the finding that no broker answers: the user should start this
 
     def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
@@ -82,6 +81,11 @@ class KafkaSink(Sink):
 
     def _session(self) -> ProducerSession:
         return ProducerSession(self._client, self._target, self.config.name)
+
+    @staticmethod
+    def _period_s(pieces: list[Piece], since_s: float) -> float:
+        """Return the least time from the begin of a write of these pieces to the next; the last began `since_s` ago."""
+        return 0.0
 
     def _agree(self, session: ProducerSession) -> None:
         """Agree with Kafka on the position to continue at. Without transactions Kafka has no position."""
@@ -127,13 +131,14 @@ class KafkaSink(Sink):
             RunError: R674 if Kafka will never take a record; R732 if another egress uses the same name.
         """
         feed = Feed(self._directory, self.config.port, self.position)
-        self._rests_at, begun = time.monotonic() + REST_S, -math.inf
+        self._rests_at, begun, period_s = time.monotonic() + REST_S, -math.inf, 0.0
         try:
             while not self._abandoned:
-                time.sleep(max(0.0, begun + self._period_s - time.monotonic()))
+                time.sleep(max(0.0, begun + period_s - time.monotonic()))
                 pieces = feed.several(TRANSACTION_BYTES, TRANSACTION_RECORDS)
                 if pieces:
-                    begun = time.monotonic()
+                    before, begun = begun, time.monotonic()
+                    period_s = self._period_s(pieces, begun - before)
                     self._commit(session, pieces)
                 elif self._draining:
                     return True
