@@ -22,7 +22,7 @@ from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.kafka.topic import create_topic
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition, read_position, write_position
-from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
+from wallaroo_runtime.storage.outbox.sink_record import RecordColumns
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
 
 pytestmark = pytest.mark.kafka
@@ -357,7 +357,7 @@ def test_a_transaction_does_not_wait_for_the_one_before(broker: Broker) -> None:
         for number in range(1, 41):
             if number == 11:  # the first ones are slow
                 begin = time.monotonic()
-            session.write([SinkRecord(b"key", b"%d" % number, None)], SinkPosition(messages=number))
+            session.write([RecordColumns([b"%d" % number], [b"key"])], SinkPosition(messages=number))
         seconds[pause_ms] = time.monotonic() - begin
         session.close()
     assert seconds[""] < 0.6 * seconds["100"], seconds

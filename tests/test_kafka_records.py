@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -32,7 +33,7 @@ from wallaroo_runtime.kafka.topic import SET_CLOCKS, RecordLimits, describe_topi
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
-from wallaroo_runtime.storage.outbox.sink_record import whole_record
+from wallaroo_runtime.storage.outbox.sink_record import RecordColumns, whole_record
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
@@ -101,6 +102,11 @@ def opened(target: pb.KafkaTopic, name: str) -> TransactionalSession:
     return found[0]
 
 
+def columns(records: Iterable[KafkaRecord]) -> list[RecordColumns]:
+    """Return whole records as a sink writes them."""
+    return [RecordColumns.of(map(whole_record, map(write_record, records)))]
+
+
 def test_drawn_records_are_written_as_they_are(broker: Broker) -> None:
     draw = random.Random(7)
     topic = "whole"
@@ -110,8 +116,7 @@ def test_drawn_records_are_written_as_they_are(broker: Broker) -> None:
     records = [drawn_record(draw) for _ in range(300)]
     session = opened(target, "whole-records")
     for at in range(0, len(records), 100):
-        written = map(whole_record, map(write_record, records[at : at + 100]))
-        session.write(written, SinkPosition(0, 0, 0, at + 100, 0, "whole-records"))
+        session.write(columns(records[at : at + 100]), SinkPosition(0, 0, 0, at + 100, 0, "whole-records"))
     session.close()
     found = read_all(broker, topic, len(records))
     for number in range(PARTITIONS):
@@ -132,7 +137,7 @@ def test_a_record_without_a_time_gets_kafka_s(broker: Broker) -> None:
     target = pb.KafkaTopic(application="app", brokers=[broker.address], topic="untimed", records=True)
     session = opened(target, "untimed")
     records = [KafkaRecord(key=b"k", timestamp_ms=none) for none in (0, -1)]
-    session.write(map(whole_record, map(write_record, records)), SinkPosition(0, 0, 0, 2, 0, "untimed"))
+    session.write(columns(records), SinkPosition(0, 0, 0, 2, 0, "untimed"))
     session.close()
     found = [record for part in read_all(broker, "untimed", 2) for record in part]
     assert min(record.timestamp_ms for record in found) > 1_600_000_000_000
@@ -146,7 +151,7 @@ def test_a_transaction_that_kafka_has_aborted_after_its_time_is_no_other_egress(
     broker.create("slow", PARTITIONS)
     options = {"kafka.transaction.timeout.ms": "1000"}
     target = pb.KafkaTopic(application="app", brokers=[broker.address], topic="slow", options=options, records=True)
-    session, records = opened(target, "slow"), [whole_record(write_record(KafkaRecord(key=b"k", value=b"v")))]
+    session, records = opened(target, "slow"), columns([KafkaRecord(key=b"k", value=b"v")])
     monkeypatch.setattr(kafka_transaction, "reach", lambda point: time.sleep(ABORTED_S * point.endswith("positioned")))
     with pytest.raises(Unavailable, match="transaction.timeout.ms"):
         session.write(records, SinkPosition(0, 0, 0, 1, 0, "slow"))
@@ -171,7 +176,7 @@ def test_a_record_that_kafka_never_takes_is_told_apart_from_those_in_its_batch(b
     session = opened(target, "future")
     records = [KafkaRecord(key=b"k", timestamp_ms=number) for number in (1, 2, 1 << 42, 3)]
     with pytest.raises(Lasting, match="s in the future, message.timestamp.after.max.ms is 3600000") as refused:
-        session.write(map(whole_record, map(write_record, records)), SinkPosition(0, 0, 0, 4, 0, "future"))
+        session.write(columns(records), SinkPosition(0, 0, 0, 4, 0, "future"))
     assert [*refused.value.numbers] == [2]
     session.close()
 
@@ -188,9 +193,9 @@ def test_a_time_of_the_data_that_only_the_broker_refuses(
     if not knows_limits:
         monkeypatch.setattr(kafka_session, "record_limits", lambda *_: RecordLimits())
     session = opened(target, topic) if exactly_once else ProducerSession(kafka_client("a test"), target, "out")
-    record = write_record(KafkaRecord(key=b"k", timestamp_ms=now // 10**6 + 6_000_000))
+    record = KafkaRecord(key=b"k", timestamp_ms=now // 10**6 + 6_000_000)
     with pytest.raises(Unavailable if knows_limits else Lasting) as refused:
-        session.write([whole_record(record)] * (5000 if knows_limits else 1), SinkPosition(0, 0, 0, 1, 0, topic))
+        session.write(columns([record] * (5000 if knows_limits else 1)), SinkPosition(0, 0, 0, 1, 0, topic))
     session.close()
     if isinstance(refused.value, Unavailable):
         assert refused.value.fix == SET_CLOCKS

@@ -51,7 +51,8 @@ def test_records_are_written_once(frames: list[list[bytes]], seed: int) -> None:
             live.append(Entry(OUTPUT, PORT, skip=skip, sequence=10 * number, count=1, content=content))
         feed, found, position = Feed(outbox, PORT, SinkPosition()), [], SinkPosition()
         while pieces := feed.several(random.randint(1, 9)):
-            found += [(record.key, record.value) for record in written(pieces, are_whole=False)]
+            for part in written(pieces, are_whole=False):
+                found += zip(part.keys, part.values, strict=True)
             position = pieces[-1].after
         feed.close()
         live.close()

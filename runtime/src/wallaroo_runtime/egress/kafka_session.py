@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 from wallaroo.diagnostic.fault import reach
@@ -14,7 +15,7 @@ from wallaroo_runtime.kafka.client import option_refused, silence_of
 from wallaroo_runtime.kafka.topic import SET_CLOCKS, RecordLimits, batch_settings, record_limits
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
-from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
+from wallaroo_runtime.storage.outbox.sink_record import RecordColumns, SinkRecord
 
 ANSWER_S, POLL_S = 15.0, 0.05
 LOOK_S, LOOK_ANSWER_S = 0.5, 5.0  # time between two checks for an outage during a call, and deadline of the answer
@@ -176,11 +177,11 @@ class ProducerSession:
             with self._judged():
                 self._producer.list_topics(self._topic, LOOK_ANSWER_S)
 
-    def write(self, records: Iterable[SinkRecord], end: SinkPosition, without: Collection[int] = ()) -> None:
+    def write(self, records: Iterable[RecordColumns], end: SinkPosition, without: Collection[int] = ()) -> None:
         """Write records, and return when Kafka has them.
 
         Args:
-            records: All records up to `end`.
+            records: All records up to `end`, in parts.
             end: Position after the records.
             without: Numbers of records to leave out.
 
@@ -202,7 +203,7 @@ class ProducerSession:
             else:
                 return
 
-    def _check(self, records: Sequence[SinkRecord], without: Collection[int]) -> None:
+    def _check(self, records: Sequence[RecordColumns], without: Collection[int]) -> None:
         """Find records that the topic will never take, as far as that is known before they are written.
 
         Raises:
@@ -216,7 +217,7 @@ class ProducerSession:
             if self._is_plain(part):
                 self._plain.add(begin)
                 continue
-            for number, record in enumerate(part, begin):
+            for number, record in enumerate(part.records(), begin):
                 if number not in without and (reason := self._refusal(record)):
                     is_too_large |= not reasons and reason.startswith(LARGE)
                     reasons[number] = reason
@@ -226,7 +227,7 @@ class ProducerSession:
             first = reasons[min(reasons)]
             raise Lasting(first, is_too_large=is_too_large, numbers=reasons)
 
-    def _write(self, records: Sequence[SinkRecord], _: SinkPosition, without: Collection[int] | None) -> None:
+    def _write(self, records: Sequence[RecordColumns], _: SinkPosition, without: Collection[int] | None) -> None:
         self._produce_all(records, without)
         reach("egress.kafka_produced")
         while self._producer.flush(LOOK_S):
@@ -238,7 +239,7 @@ class ProducerSession:
         """End a failed write, so that no record of it is in flight."""
         self._producer.flush(ANSWER_S)
 
-    def _produce_all(self, records: Sequence[SinkRecord], without: Collection[int] | None) -> None:
+    def _produce_all(self, records: Sequence[RecordColumns], without: Collection[int] | None) -> None:
         """Produce the records, except the numbers in `without`; None produces plain parts without noting numbers.
 
         If Kafka refuses a record of a plain part, the refused record is not known.
@@ -248,22 +249,27 @@ class ProducerSession:
             if without is None and begin in self._plain:
                 self._queue_plain(part)
                 continue
-            for number, record in enumerate(part, begin):
+            for number, record in enumerate(part.records(), begin):
                 if number not in (without or ()):
                     self._produce(record, number)
                 if number == 0 and without is not None:  # if a broker refuses several records, it gives no exact reason
                     self._producer.flush(ANSWER_S)
 
-    def _parts(self, records: Sequence[SinkRecord]) -> Iterator[tuple[int, Sequence[SinkRecord]]]:
+    def _parts(self, records: Iterable[RecordColumns]) -> Iterator[tuple[int, RecordColumns]]:
         """Yield parts of the records, each with the number of its first record. Poll the client between parts."""
-        yield from ((at, records[at : at + POLL_RECORDS]) for at in range(0, len(records), POLL_RECORDS))
+        begin = 0
+        for columns in records:
+            size = len(columns.values)
+            yield from ((begin + at, columns.part(at, at + POLL_RECORDS)) for at in range(0, size, POLL_RECORDS))
+            begin += size
 
-    def _is_plain(self, records: Sequence[SinkRecord]) -> bool:
+    def _is_plain(self, part: RecordColumns) -> bool:
         """Return whether records have only keys and values, and the topic surely takes them."""
-        keys, values, partitions, headers, times = zip(*records, strict=True)
+        values, keys, partitions, headers, times = part
         size = sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
-        is_taken = size + RECORD_BYTES * len(records) <= self._limit and not (self._limits.needs_key and None in keys)
-        return is_taken and not any(headers) and not any(times) and set(partitions) == {None}
+        is_taken = size + RECORD_BYTES * len(values) <= self._limit
+        lacks_key = self._limits.needs_key and (not keys or None in keys)
+        return is_taken and not lacks_key and not any(headers) and not any(times) and set(partitions) <= {None}
 
     def _produce(self, record: SinkRecord, number: int) -> None:
         more: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
@@ -277,14 +283,14 @@ class ProducerSession:
             self._failed.append((number, error.args[0]))
             raise
 
-    def _queue_plain(self, records: Iterable[SinkRecord]) -> None:
+    def _queue_plain(self, part: RecordColumns) -> None:
         """Give plain records to the client. Callbacks of their own would double the CPU time of the egress."""
         produce, topic = self._producer.produce, self._topic
-        for record in records:
+        for value, key in zip(part.values, part.keys or repeat(None), strict=False):
             try:
-                produce(topic, record.value, record.key)
+                produce(topic, value, key)
             except BufferError:
-                self._queue(record)
+                self._queue(SinkRecord(key, value, None))
 
     def _queue(self, record: SinkRecord, **more: Any) -> None:
         """Give a record to the client, and wait until the client has room for it."""

@@ -6,6 +6,7 @@ import select
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
@@ -19,7 +20,7 @@ from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
 from wallaroo_runtime.storage.outbox.refused import CORRECT, SET_ASIDE, refused_letter, set_aside
-from wallaroo_runtime.storage.outbox.sink_record import SinkRecord, records_of, whole_record
+from wallaroo_runtime.storage.outbox.sink_record import RecordColumns, columns_of, whole_record
 
 TRANSACTION_BYTES = 4 * 1024 * 1024
 TRANSACTION_RECORDS = 100_000
@@ -40,7 +41,6 @@ class KafkaSink(Sink):
         RunError: R698 if the outbox is damaged; R728 if the client is not installed.
     """
 
-    _period_s = 0.0  # least time from the begin of one write to the next
     _start_brokers = "the brokers"  # for the finding that no broker answers: the user should start this
 
     def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
@@ -81,6 +81,11 @@ class KafkaSink(Sink):
 
     def _session(self) -> ProducerSession:
         return ProducerSession(self._client, self._target, self.config.name)
+
+    @staticmethod
+    def _period_s(pieces: list[Piece], since_s: float) -> float:
+        """Return the least time from the begin of a write of these pieces to the next; the last began `since_s` ago."""
+        return 0.0
 
     def _agree(self, session: ProducerSession) -> None:
         """Agree with Kafka on the position to continue at. Without transactions Kafka has no position."""
@@ -126,13 +131,14 @@ class KafkaSink(Sink):
             RunError: R674 if Kafka will never take a record; R732 if another egress uses the same name.
         """
         feed = Feed(self._directory, self.config.port, self.position)
-        self._rests_at, begun = time.monotonic() + REST_S, -math.inf
+        self._rests_at, begun, period_s = time.monotonic() + REST_S, -math.inf, 0.0
         try:
             while not self._abandoned:
-                time.sleep(max(0.0, begun + self._period_s - time.monotonic()))
+                time.sleep(max(0.0, begun + period_s - time.monotonic()))
                 pieces = feed.several(TRANSACTION_BYTES, TRANSACTION_RECORDS)
                 if pieces:
-                    begun = time.monotonic()
+                    before, begun = begun, time.monotonic()
+                    period_s = self._period_s(pieces, begun - before)
                     self._commit(session, pieces)
                 elif self._draining:
                     return True
@@ -189,9 +195,8 @@ class KafkaSink(Sink):
         """Write dead letters for refused records, before the position after them is committed."""
         sink, topic, before = self.config.name, self._target.topic, pieces[0].before.messages
         path, letters = self._target.sets_aside, {}
-        for number, (record, sequence) in enumerate(
-            zip(written(pieces, self._target.records), _sequences(pieces), strict=True)
-        ):
+        records = chain.from_iterable(each.records() for each in written(pieces, self._target.records))
+        for number, (record, sequence) in enumerate(zip(records, _sequences(pieces), strict=True)):
             if number in numbers:
                 why = f"topic {topic} does not take it: {numbers[number]}"
                 letters[before + number] = refused_letter(path, sink, sequence, record.key, record.value, why)
@@ -219,8 +224,8 @@ def _sequences(pieces: list[Piece]) -> Iterator[int]:
             yield from map(piece.frame.sequence_of, range(count - len(piece.lengths), count))
 
 
-def written(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:
-    """Yield the records of pieces; `are_whole` means that the bytes of each message are a whole record."""
+def written(pieces: list[Piece], are_whole: bool) -> Iterator[RecordColumns]:
+    """Yield the records of each piece; `are_whole` means that the bytes of each message are a whole record."""
     for piece in pieces:
         if not piece.lengths:
             continue
@@ -229,6 +234,6 @@ def written(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:
             raise ValueError(message)
         # Messages of this frame that were delivered earlier are at its beginning.
         if are_whole:
-            yield from map(whole_record, list(piece.frame.values())[-len(piece.lengths) :])
+            yield RecordColumns.of(map(whole_record, piece.frame.values()[-len(piece.lengths) :]))
         else:
-            yield from list(records_of(piece.frame))[-len(piece.lengths) :]
+            yield columns_of(piece.frame).part(-len(piece.lengths))

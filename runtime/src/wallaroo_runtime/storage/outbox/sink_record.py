@@ -32,15 +32,44 @@ class SinkRecord(NamedTuple):
 _AS_RECORD = partial(tuple.__new__, SinkRecord)
 
 
-def records_of(frame: Frame) -> Iterator[SinkRecord]:
-    """Yield the record of each message of a frame."""
-    keys: Iterable[bytes | None] = [frame.keys[each] or None for each in frame.key_indexes] or repeat(None)
+class RecordColumns(NamedTuple):
+    """Records as columns, which cost less CPU time than records one by one; an empty column has no values."""
+
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None] = ()
+    partitions: Sequence[int | None] = ()
+    headers: Sequence[Sequence[tuple[str, bytes | None]]] = ()
+    times: Sequence[int] = ()
+
+    @classmethod
+    def of(cls, records: Iterable[SinkRecord]) -> "RecordColumns":
+        """Return the columns of one or more records."""
+        keys, values, *more = zip(*records, strict=True)
+        return cls(values, keys, *more)
+
+    def part(self, begin: int, end: int | None = None) -> "RecordColumns":
+        """Return the columns of the records from one index to before another."""
+        return RecordColumns._make(column[begin:end] for column in self)
+
+    def records(self) -> Iterator[SinkRecord]:
+        """Yield the records."""
+        more = (self.partitions or repeat(None), self.headers or repeat(()), self.times or repeat(0))
+        # Twice as fast as calls of SinkRecord.
+        return map(_AS_RECORD, zip(self.keys or repeat(None), self.values, *more, strict=False))
+
+
+def columns_of(frame: Frame) -> RecordColumns:
+    """Return the record of each message of a frame."""
     values: list[bytes | None] = [*frame.values()]
     for number in frame.absent:
         values[number] = None
-    partitions = map(partition_of, frame.headers) if frame.headers else repeat(None)
-    # Twice as fast as calls of SinkRecord.
-    return map(_AS_RECORD, zip(keys, values, partitions, repeat(()), repeat(0), strict=False))
+    keys = [frame.keys[each] or None for each in frame.key_indexes]
+    return RecordColumns(values, keys, [*map(partition_of, frame.headers)])
+
+
+def records_of(frame: Frame) -> Iterator[SinkRecord]:
+    """Yield the record of each message of a frame."""
+    return columns_of(frame).records()
 
 
 def partition_of(headers: bytes) -> int | None:
