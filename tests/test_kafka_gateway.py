@@ -20,6 +20,7 @@ from support.kafka_gateway import DEADLINE_S, QUIET, TopicGateway, new_topic, pr
 from support.run import wait_until
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER
+from wallaroo_runtime.kafka.consumer import consumer_settings
 from wallaroo_runtime.kafka.identity import is_other
 from wallaroo_runtime.run.topics import first_offsets, topic_id, topic_start
 from wallaroo_runtime.storage.outbox.sink_record import SinkRecord
@@ -98,6 +99,28 @@ def test_each_committed_record_is_journaled_once_whatever_kills_the_gateway(
         assert record.partition is not None
         found[record.partition].append((record.key, record.value))
     assert found == writer.kept
+
+
+def test_a_source_of_values_reads_committed_records_alone_if_it_says_so(broker: Broker, gateway: TopicGateway) -> None:
+    topic, seed = new_topic(broker), random.randrange(1 << 30)
+    print(f"seed {seed}")
+    settings = consumer_settings({"kafka.isolation.level": "read_committed"}, records=False)
+    port = gateway.read(topic, {0: 0}, records=False, settings=settings)
+    writer, found = Writer(broker, topic, random.Random(seed), 1), list[bytes]()
+    for _ in range(3):
+        gateway.start()
+        for _ in range(4):
+            writer.write()
+        time.sleep(writer.source.uniform(0.0, 2.0))
+        gateway.end()
+    writer.write()
+    gateway.start()
+    wait_until(lambda: gateway.status().get("kafka", [{}])[0].get("at_end"), gateway.log, DEADLINE_S)
+    gateway.wait_messages(len(writer.kept[0]))
+    assert gateway.end(signal.SIGTERM) == 0, gateway.log()
+    for frame in gateway.frames():
+        found += [bytes(value or b"") for value in frame.values() if frame.header.port == port]
+    assert found == [value or b"" for _, value in writer.kept[0]]
 
 
 def source_of(broker: Broker, topic: str, start: str, **more: object) -> KafkaSource:
