@@ -35,9 +35,9 @@ OWN = re.compile(r"transactional\.id|bootstrap\.servers|delivery\.report\.only\.
 LIMIT = "message.max.bytes"
 RENAMED = {"max.request.size": LIMIT}
 # Errors that stay after a retry.
-OF_TIME = "INVALID_TIMESTAMP"
+OF_TIME, OF_SIZE = "INVALID_TIMESTAMP", "MSG_SIZE_TOO_LARGE"
 OF_RECORD = (
-    *("MSG_SIZE_TOO_LARGE", "INVALID_RECORD", OF_TIME, "_UNKNOWN_PARTITION"),
+    *(OF_SIZE, "INVALID_RECORD", OF_TIME, "_UNKNOWN_PARTITION"),
     *("UNSUPPORTED_FOR_MESSAGE_FORMAT", "_INVALID_ARG"),
 )
 LASTING = (
@@ -104,13 +104,15 @@ class ProducerSession:
         self._check_answer()
         self._settings = settings_of(target, sink)
         self._limits = record_limits(reader_settings(self._settings), target.topic)
-        self._limit = self._limits.max_bytes
+        self._limit, self._knows_limits = self._limits.max_bytes, self._limits != RecordLimits()
         with suppress(ValueError):  # the client itself refuses a value that is not a number
-            self._limit = min(self._limit, int(self._settings.get(LIMIT, self._limit)))
+            given = int(self._settings.get(LIMIT, self._limit))
+            self._limit = min(self._limit, given) if self._knows_limits else given
             self._settings |= batch_settings(self._limit)
         self.position: SinkPosition | None = None
         self._partitions = 0  # number of partitions of the topic; 0 until a record needs it
-        self._plain = set[int]()  # number of the first record of each plain part
+        # Numbers of the first records of plain parts, and of records that are in a batch of their own.
+        self._plain, self._alone = set[int](), set[int]()
         self._delivered = self._noting()
         try:
             self._open()
@@ -133,7 +135,7 @@ class ProducerSession:
         except self._client.KafkaException as error:
             errors = [error.args[0]]
             try:
-                self._producer.poll(0)  # takes the reports of records
+                self._producer.flush(0 if self._refused() else LOOK_S)  # takes the reports of records
             except self._client.KafkaException as fatal:
                 errors.append(fatal.args[0])
             # A record's own error says more than the error of the transaction.
@@ -146,15 +148,15 @@ class ProducerSession:
         if error := first(*FENCED):
             return Lasting(error.str(), is_fenced=True)
         # `_check` refuses the times of the data by the clock of this machine, if the user may read the topic's limits.
-        if (of_time := first(OF_TIME)) and (not self._are_whole or self._limits != RecordLimits()):
+        if (of_time := first(OF_TIME)) and (not self._are_whole or self._knows_limits):
             now = time.strftime("this machine's clock says %Y-%m-%d %H:%M:%S UTC", time.gmtime())
             return Unavailable(f"topic {self._topic} refuses the time of a record; {of_time.str()}; {now}", SET_CLOCKS)
         if error := first(*LASTING):
-            numbers = {number for number, failed in self._failed if failed.name() in OF_RECORD}
-            if len(numbers) > 1 or UNKNOWN in numbers:  # a batch was refused because of an unknown record in it
-                numbers = set()
+            numbers = self._refused()
+            if UNKNOWN in numbers or (len(numbers) > 1 and not numbers <= self._alone) or error.name() not in OF_RECORD:
+                numbers = set()  # a batch was refused because of an unknown record in it
             reason = error.str() + (" (a wrong time in the data, or wrong clocks)" if of_time else "")
-            return Lasting(reason, numbers=dict.fromkeys(numbers if error.name() in OF_RECORD else (), reason))
+            return Lasting(reason, is_too_large=error.name() == OF_SIZE, numbers=dict.fromkeys(numbers, reason))
         if first(*NO_TOPIC):
             return Unavailable(f"it has no topic {self._topic}", CREATE_TOPIC)
         return Unavailable(errors[0].str())
@@ -188,19 +190,27 @@ class ProducerSession:
             Unavailable: Kafka takes no records now; it may have some of these records.
             Lasting: Kafka refuses some of the records.
         """
-        all_records = list(records)
+        all_records, left_out = list(records), without or None
         self._check(all_records, without)
-        for is_careful in (bool(without), True):
+        self._alone.clear()
+        while True:
             self._failed.clear()
             try:
                 with self._judged():
-                    self._write(all_records, end, without if is_careful else None)
-            except Lasting:
-                self._undo()
-                if is_careful:
+                    return self._write(all_records, end, left_out)
+            except Lasting as error:
+                suspects = self._refused() - self._alone
+                if error.is_fenced:
                     raise
-            else:
-                return
+                self._undo()
+                if left_out is not None and (error.numbers or not suspects):
+                    raise
+                self._alone |= suspects if left_out is not None else set()
+                left_out = without
+
+    def _refused(self) -> set[int]:
+        """Return the numbers of records in refused batches, as far as they are known."""
+        return {number for number, failed in self._failed if failed.name() in OF_RECORD}
 
     def _check(self, records: Sequence[SinkRecord], without: Collection[int]) -> None:
         """Find records that the topic will never take, as far as that is known before they are written.
@@ -209,8 +219,7 @@ class ProducerSession:
             Lasting: There are such records.
             Unavailable: The topic has other limits now.
         """
-        reasons: dict[int, str] = {}
-        is_too_large = False
+        reasons, is_too_large = dict[int, str](), False
         self._plain.clear()
         for begin, part in self._parts(records):
             if self._is_plain(part):
@@ -223,8 +232,7 @@ class ProducerSession:
         if reasons:
             if record_limits(reader_settings(self._settings), self._topic) != self._limits:
                 raise Unavailable("")  # the topic was changed: a new session reads its limits; there is no outage
-            first = reasons[min(reasons)]
-            raise Lasting(first, is_too_large=is_too_large, numbers=reasons)
+            raise Lasting(reasons[min(reasons)], is_too_large=is_too_large, numbers=reasons)
 
     def _write(self, records: Sequence[SinkRecord], _: SinkPosition, without: Collection[int] | None) -> None:
         self._produce_all(records, without)
@@ -249,10 +257,12 @@ class ProducerSession:
                 self._queue_plain(part)
                 continue
             for number, record in enumerate(part, begin):
+                if number in self._alone:
+                    self._producer.flush(ANSWER_S)
                 if number not in (without or ()):
                     self._produce(record, number)
-                if number == 0 and without is not None:  # if a broker refuses several records, it gives no exact reason
-                    self._producer.flush(ANSWER_S)
+                if number in self._alone or number == 0 and without is not None:
+                    self._producer.flush(ANSWER_S)  # a broker that refuses a batch does not name the record
 
     def _parts(self, records: Sequence[SinkRecord]) -> Iterator[tuple[int, Sequence[SinkRecord]]]:
         """Yield parts of the records, each with the number of its first record. Poll the client between parts."""
