@@ -100,6 +100,27 @@ def test_each_committed_record_is_journaled_once_whatever_kills_the_gateway(
     assert found == writer.kept
 
 
+def test_a_source_of_values_reads_committed_records_alone(broker: Broker, gateway: TopicGateway) -> None:
+    topic, seed = new_topic(broker), random.randrange(1 << 30)
+    print(f"seed {seed}")
+    port = gateway.read(topic, {0: 0}, records=False)
+    writer, found = Writer(broker, topic, random.Random(seed), 1), list[bytes]()
+    for _ in range(3):
+        gateway.start()
+        for _ in range(4):
+            writer.write()
+        time.sleep(writer.source.uniform(0.0, 2.0))
+        gateway.end()
+    writer.write()
+    gateway.start()
+    wait_until(lambda: gateway.status().get("kafka", [{}])[0].get("at_end"), gateway.log, DEADLINE_S)
+    gateway.wait_messages(len(writer.kept[0]))
+    assert gateway.end(signal.SIGTERM) == 0, gateway.log()
+    for frame in gateway.frames():
+        found += [bytes(value or b"") for value in frame.values() if frame.header.port == port]
+    assert found == [value or b"" for _, value in writer.kept[0]]
+
+
 def source_of(broker: Broker, topic: str, start: str, **more: object) -> KafkaSource:
     made = KafkaSource(
         path="0/sources/0", name=topic, kind="kafka", codec="", worker="main", topic=topic, brokers=(broker.address,),

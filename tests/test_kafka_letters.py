@@ -160,7 +160,7 @@ def test_a_dead_letter_says_which_record_it_is_in_both_modes(
 @pytest.mark.jvm
 @pytest.mark.long
 @pytest.mark.parametrize("once", [True, False], ids=["exactly once", "at least once"])
-def test_large_records_over_a_kill_of_each_process(
+def test_large_records_over_a_kill_of_each_process_and_of_the_broker(
     once: bool, broker: Broker, application: Make, tmp_path: Path
 ) -> None:
     seed, name = random.randrange(1_000_000), f"killed-{once}"
@@ -206,9 +206,13 @@ def test_large_records_over_a_kill_of_each_process(
     done = wallaroo("state", "rescale", tmp_path / "checkpoint", "--mode", "microbatch")
     assert done.returncode == 0, done.stderr
     write()
-    running.start("--mode", "microbatch", "--stop-when-idle", "5")
-    assert running.wait() == 0, running.output()
-    assert is_whole()
+    running.start("--mode", "microbatch")
+    time.sleep(draw.uniform(0.0, 15.0))
+    broker.kill()
+    broker.start()
+    write()
+    wait_until(is_whole, running.output, DEADLINE_S, every=1.0)
+    assert running.end() == 0, running.output()
 
 
 @pytest.mark.parametrize("content", ["value", "record"])

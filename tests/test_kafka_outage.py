@@ -18,6 +18,7 @@ from support.kafka_application import (
     words,
 )
 from support.run import wait_until
+from wallaroo_runtime.kafka.record import follow
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 __all__ = ["application"]  # the fixture
@@ -26,7 +27,24 @@ SLOWLY = {"kafka.max.partition.fetch.bytes": "600", "kafka.fetch.max.bytes": "60
 HASTILY = dict.fromkeys(
     ("kafkaConsumer.pollTimeoutMs", "kafka.default.api.timeout.ms", "kafka.request.timeout.ms"), "3000"
 )
-WORDS, PART, BEGUN_S, AWAY_S = 120_000, 30_000, 8.0, 130.0
+WORDS, PART, BEGUN_S, AWAY_S, SINK_AWAY_S = 120_000, 30_000, 8.0, 130.0, 30.0
+LINES = """
+import wallaroo
+
+def application_setup(args):
+    folder, broker = args[1:3]
+    source = wallaroo.SparkSourceConfig("text", {"path": folder}, decode)
+    sink = wallaroo.SparkSinkConfig("kafka", {"kafka.bootstrap.servers": broker, "topic": "lines"}, encode)
+    return wallaroo.build_application("lines", wallaroo.source("lines", source).to_sink(sink))
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(data):
+    return data
+
+@wallaroo.encoder
+def encode(data):
+    return data
+"""
 LOST, HUNG = "Lost task", "gave no answer within"  # what is said of tasks, and of workers
 
 
@@ -119,3 +137,38 @@ def test_a_source_may_have_less_patience(broker: Broker, application: Make) -> N
     assert "R611 the query stopped; Kafka gave no answer: " in running.output()
     running.start()
     check(broker, "hasty", running, sent)
+
+
+def test_the_sink_of_spark_waits_for_a_broker_that_is_away(broker: Broker, application: Make, tmp_path: Path) -> None:
+    """Tasks write the topic, at least once: also while the broker is killed and started again."""
+    broker.create("lines", PARTITIONS)
+    (tmp_path / "lines.py").write_text(LINES)
+    (tmp_path / "in").mkdir()
+    running, sent = application(tmp_path / "lines.py", str(tmp_path / "in"), broker.address), set[bytes]()
+
+    def write() -> None:
+        name = f"{len(sent)}.txt"
+        new = [f"line {len(sent) + number}" for number in range(1000)]
+        (tmp_path / name).write_text("\n".join(new))
+        (tmp_path / name).rename(tmp_path / "in" / name)
+        sent.update(line.encode() for line in new)
+
+    def are_written() -> bool:
+        records = follow(broker.cluster, "lines", from_beginning=True, to_end=True)
+        return {record.value for record in records} == sent
+
+    write()
+    running.start()
+    wait_until(lambda: are_written() or not is_alive(running), running.output, DEADLINE_S, every=1.0)
+    broker.kill()
+    try:
+        write()
+        time.sleep(SINK_AWAY_S)
+        assert is_alive(running), running.output()
+    finally:
+        broker.start()
+    write()
+    wait_until(lambda: are_written() or not is_alive(running), running.output, DEADLINE_S, every=1.0)
+    assert running.end() == 0, running.output()
+    assert "R611" not in running.output()
+    assert LOST not in log(running), "a task failed; Spark tries each four times"

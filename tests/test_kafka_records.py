@@ -206,6 +206,41 @@ def test_a_time_of_the_data_that_only_the_broker_refuses(
         assert str(refused.value) == "Broker: Invalid timestamp (a wrong time in the data, or wrong clocks)"
 
 
+@pytest.mark.parametrize("exactly_once", [True, False])
+@pytest.mark.parametrize("topic_bytes", [20_000, 3_000_000])
+def test_records_that_only_the_broker_refuses(
+    topic_bytes: int, exactly_once: bool, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user may write a topic and not see its limits: each record that is too large is found, also in one batch."""
+    topic, draw = f"unseen-{topic_bytes}-{exactly_once}", random.Random(topic_bytes)
+    broker.create(topic, PARTITIONS)
+    broker.alter(topic, "max.message.bytes", str(topic_bytes))
+    options = {"kafka.max.request.size": str(2 * topic_bytes)}
+    target = pb.KafkaTopic(application="app", brokers=[broker.address], topic=topic, records=True, options=options)
+    monkeypatch.setattr(kafka_session, "record_limits", lambda *_: RecordLimits())
+    session = opened(target, topic) if exactly_once else ProducerSession(kafka_client("a test"), target, "out")
+    records = [
+        whole_record(write_record(KafkaRecord(key=b"%d" % number, value=bytes(int(topic_bytes * size)))))
+        for number, size in enumerate(draw.choice([0.1, 0.3, 0.8, 1.2]) for _ in range(20))
+    ]
+    large = {number for number, record in enumerate(records) if len(record.value or b"") > topic_bytes}
+    refused = dict[int, str]()
+    while True:
+        try:
+            session.write(records, SinkPosition(0, 0, 0, 20, 0, topic), refused)
+        except Lasting as error:
+            assert error.numbers, error
+            assert error.is_too_large
+            refused |= error.numbers
+        else:
+            break
+    session.close()
+    assert refused.keys() == large
+    if exactly_once:
+        found = sum(read_all(broker, topic, len(records) - len(large)), [])
+        assert {int(record.key or b"-1") for record in found} == {*range(20)} - large
+
+
 def creating(broker: str, **creations: dict[str, Any]) -> Topology:
     """Return an application whose first topics are created so."""
     document = json.loads((VALID / "records.json").read_bytes())

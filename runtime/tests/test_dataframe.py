@@ -1,8 +1,10 @@
 """Steps of an application between DataFrames, live and in a batch, against plain Python."""
 
+import importlib.util
 import json
 import random
 import re
+import runpy
 import textwrap
 from collections.abc import Callable
 from inspect import signature
@@ -13,7 +15,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from support.dated_totals import BEGIN, PROGRAM, SCHEMA, drawn, rows_of, run_stream, totals
-from wallaroo_runtime.dataframe import Steps, load
+from wallaroo_runtime.dataframe import Steps, installed, load
 from wallaroo_runtime.dataframe.query import PARAMETERS
 from wallaroo_runtime.errors import RunError
 
@@ -273,6 +275,15 @@ def test_spark_connect_is_refused(steps: Steps) -> None:
         steps.apply(Remote())
     remedy = 'unset SPARK_REMOTE, and start again with SparkSession.builder.config("spark.api.mode", "classic")'
     assert f"fix: {remedy}" in str(caught.value)
+
+
+@pytest.mark.parametrize(("missing", "reason"), [("pyspark", "it is not installed"), ("py4j", "pyspark-client, ")])
+def test_a_python_without_pyspark_is_refused(missing: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else real(name))
+    with pytest.raises(RunError, match=f"R728 .* needs the package pyspark; .*{reason}") as caught:
+        runpy.run_path(installed.__file__)
+    assert "-m pip install 'wallaroo-spark-runtime[spark]'" in str(caught.value)
 
 
 def test_a_spark_that_is_too_old_is_refused(session: Any, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,11 @@ def test_states_that_are_none_are_refused(session: Any, steps: Steps, left: Any)
             steps.apply(rows, states=change(left))
         assert reason in str(caught.value)
         assert "fix: " in str(caught.value)
+        with pytest.raises(RunError, match="R716 the parameter `states` is not usable") as caught:
+            steps.show_states(change(left))
+        assert reason in str(caught.value)
+        assert "leave `states` out" not in str(caught.value)
+        assert "fix: " in str(caught.value)
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (0, 2, 3))])
@@ -97,6 +102,7 @@ FOREIGN: dict[str, Callable[[Any, Any], Any]] = {  # calls with rows that are no
     "the rows are a list": lambda steps, rows: steps.select([], "Totals"),
     "the rows have the columns x": lambda steps, rows: steps.dead_letters(rows.selectExpr("1 AS x")),
     "the checkpoint is None": lambda steps, rows: steps.read_states(rows.sparkSession, None),
+    "limit is -1": lambda steps, rows: steps.show_states(rows, limit=-1),
     "the checkpoint is ''": lambda steps, rows: steps.read_states(rows.sparkSession, ""),
 }
 

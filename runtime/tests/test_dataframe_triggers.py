@@ -1,5 +1,6 @@
 """Steps give the same rows with each trigger that has micro-batches. One without them suits some steps only."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ def decode(bs):
 def encode(bs):
     return bs
 """
+INTERVALS = 10
 TRIGGERS: list[dict[str, Any]] = [{"processingTime": "0 seconds"}, {"once": True}, {"availableNow": True}, {}]
 
 
@@ -45,6 +47,13 @@ def test_a_query_may_start_again_with_another_trigger(session: Any, steps: Steps
         assert sorted((row["user"], row["total"]) for row in found) == sorted(totals(orders[: 20 * number + 20]))
 
 
+def count_objects(session: Any, name: str) -> int:
+    """Return how many objects of a class Java keeps."""
+    number = session._jvm.java.lang.ProcessHandle.current().pid()
+    done = subprocess.run(["jcmd", str(number), "GC.class_histogram"], capture_output=True, text=True, check=True)
+    return sum(int(line.split()[1]) for line in done.stdout.splitlines() if name in line.split())
+
+
 def test_continuous_is_for_topics_and_rows_leave_at_each_interval(
     session: Any, steps: Steps, wait_until: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -55,7 +64,10 @@ def test_continuous_is_for_topics_and_rows_leave_at_each_interval(
     with pytest.raises(AnalysisException, match="Continuous processing does not support"):
         writer.option("checkpointLocation", str(tmp_path / "refused")).start()
     rows = load(tmp_path / "topics.py").apply(source.selectExpr("string(value) AS value", "timestamp"))
-    writer = rows.writeStream.format("memory").queryName("continuous").trigger(continuous="1 second")
+    writer = rows.writeStream.format("memory").queryName("continuous").trigger(continuous="100 milliseconds")
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     wait_until(lambda: session.table("continuous").count() > 1, "rows of several intervals", 300.0)
+    commits = tmp_path / "checkpoint" / "commits"
+    wait_until(lambda: sum(1 for _ in commits.glob("[0-9]*")) > INTERVALS, "many intervals", 300.0)
+    assert count_objects(session, "org.wallaroo.spark.stage.SourceLevel") < INTERVALS / 2, "a task keeps all intervals"
     query.stop()

@@ -17,7 +17,8 @@ import (
 // as "0/sources/1"), its address or its topic.
 //
 // A message has one of these types:
-//   - string or []byte: the payload of a message for the decoder, without the header of the framing.
+//   - string or []byte: the payload of a message for the decoder, without the header of the framing. Its time is the
+//     time of the test, also if the source has a Timestamp.
 //   - stream.Record: a payload with key, time and headers, for a Kafka, Spark or connector source. A zero time means
 //     the time of the test, and a nil value a tombstone.
 //   - stream.KafkaRecord: for a source of whole records. Topic, time, partition and offset are optional. Such a source

@@ -25,6 +25,7 @@ def serve(connector: SourceConnector, stop: Event) -> None:
             "group.id": params.consumer_group or "wallaroo",
             "auto.offset.reset": params.auto_offset_reset or "latest",
             "enable.auto.offset.store": False,
+            "receive.message.max.bytes": (1 << 31) - 1,  # librdkafka's limit makes a record of 100 MB an outage
         }
     )
     # The first error follows a long wait for an application that takes no messages.

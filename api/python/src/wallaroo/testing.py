@@ -107,9 +107,10 @@ class Run:
             messages: Payloads as bytes, which the source's decoder reads, or objects, which replace the decoder's
                 results. If only the decoder knows the framing, a payload includes its header; otherwise it does not.
                 Payloads and objects may be in a `Message` with key and time. A row without a time gets the time in the
-                column that the source names as `timestamp`; if this is other SQL, the row needs a time. A source with
-                content "record" takes a `KafkaRecord`, where topic, time, partition and offset may be left out, or
-                bytes as the value of a record.
+                column that the source names as `timestamp`; if this is other SQL, the row needs a time. Other messages
+                without a time get the time of the test, whatever `timestamp` is. A source with content "record" takes
+                a `KafkaRecord`, where topic, time, partition and offset may be left out, or bytes as the value of a
+                record.
             source: Name of the source, or its position from "0"; empty for the only source.
 
         Raises:

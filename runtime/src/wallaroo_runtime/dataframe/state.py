@@ -78,15 +78,11 @@ def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, dict[str, 
     return facts
 
 
-def first_states(plan: Plan, topology: Topology, states: DataFrame, *, accepts_changed: bool) -> list[Any]:
-    """Return the rows with which the state stores begin: a Java dataset for each level after the first.
-
-    Args:
-        states: Rows with the columns of `LEFT`.
-        accepts_changed: Whether fields of states may be lost.
+def check_columns(states: DataFrame) -> None:
+    """Refuse a DataFrame that is a stream, or does not have the columns of states.
 
     Raises:
-        RunError: R716 if the states do not belong to the application.
+        RunError: R716, see above.
     """
     if not isinstance(states, DataFrame):
         reason = f"they are a {type(states).__name__}"
@@ -100,12 +96,21 @@ def first_states(plan: Plan, topology: Topology, states: DataFrame, *, accepts_c
     if states.isStreaming:
         reason = "they are a streaming DataFrame"
         raise refused(STATES, reason, "write them, and pass the result of `spark.read`")
-    is_null = reduce(or_, (F.col(name).isNull() for name in LEFT))
-    for row in states.where(is_null).select(*LEFT).limit(1).collect():
-        reason = f"a row has null in {', '.join(name for name in LEFT if row[name] is None)}"
-        raise refused(STATES, reason, TAKEN)
+
+
+def check_states(
+    rows: Iterable[Row], topology: Topology, *, accepts_changed: bool, later: str = f", or {LATER}"
+) -> None:
+    """Refuse rows that are not states of the application. `later` is added to the remedy of a changed program.
+
+    Raises:
+        RunError: R716, see above.
+    """
     kept = kept_states(topology)
-    for name, kind in states.select("name", "type").distinct().collect():
+    for row in rows:
+        if null := ", ".join(name for name in row.__fields__ if row[name] is None):
+            raise refused(STATES, f"a row has null in {null}", TAKEN)
+        name, kind = row["name"], row["type"]
         if name not in kept:
             reason = f'the application has no state "{name}"'
             raise refused(STATES, reason, "drop its rows, or rename the state")
@@ -113,9 +118,26 @@ def first_states(plan: Plan, topology: Topology, states: DataFrame, *, accepts_c
             before = KeptState(**json.loads(kind))
         except (TypeError, ValueError):
             reason = f'the type of state "{name}" is "{kind[:80]}"'
-            raise refused(STATES, reason, f"{TAKEN}, or {LATER}") from None
+            raise refused(STATES, reason, f"{TAKEN}{later}") from None
         if found := refusal({name: before._asdict()}, {name: kept[name]._asdict()}, accepts_changed=accepts_changed):
-            raise refused(STATES, found["reason"], f"{found['fix']}, or {LATER}")
+            raise refused(STATES, found["reason"], f"{found['fix']}{later}")
+
+
+def first_states(plan: Plan, topology: Topology, states: DataFrame, *, accepts_changed: bool) -> list[Any]:
+    """Return the rows with which the state stores begin: a Java dataset for each level after the first.
+
+    Args:
+        states: Rows with the columns of `LEFT`.
+        accepts_changed: Whether fields of states may be lost.
+
+    Raises:
+        RunError: R716 if the states do not belong to the application.
+    """
+    check_columns(states)
+    is_null = reduce(or_, (F.col(name).isNull() for name in LEFT))
+    kinds = states.select("name", "type").distinct().collect()
+    holes = states.where(is_null).select(*LEFT).limit(1).collect()
+    check_states([*holes, *kinds], topology, accepts_changed=accepts_changed)
     return [_of_level(plan, level, states) for level in plan.levels[1:]]
 
 

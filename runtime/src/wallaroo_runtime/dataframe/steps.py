@@ -14,7 +14,7 @@ from wallaroo.message.timer import FIRST_MS, LAST_MS
 from wallaroo_runtime.dataframe.query import LETTERS, Call, applied, check_topology
 from wallaroo_runtime.dataframe.session import check_session
 from wallaroo_runtime.dataframe.shown import shown_states
-from wallaroo_runtime.dataframe.state import kept_states, stored_states, with_types
+from wallaroo_runtime.dataframe.state import LEFT, check_columns, check_states, kept_states, stored_states, with_types
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.program.pack import PackOptions, pack
@@ -222,9 +222,15 @@ class Steps:
             limit: Greatest number of states.
 
         Raises:
-            DiagnosticError: A worker does not start, or it cannot show states (W416).
+            DiagnosticError: R716 if the rows are not states of this application. A worker does not start, or it cannot
+                show states (W416).
         """
-        chosen = states.select("name", "key", "encoding", "value").limit(limit).collect()
+        if not isinstance(limit, int) or limit < 0:
+            reason = f"limit is {limit!r}"
+            raise _refused(reason, "give a number of states, e.g. limit=1000", "show_states")
+        check_columns(states)
+        chosen = states.select(*LEFT).limit(limit).collect()
+        check_states(chosen, self._topology, accepts_changed=True, later="")
         shown = list(shown_states(self._application, chosen))
         return states.sparkSession.createDataFrame(shown, "name STRING, key BINARY, value STRING")
 

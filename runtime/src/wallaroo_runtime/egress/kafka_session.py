@@ -1,6 +1,5 @@
 """A producer of Kafka, and the errors that records can have."""
 
-import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -9,8 +8,8 @@ from itertools import repeat
 from typing import Any
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo.message.kafka_record import CONNECTING, has_time, too_large
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo.message.kafka_record import has_time, too_large
+from wallaroo_runtime.egress.kafka_settings import DEFAULTS, LIMIT, keeps_order, reader_settings, settings_of
 from wallaroo_runtime.kafka.client import option_refused, silence_of
 from wallaroo_runtime.kafka.topic import SET_CLOCKS, RecordLimits, batch_settings, record_limits
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -24,21 +23,10 @@ RECORD_BYTES = 100  # more than the size of a record without key and value
 LARGE = "a record of"  # the reason of a refusal begins with this if a record is too large
 ANY_PARTITION = 1 << 31
 UNKNOWN = -1  # number of a record that is not known
-PREFIX = "kafka."
-DEFAULTS: dict[str, Any] = {
-    "partitioner": "murmur2_random",
-    "linger.ms": 5,
-    "topic.metadata.propagation.max.ms": 3000,  # milliseconds until a missing topic is reported; 30,000 by default
-}
-# Settings that only this program may make: the name of a sink's transactions, the brokers, and callbacks.
-OWN = re.compile(r"transactional\.id|bootstrap\.servers|delivery\.report\.only\.error|logger|.*_cb|on_delivery")
-# Settings by their names in Kafka's Java client, which Spark's sink uses, with their names in this client.
-LIMIT = "message.max.bytes"
-RENAMED = {"max.request.size": LIMIT}
 # Errors that stay after a retry.
-OF_TIME = "INVALID_TIMESTAMP"
+OF_TIME, OF_SIZE = "INVALID_TIMESTAMP", "MSG_SIZE_TOO_LARGE"
 OF_RECORD = (
-    *("MSG_SIZE_TOO_LARGE", "INVALID_RECORD", OF_TIME, "_UNKNOWN_PARTITION"),
+    *(OF_SIZE, "INVALID_RECORD", OF_TIME, "_UNKNOWN_PARTITION"),
     *("UNSUPPORTED_FOR_MESSAGE_FORMAT", "_INVALID_ARG"),
 )
 LASTING = (
@@ -49,8 +37,6 @@ LASTING = (
     *("SASL_AUTHENTICATION_FAILED", "INVALID_TRANSACTION_TIMEOUT"),
 )
 FENCED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "TRANSACTION_COORDINATOR_FENCED")
-# If one of these settings is made, the client no longer keeps the order by itself.
-_UNORDERED = ("max.in.flight", "max.in.flight.requests.per.connection", "message.send.max.retries", "retries")
 NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
 CREATE_TOPIC = "the topic, e.g. with `wallaroo topics create`"  # ends the outage
 
@@ -105,13 +91,15 @@ class ProducerSession:
         self._check_answer()
         self._settings = settings_of(target, sink)
         self._limits = record_limits(reader_settings(self._settings), target.topic)
-        self._limit = self._limits.max_bytes
+        self._limit, self._knows_limits = self._limits.max_bytes, self._limits != RecordLimits()
         with suppress(ValueError):  # the client itself refuses a value that is not a number
-            self._limit = min(self._limit, int(self._settings.get(LIMIT, self._limit)))
+            given = int(self._settings.get(LIMIT, self._limit))
+            self._limit = min(self._limit, given) if self._knows_limits else given
             self._settings |= batch_settings(self._limit)
         self.position: SinkPosition | None = None
         self._partitions = 0  # number of partitions of the topic; 0 until a record needs it
-        self._plain = set[int]()  # number of the first record of each plain part
+        # Numbers of the first records of plain parts, and of records that are in a batch of their own.
+        self._plain, self._alone = set[int](), set[int]()
         self._delivered = self._noting()
         try:
             self._open()
@@ -134,7 +122,7 @@ class ProducerSession:
         except self._client.KafkaException as error:
             errors = [error.args[0]]
             try:
-                self._producer.poll(0)  # takes the reports of records
+                self._producer.flush(0 if self._refused() else LOOK_S)  # takes the reports of records
             except self._client.KafkaException as fatal:
                 errors.append(fatal.args[0])
             # A record's own error says more than the error of the transaction.
@@ -147,15 +135,15 @@ class ProducerSession:
         if error := first(*FENCED):
             return Lasting(error.str(), is_fenced=True)
         # `_check` refuses the times of the data by the clock of this machine, if the user may read the topic's limits.
-        if (of_time := first(OF_TIME)) and (not self._are_whole or self._limits != RecordLimits()):
+        if (of_time := first(OF_TIME)) and (not self._are_whole or self._knows_limits):
             now = time.strftime("this machine's clock says %Y-%m-%d %H:%M:%S UTC", time.gmtime())
             return Unavailable(f"topic {self._topic} refuses the time of a record; {of_time.str()}; {now}", SET_CLOCKS)
         if error := first(*LASTING):
-            numbers = {number for number, failed in self._failed if failed.name() in OF_RECORD}
-            if len(numbers) > 1 or UNKNOWN in numbers:  # a batch was refused because of an unknown record in it
-                numbers = set()
+            numbers = self._refused()
+            if UNKNOWN in numbers or (len(numbers) > 1 and not numbers <= self._alone) or error.name() not in OF_RECORD:
+                numbers = set()  # a batch was refused because of an unknown record in it
             reason = error.str() + (" (a wrong time in the data, or wrong clocks)" if of_time else "")
-            return Lasting(reason, numbers=dict.fromkeys(numbers if error.name() in OF_RECORD else (), reason))
+            return Lasting(reason, is_too_large=error.name() == OF_SIZE, numbers=dict.fromkeys(numbers, reason))
         if first(*NO_TOPIC):
             return Unavailable(f"it has no topic {self._topic}", CREATE_TOPIC)
         return Unavailable(errors[0].str())
@@ -189,19 +177,27 @@ class ProducerSession:
             Unavailable: Kafka takes no records now; it may have some of these records.
             Lasting: Kafka refuses some of the records.
         """
-        all_records = list(records)
+        all_records, left_out = list(records), without or None
         self._check(all_records, without)
-        for is_careful in (bool(without), True):
+        self._alone.clear()
+        while True:
             self._failed.clear()
             try:
                 with self._judged():
-                    self._write(all_records, end, without if is_careful else None)
-            except Lasting:
-                self._undo()
-                if is_careful:
+                    return self._write(all_records, end, left_out)
+            except Lasting as error:
+                suspects = self._refused() - self._alone
+                if error.is_fenced:
                     raise
-            else:
-                return
+                self._undo()
+                if left_out is not None and (error.numbers or not suspects):
+                    raise
+                self._alone |= suspects if left_out is not None else set()
+                left_out = without
+
+    def _refused(self) -> set[int]:
+        """Return the numbers of records in refused batches, as far as they are known."""
+        return {number for number, failed in self._failed if failed.name() in OF_RECORD}
 
     def _check(self, records: Sequence[RecordColumns], without: Collection[int]) -> None:
         """Find records that the topic will never take, as far as that is known before they are written.
@@ -210,8 +206,7 @@ class ProducerSession:
             Lasting: There are such records.
             Unavailable: The topic has other limits now.
         """
-        reasons: dict[int, str] = {}
-        is_too_large = False
+        reasons, is_too_large = dict[int, str](), False
         self._plain.clear()
         for begin, part in self._parts(records):
             if self._is_plain(part):
@@ -224,8 +219,7 @@ class ProducerSession:
         if reasons:
             if record_limits(reader_settings(self._settings), self._topic) != self._limits:
                 raise Unavailable("")  # the topic was changed: a new session reads its limits; there is no outage
-            first = reasons[min(reasons)]
-            raise Lasting(first, is_too_large=is_too_large, numbers=reasons)
+            raise Lasting(reasons[min(reasons)], is_too_large=is_too_large, numbers=reasons)
 
     def _write(self, records: Sequence[RecordColumns], _: SinkPosition, without: Collection[int] | None) -> None:
         self._produce_all(records, without)
@@ -250,10 +244,12 @@ class ProducerSession:
                 self._queue_plain(part)
                 continue
             for number, record in enumerate(part.records(), begin):
+                if number in self._alone:
+                    self._producer.flush(ANSWER_S)
                 if number not in (without or ()):
                     self._produce(record, number)
-                if number == 0 and without is not None:  # if a broker refuses several records, it gives no exact reason
-                    self._producer.flush(ANSWER_S)
+                if number in self._alone or number == 0 and without is not None:
+                    self._producer.flush(ANSWER_S)  # a broker that refuses a batch does not name the record
 
     def _parts(self, records: Iterable[RecordColumns]) -> Iterator[tuple[int, RecordColumns]]:
         """Yield parts of the records, each with the number of its first record. Poll the client between parts."""
@@ -354,43 +350,3 @@ class ProducerSession:
             self._producer.purge()
             self._producer.poll(0)
         del self._producer  # otherwise the producer's threads would keep trying
-
-
-def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
-    """Return settings of the client for a sink's options.
-
-    Raises:
-        RunError: R716 if an option is not one of Kafka's, or is not for users.
-
-    Example:
-        >>> settings_of(pb.KafkaTopic(brokers=["k:9092"], options={"kafka.max.request.size": "9000"}), "out")
-        {'bootstrap.servers': 'k:9092', 'log_level': 0, 'message.max.bytes': '9000'}
-    """
-    settings: dict[str, Any] = {"bootstrap.servers": ",".join(target.brokers), "log_level": 0}
-    for option, value in sorted(target.options.items()):
-        name = option.removeprefix(PREFIX)
-        if name == option:
-            what, fix = f'option {option} of sink "{sink}"', "leave it out: Spark does not write this sink"
-            raise RunError.of("R716", USAGE, what=what, reason=f"it does not begin with {PREFIX}", fix=fix)
-        if OWN.fullmatch(name):
-            what, reason = f'option {option} of sink "{sink}"', "only the runtime sets it"
-            raise RunError.of("R716", USAGE, what=what, reason=reason, fix="leave it out")
-        settings[RENAMED.get(name, name)] = value
-    return settings
-
-
-def keeps_order(settings: Mapping[str, Any]) -> bool:
-    """Return whether the client may number its records, so that a retry neither repeats nor reorders records.
-
-    Example:
-        >>> keeps_order({"acks": "all"}), keeps_order({"acks": "1"}), keeps_order({"retries": "0"})
-        (True, False, False)
-    """
-    acks = [str(settings[name]) for name in ("acks", "request.required.acks") if name in settings]
-    return set(acks) <= {"all", "-1"} and not any(name in settings for name in _UNORDERED)
-
-
-def reader_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings for a consumer of the same brokers."""
-    kinds = ("bootstrap.", "log_level", *CONNECTING)
-    return {name: value for name, value in settings.items() if name.startswith(kinds)}

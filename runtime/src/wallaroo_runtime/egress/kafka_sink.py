@@ -26,8 +26,8 @@ TRANSACTION_BYTES = 4 * 1024 * 1024
 TRANSACTION_RECORDS = 100_000
 REST_S = 10.0  # time without records after which none counts as on its way
 RAISE_LIMIT = (
-    "raise max.message.bytes of the topic, and kafka.max.request.size of the sink where it has one, and run again: "
-    "output is kept and sent then"
+    "raise max.message.bytes of the topic, and kafka.max.request.size of the sink where it has one or its user may not "
+    "see the topic's settings, and run again: output is kept and sent then"
 )
 FOLDER = "dead-letters"  # next to the outbox
 

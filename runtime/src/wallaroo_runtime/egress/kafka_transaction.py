@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo_runtime.egress.kafka_session import LOOK_S, Lasting, ProducerSession, Unavailable, reader_settings
+from wallaroo_runtime.egress.kafka_session import LOOK_S, Lasting, ProducerSession, Unavailable
+from wallaroo_runtime.egress.kafka_settings import reader_settings
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
 from wallaroo_runtime.storage.outbox.sink_record import RecordColumns
@@ -82,10 +83,13 @@ class TransactionalSession(ProducerSession):
         self.position = None if committed.offset < 0 else SinkPosition(**json.loads(committed.metadata), sender=name)
 
     def _open(self) -> None:
-        own = {"transactional.id": self._name, "enable.idempotence": True, **LINGER}
-        self._producer = self._made({**RETRIES, **self._settings, **own})
+        self._producer = self._transactional()
         reader = {"group.id": self._name, "enable.auto.commit": False}
         self._reader = self._client.Consumer({**reader_settings(self._settings), **reader})
+
+    def _transactional(self) -> Any:
+        own = {"transactional.id": self._name, "enable.idempotence": True, **LINGER}
+        return self._made({**RETRIES, **self._settings, **own})
 
     def _write(self, records: Sequence[RecordColumns], end: SinkPosition, without: Collection[int] | None) -> None:
         """Write records and the position after them in one transaction."""
@@ -98,6 +102,10 @@ class TransactionalSession(ProducerSession):
         reach("egress.kafka_positioned")
         if records:
             self.prepare(end)
+        while self._producer.flush(LOOK_S) and not self._failed:
+            self.look()
+        if self._failed:  # the other records are not sent then: a commit would wait for them, and permit no abort
+            raise self._client.KafkaException(self._failed[0][1])
         within(COMMIT_S, self._producer.commit_transaction, look=self.look)
 
     def _judge(self, errors: list[Any]) -> Unavailable | Lasting:
@@ -107,10 +115,12 @@ class TransactionalSession(ProducerSession):
         return judged
 
     def _undo(self) -> None:
-        # Otherwise readers of committed records would wait for the timeout of the transaction.
-        with suppress(self._client.KafkaException, Unavailable):
-            within(ANSWER_S, self._producer.abort_transaction)
-            self._producer.poll(0)  # reports of the aborted records say nothing about the next attempt
+        """Abort by a new producer. After refused records librdkafka loses the sequence numbers of its next records."""
+        super().close()
+        self._producer = self._transactional()
+        self._failed.clear()  # reports of the aborted records say nothing about the next attempt
+        with self._judged():
+            within(ANSWER_S, self._producer.init_transactions)
 
     def close(self) -> None:
         """Close the producer and the reader. The next session aborts uncommitted records."""

@@ -8,6 +8,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.TaskContext;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
@@ -115,6 +116,15 @@ final class LevelOutput {
     /** Says whether frames leave the last level at once, as rows. Otherwise they are sorted and staged. */
     boolean yieldsFrames() {
         return yieldsFrames;
+    }
+
+    /** Aborts the output if the task fails. Output for a user's own query needs no abort: nobody reads its account. */
+    void abortOnFailure() {
+        if (!isApplied) {
+            TaskContext.get().addTaskFailureListener((failed, error) -> {
+                abort();
+            });
+        }
     }
 
     void abort() {

@@ -54,13 +54,8 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
      * @param last returns the items to send after all outputs
      */
     static Iterator<byte[]> run(SourceLevel level, LevelOutput output, Supplier<List<JournalRow.Item>> last) {
-        TaskContext context = TaskContext.get();
-        context.addTaskCompletionListener(ended -> {
-            level.close();
-        });
-        context.addTaskFailureListener((failed, error) -> {
-            output.abort();
-        });
+        TaskEnd end = TaskEnd.of(level::close);
+        output.abortOnFailure();
         return new Flattened<>() {
             private boolean isFinished;
 
@@ -73,7 +68,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
                     return null;
                 }
                 isFinished = true;
-                level.close(); // not only at the end of the task, which may have many partitions
+                end.close();
                 return ending(output, last.get());
             }
         };

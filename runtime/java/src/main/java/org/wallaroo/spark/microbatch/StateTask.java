@@ -64,9 +64,7 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
         }
         TaskAccount account = new TaskAccount(attempt, number);
         LevelOutput output = new LevelOutput(settings, number, attempt, account, false);
-        TaskContext.get().addTaskFailureListener((failed, error) -> {
-            output.abort();
-        });
+        output.abortOnFailure();
         // The key selects the buckets, not the task: in a user's own query, Spark may give a task several partitions.
         CallScope scope = new CallScope(settings.targets().indexOf(key), settings.targets().size(), true);
         Level level = Level.of(settings.levels().get(number), attempt, store, account, scope);

@@ -1,0 +1,63 @@
+"""The settings with which Kafka's client writes a topic."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from wallaroo.message.kafka_record import CONNECTING
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.service._proto import service_pb2 as pb
+
+PREFIX = "kafka."
+DEFAULTS: dict[str, Any] = {
+    "partitioner": "murmur2_random",
+    "linger.ms": 5,
+    "topic.metadata.propagation.max.ms": 3000,  # milliseconds until a missing topic is reported; 30,000 by default
+}
+# Settings that only this program may make: the name of a sink's transactions, the brokers, and callbacks.
+OWN = re.compile(r"transactional\.id|bootstrap\.servers|delivery\.report\.only\.error|logger|.*_cb|on_delivery")
+# Settings by their names in Kafka's Java client, which Spark's sink uses, with their names in this client.
+LIMIT = "message.max.bytes"
+RENAMED = {"max.request.size": LIMIT}
+# If one of these settings is made, the client no longer keeps the order by itself.
+_UNORDERED = ("max.in.flight", "max.in.flight.requests.per.connection", "message.send.max.retries", "retries")
+
+
+def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
+    """Return settings of the client for a sink's options.
+
+    Raises:
+        RunError: R716 if an option is not one of Kafka's, or is not for users.
+
+    Example:
+        >>> settings_of(pb.KafkaTopic(brokers=["k:9092"], options={"kafka.max.request.size": "9000"}), "out")
+        {'bootstrap.servers': 'k:9092', 'log_level': 0, 'message.max.bytes': '9000'}
+    """
+    settings: dict[str, Any] = {"bootstrap.servers": ",".join(target.brokers), "log_level": 0}
+    for option, value in sorted(target.options.items()):
+        name = option.removeprefix(PREFIX)
+        if name == option:
+            what, fix = f'option {option} of sink "{sink}"', "leave it out: Spark does not write this sink"
+            raise RunError.of("R716", USAGE, what=what, reason=f"it does not begin with {PREFIX}", fix=fix)
+        if OWN.fullmatch(name):
+            what, reason = f'option {option} of sink "{sink}"', "only the runtime sets it"
+            raise RunError.of("R716", USAGE, what=what, reason=reason, fix="leave it out")
+        settings[RENAMED.get(name, name)] = value
+    return settings
+
+
+def keeps_order(settings: Mapping[str, Any]) -> bool:
+    """Return whether the client may number its records, so that a retry neither repeats nor reorders records.
+
+    Example:
+        >>> keeps_order({"acks": "all"}), keeps_order({"acks": "1"}), keeps_order({"retries": "0"})
+        (True, False, False)
+    """
+    acks = [str(settings[name]) for name in ("acks", "request.required.acks") if name in settings]
+    return set(acks) <= {"all", "-1"} and not any(name in settings for name in _UNORDERED)
+
+
+def reader_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings for a consumer of the same brokers."""
+    kinds = ("bootstrap.", "log_level", *CONNECTING)
+    return {name: value for name, value in settings.items() if name.startswith(kinds)}
