@@ -159,6 +159,7 @@ test-rest: ready
 	@$(MAKE) --no-print-directory --keep-going --output-sync=target lint check-generated test-go test-java
 
 test-python: ready
+	@$(BIN)/python tests/class_archive.py
 	$(call tests,"not long and not cluster and not kafka and not connector and not javascript",$(SIDE_BY_SIDE))
 
 soak: ready ## kill parts of a running word count at random: make soak SECONDS=120 SEED=7
