@@ -141,6 +141,7 @@ def test_one_run_at_a_time_makes_it_and_says_so(classes: Path, machines: list[Vi
     first, second = machines
     reporter = Mock()
     for each in machines:
+        each.has_worked = True
         end_java(each, reporter)
     text = f"the run has ended; Java writes {classes} for faster starts, for a minute or two"
     assert [call.args for call in reporter.output.call_args_list] == [("java", text)]
@@ -149,8 +150,17 @@ def test_one_run_at_a_time_makes_it_and_says_so(classes: Path, machines: list[Vi
 
 
 @pytest.mark.slow
+def test_a_run_without_messages_makes_none(machines: list[VirtualMachine]) -> None:
+    """Java has not loaded what a query needs, and no later run would make the file again."""
+    for each in machines:
+        assert each.end() is None
+        assert each.process.poll() == -signal.SIGKILL
+
+
+@pytest.mark.slow
 def test_java_has_the_right_to_write_until_it_ends(classes: Path, machines: list[VirtualMachine]) -> None:
     first, second = machines
+    first.has_worked = second.has_worked = True
     assert first.end() == classes
     os.close(first._classes.descriptors[0])  # its run ends
     assert second.end() is None

@@ -171,6 +171,8 @@ def _directory_of(
     mark_begin(logs := held.path / "logs")
     java = launch(options.spark.master, logs, _spark_settings(options, topology), makes_archive=True)
     session = _session(options, topology, shuffle_partitions(options.spark.master), logs, java)
+    if java is not None:
+        java.has_worked = True  # `_run` gets no `java`, so it does not set this
     directory = HadoopDirectory(session, location)
     if options.checkpoint.fresh:
         start_over(directory, topology.name, reporter, stopped.check)
@@ -284,6 +286,8 @@ def _run(
             reporter.warn(finding)
         last = flow.snapshot(STOPPED)
         reporter.progress(last)
+        if java is not None:
+            java.has_worked = last.run["messages_in"] > 0
         if (failure := flow.failure(last)) is not None:
             raise failure
         return reason

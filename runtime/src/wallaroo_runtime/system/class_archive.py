@@ -1,8 +1,8 @@
 """Keeps the JVM's compiled form of a program's classes in a file that the next JVM maps into its memory.
 
 Half of the processor time of a start goes into reading and checking classes: a run of Spark without messages took 38.8
-CPU seconds without such a file and 20.4 with it. The first run of a user writes the file when it ends, unless another
-run is writing.
+CPU seconds without such a file and 20.4 with it. The first run of a user that has processed messages writes the file
+when it ends, unless another run is writing.
 """
 
 import fcntl

@@ -15,6 +15,7 @@ from wallaroo.diagnostic.diagnostic import closest
 _SDK = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARY = tuple({os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib")})
 MAX_FRAMES = 20
+_lines: dict[tuple[str, str, int, int], int] = {}  # of classes
 MAX_TRACEBACK_CHARACTERS = 8000
 
 
@@ -49,14 +50,25 @@ def declared_at(component: object) -> Location:
     cls = target if isinstance(target, type) else type(target)
     try:
         file = inspect.getsourcefile(cls)
-        return Location(os.path.abspath(file), _class_line(cls)) if file else Location()
+        return Location(os.path.abspath(file), _class_line(cls, file)) if file else Location()
     except (OSError, TypeError):
         return Location()
 
 
-def _class_line(cls: type) -> int:
-    # The module is parsed to find the class. Python has shown its warnings already when it was imported.
-    with warnings.catch_warnings():
+def _class_line(cls: type, file: str) -> int:
+    """Return the line of a class. Python parses the whole module to find it, so lines of an unchanged file are kept."""
+    try:
+        status = os.stat(file)
+    except OSError:  # e.g. in an archive
+        return _parsed_line(cls)
+    place = (file, cls.__qualname__, status.st_mtime_ns, status.st_size)
+    if place not in _lines:
+        _lines[place] = _parsed_line(cls)
+    return _lines[place]
+
+
+def _parsed_line(cls: type) -> int:
+    with warnings.catch_warnings():  # Python has shown the module's warnings already when it was imported
         warnings.simplefilter("ignore")
         return inspect.findsource(cls)[1] + 1
 

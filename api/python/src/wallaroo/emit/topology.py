@@ -118,10 +118,16 @@ def source_place(file: object, directory: str) -> tuple[str, str] | None:
     # Installed modules are excluded first, because resolving the paths of hundreds of modules is slow.
     if not isinstance(file, str) or not file.endswith(".py") or file.startswith(installed):
         return None
-    real, below = os.path.realpath(file), os.path.join(directory, "")
+    real, below = _real(file), os.path.join(directory, "")
     name = real[len(below) :].replace(os.sep, "/")
     is_ours = real.startswith(below) and not real.startswith(installed) and "site-packages" not in name.split("/")
     return (name, real) if is_ours else None
+
+
+@cache
+def _real(file: str) -> str:
+    """Return the resolved path of a module, of which a process with many applications looks up hundreds for each."""
+    return os.path.realpath(file)
 
 
 @cache

@@ -28,7 +28,8 @@ POLL_S = 0.02
 class VirtualMachine:
     """A Java virtual machine that this process starts. It is killed when the thread that starts it ends.
 
-    But a JVM that may write an archive of its classes ends when its standard input ends, and so after this process.
+    But a JVM that may write an archive of its classes ends when its standard input ends, and so after this process. It
+    only writes the archive if `has_worked` is set: an archive of a run without messages lacks most classes of a query.
 
     Java also holds the lock of the temporary directory. If that directory were gone, Java would neither read its
     standard input nor end. A signal that asks a run to end must not end Spark before the query is stopped. So Java is
@@ -41,13 +42,14 @@ class VirtualMachine:
     Attributes:
         settings: The settings with which Spark starts.
         process: The process: first a shell script of Spark's, later Java.
+        has_worked: Whether a query in it has processed messages.
 
     Raises:
         OSError: Spark's start script is missing.
     """
 
     def __init__(self, settings: dict[str, str], output: Path) -> None:
-        self.settings, self._is_used = settings, False
+        self.settings, self.has_worked, self._is_used = settings, False, False
         self._classes = ArchiveWriter(" ".join(settings.values()))
         bind = dying_with_parent(signal.SIGKILL) if self._classes.directory is None else None
         self._told = Path(tempfile.mkdtemp(prefix="gateway-", dir=temporary_directory()), "address")
@@ -99,7 +101,7 @@ class VirtualMachine:
         is_done = self._is_used and self._classes.directory is None  # PySpark uses it, and it ends with this process
         if is_done or self.process.poll() is not None:
             return None
-        if self._is_used and self._classes.take():
+        if self._is_used and self.has_worked and self._classes.take():
             return self._classes.directory
         self.kill()
         return None
