@@ -28,7 +28,7 @@ from wrong_reply import PRIVATE, WRONG
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, PLAIN, encode_frame, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto.worker_pb2_grpc import WorkerServicer, add_WorkerServicer_to_server
+from wallaroo.worker.host.rpc import WORKER_SERVICE, add_service
 
 MAX_BYTES = 65 * 1024 * 1024
 ARGS = json.loads(os.environ.get("WALLAROO_ARGS", "[]"))
@@ -109,7 +109,7 @@ class Bucket:
         return encode_frame(values, port=port, encoding=PRIVATE, keys=names, key_indexes=range(len(keys)))
 
 
-class PlainWorker(WorkerServicer):
+class PlainWorker:
     """The service."""
 
     def __init__(self) -> None:
@@ -318,7 +318,7 @@ def main() -> None:
         threading.Event().wait()
     options = (("grpc.max_send_message_length", MAX_BYTES), ("grpc.max_receive_message_length", MAX_BYTES))
     server = grpc.server(futures.ThreadPoolExecutor(16), options=options)
-    add_WorkerServicer_to_server(PlainWorker(), server)
+    add_service(WORKER_SERVICE, PlainWorker(), server)
     serving = health.HealthServicer()
     serving.set("", health_pb2.HealthCheckResponse.SERVING)
     health_pb2_grpc.add_HealthServicer_to_server(serving, server)

@@ -11,7 +11,6 @@ from conformance.fault import FAULTS, Fault
 from conformance.process import Client
 from wallaroo.emit.program import LoadedProgram, load
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto import worker_pb2_grpc
 from wallaroo.worker.host.call import CallRunner
 from wallaroo.worker.host.server import WorkerServer
 from wallaroo.worker.host.service import WorkerService
@@ -21,7 +20,7 @@ CACHE_BYTES = 64 << 20
 ONE_PROCESS = "one-process"  # a fault of the worker as a whole: both endpoints are of one process
 
 
-class WrongService(worker_pb2_grpc.WorkerServicer):
+class WrongService:
     """Passes calls on to the right service, through a fault."""
 
     def __init__(self, right: WorkerService, name: str) -> None:

@@ -19,8 +19,8 @@ from wallaroo.emit.program import load
 from wallaroo.message.frame import read_frame
 from wallaroo.message.handshake import CAPABILITIES
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto import worker_pb2_grpc
 from wallaroo.worker.host.gc import OBJECTS
+from wallaroo.worker.host.rpc import WORKER_SERVICE, client
 
 CASES = Path(__file__).resolve().parents[3] / "tests" / "cases"
 WORD_COUNT = CASES / "word_count" / "app.py"
@@ -73,7 +73,7 @@ def stages(kit: Any) -> tuple[pb.Stage, pb.Stage]:
 def test_a_word_from_the_wire_to_the_sink(tmp_path: Path, kit: Any) -> None:
     first, second = stages(kit)
     with served(tmp_path / "w") as (_, channel):
-        stub = worker_pb2_grpc.WorkerStub(channel)
+        stub = client(WORKER_SERVICE, channel)
         reply = stub.Init(INIT, timeout=SECONDS)
         assert (reply.language, reply.application, len(reply.endpoints)) == ("python", "Word Count Application", 1)
         health = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=SECONDS)
@@ -115,7 +115,7 @@ def check_state(stub: Any, kit: Any, stage: pb.Stage, frames: list[pb.Output]) -
 
 def test_it_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
     with served(tmp_path / "w") as (_, channel):
-        stub = worker_pb2_grpc.WorkerStub(channel)
+        stub = client(WORKER_SERVICE, channel)
         newer = stub.Init(pb.InitRequest(protocol_min=2, protocol_max=3), timeout=SECONDS).failure
         assert (newer.code, newer.message) == ("W416", 'worker "main" speaks protocol 1; the runtime speaks 2 to 3')
         wide = pb.InitRequest(protocol_min=1, protocol_max=9, capabilities=["of the future"])
@@ -185,7 +185,7 @@ def test_user_code_cannot_close_what_the_worker_has_open(tmp_path: Path, kit: An
     sys.modules.pop("app", None)
     stage = kit.stage_of(load(str(app), ()).application, "0/sources/0")
     with served(tmp_path / "w", app, processes) as (_, channel):
-        stub = worker_pb2_grpc.WorkerStub(channel)
+        stub = client(WORKER_SERVICE, channel)
         data = pb.Data(frames=kit.wire([way.encode() for way in WAYS]))
         requests = [pb.ProcessRequest(opening=pb.Opening(stage=stage)), pb.ProcessRequest(data=data)]
         replies = list(stub.Process(iter(requests), timeout=SECONDS))
@@ -200,13 +200,13 @@ def test_damaged_frames_are_a_failure(tmp_path: Path, kit: Any) -> None:
     first, _ = stages(kit)
     with served(tmp_path / "w") as (_, channel):
         requests = [pb.ProcessRequest(opening=pb.Opening(stage=first)), pb.ProcessRequest(data=pb.Data(frames=b"x"))]
-        replies = list(worker_pb2_grpc.WorkerStub(channel).Process(iter(requests), timeout=SECONDS))
+        replies = list(client(WORKER_SERVICE, channel).Process(iter(requests), timeout=SECONDS))
         assert (replies[-1].failure.code, replies[-1].failure.retriable) == ("W410", False)
 
 
 def test_split_frames(tmp_path: Path) -> None:
     with served(tmp_path / "w") as (_, channel):
-        stub = worker_pb2_grpc.WorkerStub(channel)
+        stub = client(WORKER_SERVICE, channel)
         data = b"\0\0\0\1a\0\0\0\0\0\0\0\5bc"
         reply = stub.SplitFrames(pb.SplitRequest(path="0/sources/0", data=data, max_message_bytes=9), timeout=SECONDS)
         assert (list(reply.lengths), reply.wanted_bytes) == ([5, 4], 9)
@@ -215,13 +215,13 @@ def test_split_frames(tmp_path: Path) -> None:
 
 def test_sigterm_ends_it_and_its_processes(tmp_path: Path) -> None:
     with served(tmp_path / "w", processes=3) as (worker, channel):
-        stub = worker_pb2_grpc.WorkerStub(channel)
+        stub = client(WORKER_SERVICE, channel)
         endpoints = stub.Init(INIT, timeout=SECONDS).endpoints
         assert len(endpoints) == 3
         processes = set()
         for endpoint in endpoints:
             with grpc.insecure_channel(endpoint) as each:
-                reply = worker_pb2_grpc.WorkerStub(each).Init(INIT, timeout=SECONDS)
+                reply = client(WORKER_SERVICE, each).Init(INIT, timeout=SECONDS)
                 assert list(reply.endpoints) == list(endpoints)
                 processes.add(reply.process_id)
         assert len(processes) == 3
@@ -243,7 +243,7 @@ def test_exit_handlers_of_the_program_run(tmp_path: Path) -> None:
         "atexit.register(leave)\n" + WORD_COUNT.read_text()
     )
     with served(tmp_path / "w", app, processes=2) as (worker, channel):
-        worker_pb2_grpc.WorkerStub(channel).Init(INIT, timeout=SECONDS)
+        client(WORKER_SERVICE, channel).Init(INIT, timeout=SECONDS)
         assert len([*tmp_path.glob("held*")]) == 2
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(SECONDS) == 0
@@ -254,9 +254,9 @@ def test_exit_handlers_of_the_program_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("victim", ["parent", "child"])
 def test_when_one_process_dies_all_end(tmp_path: Path, victim: str) -> None:
     with served(tmp_path / "w", processes=2) as (worker, channel):
-        endpoints = worker_pb2_grpc.WorkerStub(channel).Init(INIT, timeout=SECONDS).endpoints
+        endpoints = client(WORKER_SERVICE, channel).Init(INIT, timeout=SECONDS).endpoints
         with grpc.insecure_channel(endpoints[1]) as each:
-            child = worker_pb2_grpc.WorkerStub(each).Init(INIT, timeout=SECONDS).process_id
+            child = client(WORKER_SERVICE, each).Init(INIT, timeout=SECONDS).process_id
         os.kill(worker.pid if victim == "parent" else child, signal.SIGKILL)
         status = worker.wait(SECONDS)
         assert status == (-signal.SIGKILL if victim == "parent" else 1)
@@ -284,7 +284,7 @@ def test_classes_of_a_program_unpickle_in_another_process(tmp_path: Path, kit: A
     _, second = stages(kit)
     with served(tmp_path / "w") as (_, channel):
         first, _ = stages(kit)
-        stub = worker_pb2_grpc.WorkerStub(channel)
+        stub = client(WORKER_SERVICE, channel)
         opening = pb.Opening(application="a", query="q", stage=first)
         data = pb.Data(frames=kit.wire([b"abc"]))
         requests = [pb.ProcessRequest(opening=opening), pb.ProcessRequest(data=data)]
@@ -299,7 +299,7 @@ def test_classes_of_a_program_unpickle_in_another_process(tmp_path: Path, kit: A
         bucket.version.CopyFrom(pb.Version(counter=1, nonce=1))
         log = pb.StateRequest(log=pb.StateLog(entries=changes[0].entries))
         state = [pb.StateRequest(opening=pb.Opening(stage=second)), pb.StateRequest(bucket=bucket), log]
-        replies = list(worker_pb2_grpc.WorkerStub(channel).ProcessState(iter(state), timeout=SECONDS))
+        replies = list(client(WORKER_SERVICE, channel).ProcessState(iter(state), timeout=SECONDS))
     assert b"__main__" not in values[0]
     assert kit.sunk([reply.output for reply in replies if reply.HasField("output")]) == [(0, b"abc => 2\n")]
 
@@ -334,6 +334,6 @@ def test_the_collector_comes_less_often(tmp_path: Path, kit: Any) -> None:
             pb.ProcessRequest(opening=pb.Opening(application="a", query="q", stage=stage)),
             pb.ProcessRequest(data=pb.Data(frames=kit.wire([b"message"]))),
         ]
-        replies = list(worker_pb2_grpc.WorkerStub(channel).Process(iter(requests), timeout=SECONDS))
+        replies = list(client(WORKER_SERVICE, channel).Process(iter(requests), timeout=SECONDS))
     outputs = [reply.output for reply in replies if reply.HasField("output")]
     assert [value for _, value in kit.sunk(outputs)] == [f"{OBJECTS} True".encode()]

@@ -7,18 +7,16 @@ from typing import Any
 
 import grpc
 
+from wallaroo.worker.host.rpc import add_service
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.config import CONNECTOR, FSYNC_POLICIES, WORKER
 from wallaroo_runtime.gateway.framing import KINDS
 from wallaroo_runtime.gateway.gateway import Gateway
 from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service._proto.service_pb2_grpc import (
-    JournalServiceServicer,
-    add_JournalServiceServicer_to_server,
-)
 from wallaroo_runtime.service.attachment import Attachment
 from wallaroo_runtime.service.chunk import CHUNK_BYTES, chunks
+from wallaroo_runtime.service.client import SERVICES
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import answering
 from wallaroo_runtime.storage.journal.head import Position, read_committed
@@ -71,7 +69,7 @@ class GatewayHost(Host):
 
     def answer(self, server: grpc.Server) -> None:
         """Add the service to a server."""
-        add_JournalServiceServicer_to_server(JournalServicer(self), server)
+        add_service(SERVICES["gateway"], JournalServicer(self), server)
 
     def make(self, config: pb.AttachJournalRequest) -> Gateway:
         """Make the gateway, which begins to listen at once."""
@@ -117,7 +115,7 @@ class GatewayHost(Host):
         return self._part.visits.ask(name, metadata)
 
 
-class JournalServicer(JournalServiceServicer):
+class JournalServicer:
     """Implements the gRPC methods of the gateway."""
 
     def __init__(self, host: GatewayHost) -> None:

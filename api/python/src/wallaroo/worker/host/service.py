@@ -9,14 +9,13 @@ from wallaroo.emit.program import LoadedProgram
 from wallaroo.emit.topology import SDK_VERSION
 from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS, common_version, shown_versions
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto import worker_pb2_grpc
 from wallaroo.worker.host import trace
 from wallaroo.worker.host.call import CallRunner
 
 T = TypeVar("T")
 
 
-class WorkerService(worker_pb2_grpc.WorkerServicer):
+class WorkerService:
     """Serves the worker protocol for one process of the worker.
 
     Args:
