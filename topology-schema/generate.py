@@ -1,6 +1,6 @@
 """Writes all generated files, the copy of `errors.json` for Go, and the version. With --check it only compares.
 
-Needs grpcio-tools, and protoc-gen-go and protoc-gen-go-grpc on PATH (`make generate` installs both).
+Needs grpcio-tools, and protoc-gen-go on PATH (`make generate` installs both).
 """
 
 import re
@@ -25,7 +25,7 @@ VERSION = re.compile(r'^(version = "|\s*SDKVersion = "|.*"wallaroo-spark[^"=]*==
 
 def protoc(into: Path) -> None:
     for name, python, go in (("worker", PYTHON, GO), ("record", PYTHON, GO_RECORD), ("service", SERVICE, "")):
-        plugins = {"python": python, "pyi": python, "go": go, "go-grpc": go if name == "worker" else ""}
+        plugins = {"python": python, "pyi": python, "go": go}
         outputs = []
         for plugin, folder in plugins.items():
             if folder:

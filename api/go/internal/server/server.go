@@ -37,7 +37,6 @@ type processStream = grpc.BidiStreamingServer[pb.ProcessRequest, pb.ProcessReply
 
 // Host answers the calls of the runtime for one application.
 type Host struct {
-	pb.UnimplementedWorkerServer
 	application   *declaration.Application
 	own           *declaration.Document
 	endpoint      string
@@ -69,7 +68,7 @@ func New(application *declaration.Application, own *declaration.Document, endpoi
 		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes),
 		grpc.ChainStreamInterceptor(traced(application.Name), w.work.stream),
 	)
-	pb.RegisterWorkerServer(server, w)
+	server.RegisterService(&service, w)
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	return &Server{server, w.work}
 }
