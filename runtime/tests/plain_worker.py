@@ -145,14 +145,14 @@ class PlainWorker:
             elif words:
                 frame = encode_frame([f"{word}\n".encode() for _, word in words], port=last.port, **sequences(words))
                 output = pb.Output(index=request.data.index, port=last.port, bucket=-1, frame=frame)
-                yield pb.ProcessReply(output=output)
+                yield pb.Reply(output=output)
             if letters:
                 frame = encode_frame([text for _, text in letters], port=DEAD_LETTER_PORT, **sequences(letters))
                 output = pb.Output(index=request.data.index, port=DEAD_LETTER_PORT, bucket=-1, frame=frame)
-                yield pb.ProcessReply(output=output)
+                yield pb.Reply(output=output)
             entered = sum(1 for _ in decoded(request.data.frames))
             counts = counted(opening.stage.nodes, entered, len(words) + len(letters), len(letters))
-            yield pb.ProcessReply(done=pb.Done(index=request.data.index, counts=counts))
+            yield pb.Reply(done=pb.Done(index=request.data.index, counts=counts))
 
     def SplitFrames(self, request, context):  # noqa: N802
         """Cut at line ends: what is before the first one is a message; `!refuse` is refused."""
@@ -195,7 +195,7 @@ class PlainWorker:
             frame = encode_frame(
                 values, port=port, encoding=PRIVATE, keys=keys, key_indexes=indexes, **sequences(messages)
             )
-            yield pb.ProcessReply(output=pb.Output(index=index, port=port, bucket=bucket, frame=frame))
+            yield pb.Reply(output=pb.Output(index=index, port=port, bucket=bucket, frame=frame))
 
     def ProcessState(self, requests, context):  # noqa: N802
         """Count words."""
@@ -214,23 +214,23 @@ class PlainWorker:
                 live = Bucket(version)
             elif live is None or live.version != version:
                 live = Bucket(version)
-                yield pb.StateReply(need_state=pb.NeedState(index=call.index))
+                yield pb.Reply(need_state=pb.NeedState(index=call.index))
                 live.load([entry for log in logs_of(requests) for entry in log.entries])
             lines, changed = self._count(live, b"".join(frames))
             if lines:
                 frame = encode_frame([line for _, line in lines], port=exit_port, **sequences(lines))
-                yield pb.StateReply(output=pb.Output(index=call.index, port=exit_port, bucket=-1, frame=frame))
+                yield pb.Reply(output=pb.Output(index=call.index, port=exit_port, bucket=-1, frame=frame))
             keys = sorted(live.counts) if call.wants_snapshot else sorted(changed)
             if keys:
                 change = pb.StateChange(index=call.index, entries=[live.entry(keys, entry.state_port)])
-                yield pb.StateReply(change=change)
+                yield pb.Reply(change=change)
             live.version = (call.version.counter + 1, random.getrandbits(63) + 1)
             self.buckets[name] = live
             self.trip.filed()
-            done = pb.StateDone(index=call.index, nonce=live.version[1], snapshot=call.wants_snapshot)
+            done = pb.Done(index=call.index, nonce=live.version[1], snapshot=call.wants_snapshot)
             done.keys = len(live.counts)
             done.counts.extend(counted(opening.stage.nodes, len(lines), len(lines), 0))
-            yield pb.StateReply(done=done)
+            yield pb.Reply(done=done)
 
     @staticmethod
     def _count(live, frames):

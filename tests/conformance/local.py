@@ -34,10 +34,10 @@ class WrongService:
         return reply
 
     def Process(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
-        return self._stream(self._right.Process, requests, context)
+        return self._stream(self._right.Process, requests, context, has_state=False)
 
     def ProcessState(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
-        return self._stream(self._right.ProcessState, requests, context)
+        return self._stream(self._right.ProcessState, requests, context, has_state=True)
 
     def SplitFrames(self, request: pb.SplitRequest, context: Any) -> pb.SplitReply:
         reply = self._right.SplitFrames(request, context)
@@ -56,8 +56,11 @@ class WrongService:
         self._fault().shown(reply)
         return reply
 
-    def _stream(self, method: Callable[..., Iterator[Any]], requests: Iterator[Any], context: Any) -> Iterator[Any]:
+    def _stream(
+        self, method: Callable[..., Iterator[Any]], requests: Iterator[Any], context: Any, *, has_state: bool
+    ) -> Iterator[Any]:
         fault = self._fault()
+        fault.has_state = has_state
 
         def changed() -> Iterator[Any]:
             for request in requests:

@@ -33,29 +33,29 @@ func talking(t *testing.T, connection *grpc.ClientConn, ctx context.Context, has
 	if hasState {
 		raw, err := connection.NewStream(ctx, both, "/wallaroo.worker.v1.Worker/ProcessState")
 		check(err)
-		s := &grpc.GenericClientStream[pb.StateRequest, pb.StateReply]{ClientStream: raw}
-		begin := &pb.StateRequest{Kind: &pb.StateRequest_Opening{Opening: &pb.Opening{Stage: stateStage}}}
+		s := &grpc.GenericClientStream[pb.Request, pb.Reply]{ClientStream: raw}
+		begin := &pb.Request{Kind: &pb.Request_Opening{Opening: &pb.Opening{Stage: stateStage}}}
 		made := common(t, func() (reply, bool, uint64, error) {
 			r, err := s.Recv()
 			return r, r.GetDone() != nil, r.GetDone().GetIndex(), err
 		})
 		made.open, made.close = func() { check(s.Send(begin)) }, func() { check(s.CloseSend()) }
 		made.send = func(index uint64, frames []byte) {
-			check(s.Send(&pb.StateRequest{Kind: &pb.StateRequest_Bucket{Bucket: &pb.Bucket{Index: index, Frames: frames}}}))
+			check(s.Send(&pb.Request{Kind: &pb.Request_Bucket{Bucket: &pb.Bucket{Index: index, Frames: frames}}}))
 		}
 		return made
 	}
 	raw, err := connection.NewStream(ctx, both, "/wallaroo.worker.v1.Worker/Process")
 	check(err)
-	s := &grpc.GenericClientStream[pb.ProcessRequest, pb.ProcessReply]{ClientStream: raw}
-	begin := &pb.ProcessRequest{Kind: &pb.ProcessRequest_Opening{Opening: &pb.Opening{Stage: mapStage}}}
+	s := &grpc.GenericClientStream[pb.Request, pb.Reply]{ClientStream: raw}
+	begin := &pb.Request{Kind: &pb.Request_Opening{Opening: &pb.Opening{Stage: mapStage}}}
 	made := common(t, func() (reply, bool, uint64, error) {
 		r, err := s.Recv()
 		return r, r.GetDone() != nil, r.GetDone().GetIndex(), err
 	})
 	made.open, made.close = func() { check(s.Send(begin)) }, func() { check(s.CloseSend()) }
 	made.send = func(index uint64, frames []byte) {
-		check(s.Send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Data{Data: &pb.Data{Index: index, Frames: frames}}}))
+		check(s.Send(&pb.Request{Kind: &pb.Request_Data{Data: &pb.Data{Index: index, Frames: frames}}}))
 	}
 	return made
 }

@@ -94,8 +94,8 @@ def test_a_worker_answers_once_and_does_not_hang(folder: Path) -> None:
                     encode_frame([text], port=0, sequence=at, encoding=TEXT)
                     for at, text in enumerate((b"returns", b"closes", b"a"))
                 )
-                requests = [pb.ProcessRequest(opening=pb.Opening(application="a", query="q", stage=stage))]
-                requests += [pb.ProcessRequest(data=pb.Data(index=at, frames=each)) for at, each in enumerate(frames)]
+                requests = [pb.Request(opening=pb.Opening(application="a", query="q", stage=stage))]
+                requests += [pb.Request(data=pb.Data(index=at, frames=each)) for at, each in enumerate(frames)]
                 replies = list(client(WORKER_SERVICE, channel).Process(iter(requests), timeout=SECONDS))
             outputs = [read_frame(reply.output.frame).values() for reply in replies if reply.HasField("output")]
             assert outputs == [[b"returns\n"], [b"closes\n"], [b"a\n"]]

@@ -80,7 +80,7 @@ def test_a_word_from_the_wire_to_the_sink(tmp_path: Path, kit: Any) -> None:
         assert health.status == health_pb2.HealthCheckResponse.SERVING
         opening = pb.Opening(application="a", query="q", stage=first)
         data = [pb.Data(index=at, frames=kit.wire([b"Hello, hello!", b""], sequence=at * 2)) for at in range(2)]
-        requests = [pb.ProcessRequest(opening=opening), *(pb.ProcessRequest(data=each) for each in data)]
+        requests = [pb.Request(opening=opening), *(pb.Request(data=each) for each in data)]
         replies = list(stub.Process(iter(requests), timeout=SECONDS))
         assert [reply.done.index for reply in replies if reply.HasField("done")] == [0, 1]
         outputs = [reply.output for reply in replies if reply.HasField("output")]
@@ -91,14 +91,14 @@ def test_a_word_from_the_wire_to_the_sink(tmp_path: Path, kit: Any) -> None:
 
 
 def check_state(stub: Any, kit: Any, stage: pb.Stage, frames: list[pb.Output]) -> None:
-    opening = pb.StateRequest(opening=pb.Opening(application="a", query="q", stage=stage))
+    opening = pb.Request(opening=pb.Opening(application="a", query="q", stage=stage))
 
-    def call(frame: bytes, version: pb.Version, *more: pb.StateRequest) -> list[pb.StateReply]:
+    def call(frame: bytes, version: pb.Version, *more: pb.Request) -> list[pb.Reply]:
         bucket = pb.Bucket(index=0, bucket=frames[0].bucket, version=version, frames=frame)
-        requests = [opening, pb.StateRequest(bucket=bucket), *more]
+        requests = [opening, pb.Request(bucket=bucket), *more]
         return list(stub.ProcessState(iter(requests), timeout=SECONDS))
 
-    def values(replies: list[pb.StateReply]) -> list[bytes]:
+    def values(replies: list[pb.Reply]) -> list[bytes]:
         return [value for _, value in kit.sunk([reply.output for reply in replies if reply.HasField("output")])]
 
     replies = call(frames[0].frame, pb.Version())
@@ -107,7 +107,7 @@ def check_state(stub: Any, kit: Any, stage: pb.Stage, frames: list[pb.Output]) -
     version = pb.Version(counter=1, nonce=replies[-1].done.nonce)
     assert values(call(frames[1].frame, version)) == [b"hello => 3\n", b"hello => 4\n"]
     # The copy is now of version 2: who asks for version 1 again must send the log.
-    again = call(frames[1].frame, version, pb.StateRequest(log=pb.StateLog(index=0, entries=log)))
+    again = call(frames[1].frame, version, pb.Request(log=pb.StateLog(index=0, entries=log)))
     assert again[0].HasField("need_state")
     assert not again[0].need_state.rollback
     assert values(again) == [b"hello => 3\n", b"hello => 4\n"]
@@ -124,10 +124,10 @@ def test_it_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
         assert (reply.protocol_min, reply.protocol_max, list(reply.capabilities)) == (1, 1, list(CAPABILITIES))
         other = pb.InitRequest(protocol_min=1, protocol_max=1, interface_hash="sha256:00")
         assert stub.Init(other, timeout=SECONDS).failure.code == "W403"
-        replies = list(stub.Process(iter([pb.ProcessRequest(data=pb.Data())]), timeout=SECONDS))
+        replies = list(stub.Process(iter([pb.Request(data=pb.Data())]), timeout=SECONDS))
         assert replies[-1].failure.message == "a stream does not begin with its opening"
         stage = pb.Stage(id="s", nodes=[pb.Node(path="9/sources/0", kind=pb.NODE_KIND_SOURCE)])
-        requests = [pb.ProcessRequest(opening=pb.Opening(stage=stage)), pb.ProcessRequest(data=pb.Data(frames=b"x"))]
+        requests = [pb.Request(opening=pb.Opening(stage=stage)), pb.Request(data=pb.Data(frames=b"x"))]
         assert list(stub.Process(iter(requests), timeout=SECONDS))[-1].failure.code == "W403"
 
 
@@ -187,7 +187,7 @@ def test_user_code_cannot_close_what_the_worker_has_open(tmp_path: Path, kit: An
     with served(tmp_path / "w", app, processes) as (_, channel):
         stub = client(WORKER_SERVICE, channel)
         data = pb.Data(frames=kit.wire([way.encode() for way in WAYS]))
-        requests = [pb.ProcessRequest(opening=pb.Opening(stage=stage)), pb.ProcessRequest(data=data)]
+        requests = [pb.Request(opening=pb.Opening(stage=stage)), pb.Request(data=data)]
         replies = list(stub.Process(iter(requests), timeout=SECONDS))
         outputs = [reply.output for reply in replies if reply.HasField("output")]
         assert kit.letters(outputs) == []
@@ -199,7 +199,7 @@ def test_user_code_cannot_close_what_the_worker_has_open(tmp_path: Path, kit: An
 def test_damaged_frames_are_a_failure(tmp_path: Path, kit: Any) -> None:
     first, _ = stages(kit)
     with served(tmp_path / "w") as (_, channel):
-        requests = [pb.ProcessRequest(opening=pb.Opening(stage=first)), pb.ProcessRequest(data=pb.Data(frames=b"x"))]
+        requests = [pb.Request(opening=pb.Opening(stage=first)), pb.Request(data=pb.Data(frames=b"x"))]
         replies = list(client(WORKER_SERVICE, channel).Process(iter(requests), timeout=SECONDS))
         assert (replies[-1].failure.code, replies[-1].failure.retriable) == ("W410", False)
 
@@ -287,18 +287,18 @@ def test_classes_of_a_program_unpickle_in_another_process(tmp_path: Path, kit: A
         stub = client(WORKER_SERVICE, channel)
         opening = pb.Opening(application="a", query="q", stage=first)
         data = pb.Data(frames=kit.wire([b"abc"]))
-        requests = [pb.ProcessRequest(opening=opening), pb.ProcessRequest(data=data)]
+        requests = [pb.Request(opening=opening), pb.Request(data=data)]
         (output, *_) = [reply.output for reply in stub.Process(iter(requests), timeout=SECONDS)]
         bucket = pb.Bucket(bucket=output.bucket, version=pb.Version(), frames=output.frame)
-        state = [pb.StateRequest(opening=pb.Opening(stage=second)), pb.StateRequest(bucket=bucket)]
+        state = [pb.Request(opening=pb.Opening(stage=second)), pb.Request(bucket=bucket)]
         changes = [
             reply.change for reply in stub.ProcessState(iter(state), timeout=SECONDS) if reply.HasField("change")
         ]
     values = read_frame(changes[0].entries[0]).values()
     with served(tmp_path / "v") as (_, channel):
         bucket.version.CopyFrom(pb.Version(counter=1, nonce=1))
-        log = pb.StateRequest(log=pb.StateLog(entries=changes[0].entries))
-        state = [pb.StateRequest(opening=pb.Opening(stage=second)), pb.StateRequest(bucket=bucket), log]
+        log = pb.Request(log=pb.StateLog(entries=changes[0].entries))
+        state = [pb.Request(opening=pb.Opening(stage=second)), pb.Request(bucket=bucket), log]
         replies = list(client(WORKER_SERVICE, channel).ProcessState(iter(state), timeout=SECONDS))
     assert b"__main__" not in values[0]
     assert kit.sunk([reply.output for reply in replies if reply.HasField("output")]) == [(0, b"abc => 2\n")]
@@ -331,8 +331,8 @@ def test_the_collector_comes_less_often(tmp_path: Path, kit: Any) -> None:
     stage = kit.stage_of(load(str(app), []).application, "0/sources/0")
     with served(tmp_path / "w", app) as (_, channel):
         requests = [
-            pb.ProcessRequest(opening=pb.Opening(application="a", query="q", stage=stage)),
-            pb.ProcessRequest(data=pb.Data(frames=kit.wire([b"message"]))),
+            pb.Request(opening=pb.Opening(application="a", query="q", stage=stage)),
+            pb.Request(data=pb.Data(frames=kit.wire([b"message"]))),
         ]
         replies = list(client(WORKER_SERVICE, channel).Process(iter(requests), timeout=SECONDS))
     outputs = [reply.output for reply in replies if reply.HasField("output")]

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 
 	"google.golang.org/grpc"
 
@@ -17,12 +18,7 @@ var service = grpc.ServiceDesc{
 		unary("Generate", (*Host).Generate), unary("ShowState", (*Host).ShowState),
 	},
 	Streams: []grpc.StreamDesc{
-		stream("Process", func(w *Host, s grpc.ServerStream) error {
-			return w.Process(&grpc.GenericServerStream[pb.ProcessRequest, pb.ProcessReply]{ServerStream: s})
-		}),
-		stream("ProcessState", func(w *Host, s grpc.ServerStream) error {
-			return w.ProcessState(&grpc.GenericServerStream[pb.StateRequest, pb.StateReply]{ServerStream: s})
-		}),
+		streaming("Process", (*Host).process), streaming("ProcessState", (*Host).processState),
 	},
 }
 
@@ -36,7 +32,19 @@ func unary[Request, Reply any](name string, call func(*Host, context.Context, *R
 	}}
 }
 
-func stream(name string, call func(*Host, grpc.ServerStream) error) grpc.StreamDesc {
-	handler := func(host any, s grpc.ServerStream) error { return call(host.(*Host), s) }
+// stream is a stream of requests for calls of a stage.
+type stream = *grpc.GenericServerStream[pb.Request, pb.Reply]
+
+// streaming describes a method that runs a stage. If call fails, the last reply is the failure, unless the client has
+// ended the stream.
+func streaming(name string, call func(*Host, stream) error) grpc.StreamDesc {
+	handler := func(host any, s grpc.ServerStream) error {
+		opened := &grpc.GenericServerStream[pb.Request, pb.Reply]{ServerStream: s}
+		err := call(host.(*Host), opened)
+		if gone := (errBroken{}); err == nil || errors.As(err, &gone) {
+			return err
+		}
+		return opened.Send(&pb.Reply{Kind: &pb.Reply_Failure{Failure: failure(err)}})
+	}
 	return grpc.StreamDesc{StreamName: name, Handler: handler, ServerStreams: true, ClientStreams: true}
 }

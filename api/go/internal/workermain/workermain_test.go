@@ -220,13 +220,13 @@ func invoked[Reply any](ctx context.Context, connection *grpc.ClientConn, method
 }
 
 // processing begins a call of Process.
-func processing(t *testing.T, ctx context.Context, connection *grpc.ClientConn) *grpc.GenericClientStream[pb.ProcessRequest, pb.ProcessReply] {
+func processing(t *testing.T, ctx context.Context, connection *grpc.ClientConn) *grpc.GenericClientStream[pb.Request, pb.Reply] {
 	t.Helper()
 	stream, err := connection.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/wallaroo.worker.v1.Worker/Process")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &grpc.GenericClientStream[pb.ProcessRequest, pb.ProcessReply]{ClientStream: stream}
+	return &grpc.GenericClientStream[pb.Request, pb.Reply]{ClientStream: stream}
 }
 
 func TestAWorkerLives(t *testing.T) {
@@ -253,10 +253,10 @@ func TestSIGTERMDoesNotWaitForAStreamWithoutACall(t *testing.T) {
 	defer cancel()
 	stream := processing(t, ctx, connection)
 	opening := &pb.Opening{Stage: &pb.Stage{Id: "s0", Nodes: []*pb.Node{{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE}}}}
-	if err := stream.Send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Opening{Opening: opening}}); err != nil {
+	if err := stream.Send(&pb.Request{Kind: &pb.Request_Opening{Opening: opening}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Data{Data: &pb.Data{}}}); err != nil {
+	if err := stream.Send(&pb.Request{Kind: &pb.Request_Data{Data: &pb.Data{}}}); err != nil {
 		t.Fatal(err)
 	}
 	if reply, err := stream.Recv(); err != nil || reply.GetDone() == nil {
@@ -314,19 +314,19 @@ func TestProcessAnswersInOrder(t *testing.T) {
 		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_COMPUTATION_MULTI, Inputs: []string{"0/sources/0"}},
 		{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/0"}, Port: 1},
 	}}}
-	send := func(request *pb.ProcessRequest) {
+	send := func(request *pb.Request) {
 		t.Helper()
 		if err := stream.Send(request); err != nil {
 			t.Fatal(err)
 		}
 	}
-	send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Opening{Opening: opening}})
+	send(&pb.Request{Kind: &pb.Request_Opening{Opening: opening}})
 	data, err := frame.WriteFramed(0, 0, 0, 1, append(binary.BigEndian.AppendUint32(nil, 3), "a b"...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for index := range uint64(3) {
-		send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Data{Data: &pb.Data{Index: index, Frames: data}}})
+		send(&pb.Request{Kind: &pb.Request_Data{Data: &pb.Data{Index: index, Frames: data}}})
 	}
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)

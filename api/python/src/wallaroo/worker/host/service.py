@@ -47,11 +47,11 @@ class WorkerService:
             reply.failure.CopyFrom(pb.Failure(code=finding.code, message=finding.message, fix=finding.fix))
         return reply
 
-    def Process(self, request_iterator: Iterator[pb.ProcessRequest], context: Any) -> Iterator[pb.ProcessReply]:
+    def Process(self, request_iterator: Iterator[pb.Request], context: Any) -> Iterator[pb.Reply]:
         """Run a stage without state."""
         return self._traced("Process", context, self._calls.process(request_iterator))
 
-    def ProcessState(self, request_iterator: Iterator[pb.StateRequest], context: Any) -> Iterator[pb.StateReply]:
+    def ProcessState(self, request_iterator: Iterator[pb.Request], context: Any) -> Iterator[pb.Reply]:
         """Run a stage that begins with state."""
         return self._traced("ProcessState", context, self._calls.process_state(request_iterator))
 
