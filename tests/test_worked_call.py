@@ -95,6 +95,6 @@ def test_the_worker_in_go_answers_the_printed_bytes() -> None:
     data, *answers = map(read_back, blocks)
     sent = [text_format.Parse(opening, pb.Request()), pb.Request.FromString(data)]
     with Worker(shlex.quote(str(build(CASE))), args=ARGS) as worker:
-        worker.ready().handshake(application="Reverse Word", interface_hash="")
+        worker.ready().handshake(interface_hash="")
         got = list(worker.stub().Process(iter(sent), timeout=CALL_S))
     assert got == [pb.Reply.FromString(answer) for answer in answers]

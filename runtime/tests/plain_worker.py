@@ -123,9 +123,7 @@ class PlainWorker:
             protocol_min=2 if "protocol-2" in ARGS else 1,
             protocol_max=3,
             capabilities=["of the future", "split_frames", *(["windows"] if "windows" in ARGS else [])],
-            sdk_version="0",
             language="plain",
-            application=request.application,
             interface_hash=request.interface_hash if "any-hash" in ARGS else HASH,
             process_id=os.getpid(),
         )

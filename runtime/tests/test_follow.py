@@ -23,7 +23,7 @@ CALL_S = 120.0
 def follow(place: Place, journal: str = "") -> Iterator[pb.Position]:
     """Follow the journal; the call's errors are those of the catalogue."""
     client = ServiceClient(place.service)
-    request = pb.FollowRequest(epoch=place.service.epoch, journal=journal)
+    request = pb.ReadRequest(epoch=place.service.epoch, journal=journal)
     call = client.stub.Follow(request, timeout=CALL_S, metadata=client.metadata)
     try:
         yield from call

@@ -156,15 +156,7 @@ class EndpointsDiffer(Fault):
 
     def init(self, reply: pb.InitReply) -> None:
         self.shared["inits"] = self.shared.get("inits", 0) + 1
-        reply.sdk_version += str(self.shared["inits"])
         reply.endpoints[:] = reply.endpoints[:: 1 if self.shared["inits"] % 2 else -1]
-
-
-class NoCodeHash(Fault):
-    """Init does not report the hash of the code."""
-
-    def init(self, reply: pb.InitReply) -> None:
-        reply.code_hash = "unknown"
 
 
 class LosesMessages(Fault):
@@ -368,7 +360,6 @@ FAULTS: dict[str, type[Fault]] = {
     "accepts-any-hash": AcceptsAnyHash,
     "accepts-any-version": AcceptsAnyVersion,
     "no-language": NoLanguage,
-    "no-code-hash": NoCodeHash,
     "endpoints-differ": EndpointsDiffer,
     "ignores-codecs": on_node(lambda node: node.ClearField("codec")),
     "lax-codec": LaxCodec,

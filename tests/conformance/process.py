@@ -16,7 +16,7 @@ from typing import IO, Any, TypeVar
 
 import grpc
 
-from conformance.application import ARGS, NAME, interface_hash
+from conformance.application import ARGS, interface_hash
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host.rpc import WORKER_SERVICE, client
 
@@ -114,7 +114,6 @@ class Client:
         right = {
             "protocol_min": 1,
             "protocol_max": 1,
-            "application": NAME,
             "interface_hash": interface_hash(),
         }
         return self.stub(target).Init(pb.InitRequest(**(right | changes)), timeout=CALL_S, wait_for_ready=True)

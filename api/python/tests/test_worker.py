@@ -75,7 +75,7 @@ def test_a_word_from_the_wire_to_the_sink(tmp_path: Path, kit: Any) -> None:
     with served(tmp_path / "w") as (_, channel):
         stub = client(WORKER_SERVICE, channel)
         reply = stub.Init(INIT, timeout=SECONDS)
-        assert (reply.language, reply.application, len(reply.endpoints)) == ("python", "Word Count Application", 1)
+        assert (reply.language, len(reply.endpoints)) == ("python", 1)
         health = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=SECONDS)
         assert health.status == health_pb2.HealthCheckResponse.SERVING
         opening = pb.Opening(application="a", query="q", stage=first)

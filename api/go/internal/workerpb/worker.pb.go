@@ -113,7 +113,6 @@ func (NodeKind) EnumDescriptor() ([]byte, []int) {
 type InitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ProtocolMin   uint32                 `protobuf:"varint,1,opt,name=protocol_min,json=protocolMin,proto3" json:"protocol_min,omitempty"`
-	Application   string                 `protobuf:"bytes,3,opt,name=application,proto3" json:"application,omitempty"`                          // name of the application
 	InterfaceHash string                 `protobuf:"bytes,4,opt,name=interface_hash,json=interfaceHash,proto3" json:"interface_hash,omitempty"` // hash of the runtime's topology; empty if the worker shall not compare it
 	ProtocolMax   uint32                 `protobuf:"varint,5,opt,name=protocol_max,json=protocolMax,proto3" json:"protocol_max,omitempty"`
 	Capabilities  []string               `protobuf:"bytes,6,rep,name=capabilities,proto3" json:"capabilities,omitempty"` // capabilities of the runtime (SPECIFICATION.md, section 9); unknown names are ignored
@@ -158,13 +157,6 @@ func (x *InitRequest) GetProtocolMin() uint32 {
 	return 0
 }
 
-func (x *InitRequest) GetApplication() string {
-	if x != nil {
-		return x.Application
-	}
-	return ""
-}
-
 func (x *InitRequest) GetInterfaceHash() string {
 	if x != nil {
 		return x.InterfaceHash
@@ -189,11 +181,8 @@ func (x *InitRequest) GetCapabilities() []string {
 type InitReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ProtocolMin   uint32                 `protobuf:"varint,1,opt,name=protocol_min,json=protocolMin,proto3" json:"protocol_min,omitempty"`
-	SdkVersion    string                 `protobuf:"bytes,2,opt,name=sdk_version,json=sdkVersion,proto3" json:"sdk_version,omitempty"`
 	Language      string                 `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"` // "python", "go"
-	Application   string                 `protobuf:"bytes,5,opt,name=application,proto3" json:"application,omitempty"`
 	InterfaceHash string                 `protobuf:"bytes,6,opt,name=interface_hash,json=interfaceHash,proto3" json:"interface_hash,omitempty"`
-	CodeHash      string                 `protobuf:"bytes,7,opt,name=code_hash,json=codeHash,proto3" json:"code_hash,omitempty"`
 	// All endpoints of this worker, including this one, as gRPC targets ("unix:/..."). Calls for bucket b go to
 	// endpoints[b % n], calls of stages without state for Spark partition p to endpoints[p % n].
 	Endpoints     []string `protobuf:"bytes,8,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
@@ -242,13 +231,6 @@ func (x *InitReply) GetProtocolMin() uint32 {
 	return 0
 }
 
-func (x *InitReply) GetSdkVersion() string {
-	if x != nil {
-		return x.SdkVersion
-	}
-	return ""
-}
-
 func (x *InitReply) GetLanguage() string {
 	if x != nil {
 		return x.Language
@@ -256,23 +238,9 @@ func (x *InitReply) GetLanguage() string {
 	return ""
 }
 
-func (x *InitReply) GetApplication() string {
-	if x != nil {
-		return x.Application
-	}
-	return ""
-}
-
 func (x *InitReply) GetInterfaceHash() string {
 	if x != nil {
 		return x.InterfaceHash
-	}
-	return ""
-}
-
-func (x *InitReply) GetCodeHash() string {
-	if x != nil {
-		return x.CodeHash
 	}
 	return ""
 }
@@ -2230,7 +2198,7 @@ func (x *ShownState) GetJson() []byte {
 	return nil
 }
 
-// An error that passes to another process. service.proto has the same message.
+// An error that passes to another process.
 type Failure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"` // code of errors.json
@@ -2561,28 +2529,23 @@ var File_worker_proto protoreflect.FileDescriptor
 
 const file_worker_proto_rawDesc = "" +
 	"\n" +
-	"\fworker.proto\x12\x12wallaroo.worker.v1\"\xc6\x01\n" +
+	"\fworker.proto\x12\x12wallaroo.worker.v1\"\xaa\x01\n" +
 	"\vInitRequest\x12!\n" +
-	"\fprotocol_min\x18\x01 \x01(\rR\vprotocolMin\x12 \n" +
-	"\vapplication\x18\x03 \x01(\tR\vapplication\x12%\n" +
+	"\fprotocol_min\x18\x01 \x01(\rR\vprotocolMin\x12%\n" +
 	"\x0einterface_hash\x18\x04 \x01(\tR\rinterfaceHash\x12!\n" +
 	"\fprotocol_max\x18\x05 \x01(\rR\vprotocolMax\x12\"\n" +
-	"\fcapabilities\x18\x06 \x03(\tR\fcapabilitiesJ\x04\b\x02\x10\x03\"\x92\x03\n" +
+	"\fcapabilities\x18\x06 \x03(\tR\fcapabilitiesJ\x04\b\x02\x10\x03J\x04\b\x03\x10\x04\"\xc4\x02\n" +
 	"\tInitReply\x12!\n" +
-	"\fprotocol_min\x18\x01 \x01(\rR\vprotocolMin\x12\x1f\n" +
-	"\vsdk_version\x18\x02 \x01(\tR\n" +
-	"sdkVersion\x12\x1a\n" +
-	"\blanguage\x18\x03 \x01(\tR\blanguage\x12 \n" +
-	"\vapplication\x18\x05 \x01(\tR\vapplication\x12%\n" +
-	"\x0einterface_hash\x18\x06 \x01(\tR\rinterfaceHash\x12\x1b\n" +
-	"\tcode_hash\x18\a \x01(\tR\bcodeHash\x12\x1c\n" +
+	"\fprotocol_min\x18\x01 \x01(\rR\vprotocolMin\x12\x1a\n" +
+	"\blanguage\x18\x03 \x01(\tR\blanguage\x12%\n" +
+	"\x0einterface_hash\x18\x06 \x01(\tR\rinterfaceHash\x12\x1c\n" +
 	"\tendpoints\x18\b \x03(\tR\tendpoints\x12\x1d\n" +
 	"\n" +
 	"process_id\x18\t \x01(\rR\tprocessId\x125\n" +
 	"\afailure\x18\n" +
 	" \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\x12!\n" +
 	"\fprotocol_max\x18\v \x01(\rR\vprotocolMax\x12\"\n" +
-	"\fcapabilities\x18\f \x03(\tR\fcapabilitiesJ\x04\b\x04\x10\x05\"\x8b\x01\n" +
+	"\fcapabilities\x18\f \x03(\tR\fcapabilitiesJ\x04\b\x02\x10\x03J\x04\b\x04\x10\x05J\x04\b\x05\x10\x06J\x04\b\a\x10\b\"\x8b\x01\n" +
 	"\x05Stage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x05nodes\x18\x02 \x03(\v2\x18.wallaroo.worker.v1.NodeR\x05nodes\x12!\n" +

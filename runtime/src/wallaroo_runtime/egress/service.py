@@ -225,7 +225,7 @@ class OutboxServicer:
             attempt.query,
             attempt.batch,
             attempt.partition,
-            attempt.task_attempt,
+            attempt.attempt,
         )
         try:
             self._write(request_iterator, writer, attempt.epoch)

@@ -145,7 +145,7 @@ class JournalServicer:
             raise self._refused(reason=f"{request.journal[:40]!r} is no journal's id") from None
 
     @answering
-    def Follow(self, request: pb.FollowRequest, context: grpc.ServicerContext) -> Iterator[pb.Position]:  # noqa: N802
+    def Follow(self, request: pb.ReadRequest, context: grpc.ServicerContext) -> Iterator[pb.Position]:  # noqa: N802
         """Send the position up to which the journal may be read, and send it again whenever it changes."""
         reader = self._open(request)
         context.add_callback(self._host.heads.wake)
@@ -205,20 +205,15 @@ class JournalServicer:
 
     @answering
     def Visit(self, request: pb.VisitRequest, context: grpc.ServicerContext) -> pb.VisitReply:  # noqa: N802
-        """Journal a visit."""
-        return pb.VisitReply(id=self._host.visit(request.name, request.metadata))
-
-    @answering
-    def LookAtVisit(  # noqa: N802
-        self, request: pb.LookAtVisitRequest, context: grpc.ServicerContext
-    ) -> pb.LookAtVisitReply:
-        """Return whether a visit is processed, and its counts."""
+        """Journal a visit, or return whether an earlier visit is processed, with its counts."""
+        if not request.id:
+            return pb.VisitReply(id=self._host.visit(request.name, request.metadata))
         journal = self._host.journal
         end = read_visits(journal).get(request.id)
         committed = read_committed(journal)  # before the counts, which are written first
         visited = read_visited(journal)
         is_done = end is not None and max(committed, visited.done) >= end
-        reply = pb.LookAtVisitReply(known=end is not None, done=is_done)
+        reply = pb.VisitReply(id=0 if end is None else request.id, done=is_done)
         if request.id in visited.counts:
             reply.count.id = request.id
             reply.count.keys, reply.count.failed = visited.counts[request.id]

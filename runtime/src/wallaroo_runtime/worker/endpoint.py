@@ -111,7 +111,6 @@ def init_request(spec: WorkerSpec) -> pb.InitRequest:
         protocol_min=PROTOCOLS[0],
         protocol_max=PROTOCOLS[1],
         capabilities=CAPABILITIES,
-        application=spec.application,
         interface_hash=spec.interface_hash,
     )
 

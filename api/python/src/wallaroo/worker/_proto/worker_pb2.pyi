@@ -39,44 +39,36 @@ NODE_KIND_RECEIVE: NodeKind
 NODE_KIND_OUTPUT: NodeKind
 
 class InitRequest(_message.Message):
-    __slots__ = ("protocol_min", "application", "interface_hash", "protocol_max", "capabilities")
+    __slots__ = ("protocol_min", "interface_hash", "protocol_max", "capabilities")
     PROTOCOL_MIN_FIELD_NUMBER: _ClassVar[int]
-    APPLICATION_FIELD_NUMBER: _ClassVar[int]
     INTERFACE_HASH_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_MAX_FIELD_NUMBER: _ClassVar[int]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     protocol_min: int
-    application: str
     interface_hash: str
     protocol_max: int
     capabilities: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, protocol_min: _Optional[int] = ..., application: _Optional[str] = ..., interface_hash: _Optional[str] = ..., protocol_max: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, protocol_min: _Optional[int] = ..., interface_hash: _Optional[str] = ..., protocol_max: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class InitReply(_message.Message):
-    __slots__ = ("protocol_min", "sdk_version", "language", "application", "interface_hash", "code_hash", "endpoints", "process_id", "failure", "protocol_max", "capabilities")
+    __slots__ = ("protocol_min", "language", "interface_hash", "endpoints", "process_id", "failure", "protocol_max", "capabilities")
     PROTOCOL_MIN_FIELD_NUMBER: _ClassVar[int]
-    SDK_VERSION_FIELD_NUMBER: _ClassVar[int]
     LANGUAGE_FIELD_NUMBER: _ClassVar[int]
-    APPLICATION_FIELD_NUMBER: _ClassVar[int]
     INTERFACE_HASH_FIELD_NUMBER: _ClassVar[int]
-    CODE_HASH_FIELD_NUMBER: _ClassVar[int]
     ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     PROCESS_ID_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_MAX_FIELD_NUMBER: _ClassVar[int]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     protocol_min: int
-    sdk_version: str
     language: str
-    application: str
     interface_hash: str
-    code_hash: str
     endpoints: _containers.RepeatedScalarFieldContainer[str]
     process_id: int
     failure: Failure
     protocol_max: int
     capabilities: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, protocol_min: _Optional[int] = ..., sdk_version: _Optional[str] = ..., language: _Optional[str] = ..., application: _Optional[str] = ..., interface_hash: _Optional[str] = ..., code_hash: _Optional[str] = ..., endpoints: _Optional[_Iterable[str]] = ..., process_id: _Optional[int] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., protocol_max: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, protocol_min: _Optional[int] = ..., language: _Optional[str] = ..., interface_hash: _Optional[str] = ..., endpoints: _Optional[_Iterable[str]] = ..., process_id: _Optional[int] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., protocol_max: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("id", "nodes", "bucket_count", "frame_bytes")

@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.emit.program import LoadedProgram
-from wallaroo.emit.topology import SDK_VERSION
 from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS, common_version, shown_versions
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host import trace
@@ -34,11 +33,8 @@ class WorkerService:
             protocol_min=PROTOCOLS[0],
             protocol_max=PROTOCOLS[1],
             capabilities=CAPABILITIES,
-            sdk_version=SDK_VERSION,
             language="python",
-            application=self._program.application.name,
             interface_hash=worker["interface_hash"],
-            code_hash=worker["code_hash"],
             endpoints=self._endpoints,
             process_id=os.getpid(),
         )
