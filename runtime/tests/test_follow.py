@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.service import Place, code_of, listening, serving
+from wallaroo_runtime.gateway.service import HeadWatch
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import ServiceClient
 from wallaroo_runtime.storage.journal.head import Position
-from wallaroo_runtime.storage.journal.watch import HeadWatch
 
 CALL_S = 120.0
 

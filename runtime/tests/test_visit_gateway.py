@@ -19,7 +19,7 @@ from wallaroo.worker._proto import worker_pb2 as worker
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.gateway import Gateway
-from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
+from wallaroo_runtime.gateway.service import worker_maker, worker_splitter
 from wallaroo_runtime.peer import visit
 from wallaroo_runtime.peer.visit import VisitResult, ask, wait
 from wallaroo_runtime.service._proto import service_pb2 as pb

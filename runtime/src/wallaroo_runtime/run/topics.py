@@ -163,9 +163,7 @@ def first_offsets(source: KafkaSource) -> dict[int, int]:
     Raises:
         RunError: As `kafka_starts`.
     """
-    make_consumer(
-        ",".join(source.brokers), consumer_settings(resolved(source.options)), source.name
-    ).close()
+    make_consumer(",".join(source.brokers), consumer_settings(resolved(source.options)), source.name).close()
     cluster = cluster_of(source)
     known = cluster.partitions(source.topic)
     chosen = dict(source.partitions) if source.partitions is not None else dict.fromkeys(known, source.start)
