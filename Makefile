@@ -82,7 +82,6 @@ $(STAMP): api/python/pyproject.toml api/connectors/pyproject.toml runtime/pyproj
 $(GO_TOOLS)/.installed: $(GO_MODULES:%=%/go.mod) | $(VENV)/bin/python
 	for module in $(GO_MODULES); do (cd $$module && go mod download) || exit 1; done
 	GOBIN=$(GO_TOOLS) go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.11
-	GOBIN=$(GO_TOOLS) go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.1
 	GOBIN=$(GO_TOOLS) go install honnef.co/go/tools/cmd/staticcheck@v0.6.1
 	@touch $@
 

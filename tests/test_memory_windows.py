@@ -19,7 +19,7 @@ from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_f
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.memory import BatchResult, Engine, MemoryRun, start
 from wallaroo_runtime.memory.source_frame import tick_frame
-from wallaroo_runtime.memory.state import read_states
+from wallaroo_runtime.memory.store import read_states
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 
 ARGS = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002", "--windows", json.dumps(VECTOR_WINDOWS)]

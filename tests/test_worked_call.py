@@ -32,7 +32,7 @@ def program() -> LoadedProgram:
     return load(str(CASE / "app.py"), ARGS)
 
 
-def requests() -> list[pb.ProcessRequest]:
+def requests() -> list[pb.Request]:
     """Return the opening and the data of the call."""
     application = program().application
     declared = load_document(topology(application, str(CASE), "app.py", ARGS))
@@ -40,10 +40,10 @@ def requests() -> list[pb.ProcessRequest]:
     opening = pb.Opening(application=application.name, query="q", stage=stage_message(stage), batch=3, attempt=7)
     header = FrameHeader(port=0, count=2, sequence=500, encoding=FRAMED, timestamp_ms=1_700_000_000_000)
     frame = write_frame(header, [len(payload).to_bytes(4, "big") + payload for payload in (b"my", b"eel")])
-    return [pb.ProcessRequest(opening=opening), pb.ProcessRequest(data=pb.Data(frames=frame))]
+    return [pb.Request(opening=opening), pb.Request(data=pb.Data(frames=frame))]
 
 
-def replies() -> list[pb.ProcessReply]:
+def replies() -> list[pb.Reply]:
     """Return what the worker in Python answers."""
     return list(CallRunner(program(), cache_bytes=1 << 20).process(iter(requests())))
 
@@ -58,12 +58,12 @@ A stream of `Process`, for the application `tests/cases/reverse`. The opening, i
 ```text
 {text_format.MessageToString(opening)}```
 
-A data with two messages, "my" and "eel", as `ProcessRequest`. Fields that are 0, as its `index`, are not written:
+A data with two messages, "my" and "eel", as `Request`. Fields that are 0, as its `index`, are not written:
 
 ```text
 {printed(message_parts(data))}```
 
-The worker answers with an `Output` in a `ProcessReply`:
+The worker answers with an `Output` in a `Reply`:
 
 ```text
 {printed(message_parts(output))}```
@@ -93,8 +93,8 @@ def test_the_worker_in_go_answers_the_printed_bytes() -> None:
     (section,) = PARTS.findall(PAGE.read_text(encoding="utf-8"))
     opening, *blocks = re.findall(r"```text\n(.*?)```", section, re.DOTALL)
     data, *answers = map(read_back, blocks)
-    sent = [text_format.Parse(opening, pb.ProcessRequest()), pb.ProcessRequest.FromString(data)]
+    sent = [text_format.Parse(opening, pb.Request()), pb.Request.FromString(data)]
     with Worker(shlex.quote(str(build(CASE))), args=ARGS) as worker:
-        worker.ready().handshake(application="Reverse Word", interface_hash="")
+        worker.ready().handshake(interface_hash="")
         got = list(worker.stub().Process(iter(sent), timeout=CALL_S))
-    assert got == [pb.ProcessReply.FromString(answer) for answer in answers]
+    assert got == [pb.Reply.FromString(answer) for answer in answers]

@@ -1,6 +1,6 @@
 """Writes all generated files, the copy of `errors.json` for Go, and the version. With --check it only compares.
 
-Needs grpcio-tools, and protoc-gen-go and protoc-gen-go-grpc on PATH (`make generate` installs both).
+Needs grpcio-tools, and protoc-gen-go on PATH (`make generate` installs both).
 """
 
 import re
@@ -25,9 +25,7 @@ VERSION = re.compile(r'^(version = "|\s*SDKVersion = "|.*"wallaroo-spark[^"=]*==
 
 def protoc(into: Path) -> None:
     for name, python, go in (("worker", PYTHON, GO), ("record", PYTHON, GO_RECORD), ("service", SERVICE, "")):
-        has_service = name != "record"
-        plugins = {"python": python, "pyi": python, "grpc_python": has_service and python}
-        plugins |= {"go": go, "go-grpc": has_service and go}
+        plugins = {"python": python, "pyi": python, "go": go}
         outputs = []
         for plugin, folder in plugins.items():
             if folder:
@@ -36,9 +34,6 @@ def protoc(into: Path) -> None:
                 outputs.append(f"--{plugin}_out={option}{into / folder}")
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{HERE}", *outputs, str(HERE / f"{name}.proto")]
         subprocess.run(command, check=True)
-    for folder, name in ((PYTHON, "worker_pb2"), (SERVICE, "service_pb2")):
-        stub = into / folder / f"{name}_grpc.py"
-        stub.write_text(stub.read_text().replace(f"import {name} as", f"from . import {name} as"))
 
 
 def versioned(into: Path) -> None:

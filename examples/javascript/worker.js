@@ -22,10 +22,9 @@ class Service {
   }
 
   init({ protocolMin, protocolMax, interfaceHash }) {
-    const { name, hash, codeHash } = this.program;
+    const { hash } = this.program;
     const reply = {
-      protocolMin: 1, protocolMax: 1, sdkVersion: "0.1.0", language: "javascript",
-      application: name, interfaceHash: hash, codeHash,
+      protocolMin: 1, protocolMax: 1, language: "javascript", interfaceHash: hash,
       endpoints: [this.endpoint], processId: process.pid,
     };
     if (protocolMin > 1 || protocolMax < 1) {
@@ -139,7 +138,7 @@ function load(setup) {
     interface_hash: hash, code_hash: code, components: [],
   };
   const topology = { ...document, workers: [worker] };
-  return { name: document.name, components, hash, codeHash: code, topology };
+  return { name: document.name, components, hash, topology };
 }
 
 /** Serves a program, in the mode in which the runtime has started it. */

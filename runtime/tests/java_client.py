@@ -112,7 +112,6 @@ class JavaChannel:
         session = str(next(self.java.numbers))
         init = pb.InitRequest(
             protocol_min=PROTOCOLS[0], protocol_max=PROTOCOLS[1], capabilities=CAPABILITIES,
-            application=self.spec.application,
             interface_hash=self.spec.interface_hash,
         )  # fmt: skip
         settings = {

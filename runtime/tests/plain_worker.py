@@ -28,7 +28,7 @@ from wrong_reply import PRIVATE, WRONG
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, PLAIN, encode_frame, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto.worker_pb2_grpc import WorkerServicer, add_WorkerServicer_to_server
+from wallaroo.worker.host.rpc import WORKER_SERVICE, add_service
 
 MAX_BYTES = 65 * 1024 * 1024
 ARGS = json.loads(os.environ.get("WALLAROO_ARGS", "[]"))
@@ -109,7 +109,7 @@ class Bucket:
         return encode_frame(values, port=port, encoding=PRIVATE, keys=names, key_indexes=range(len(keys)))
 
 
-class PlainWorker(WorkerServicer):
+class PlainWorker:
     """The service."""
 
     def __init__(self) -> None:
@@ -123,9 +123,7 @@ class PlainWorker(WorkerServicer):
             protocol_min=2 if "protocol-2" in ARGS else 1,
             protocol_max=3,
             capabilities=["of the future", "split_frames", *(["windows"] if "windows" in ARGS else [])],
-            sdk_version="0",
             language="plain",
-            application=request.application,
             interface_hash=request.interface_hash if "any-hash" in ARGS else HASH,
             process_id=os.getpid(),
         )
@@ -145,14 +143,14 @@ class PlainWorker(WorkerServicer):
             elif words:
                 frame = encode_frame([f"{word}\n".encode() for _, word in words], port=last.port, **sequences(words))
                 output = pb.Output(index=request.data.index, port=last.port, bucket=-1, frame=frame)
-                yield pb.ProcessReply(output=output)
+                yield pb.Reply(output=output)
             if letters:
                 frame = encode_frame([text for _, text in letters], port=DEAD_LETTER_PORT, **sequences(letters))
                 output = pb.Output(index=request.data.index, port=DEAD_LETTER_PORT, bucket=-1, frame=frame)
-                yield pb.ProcessReply(output=output)
+                yield pb.Reply(output=output)
             entered = sum(1 for _ in decoded(request.data.frames))
             counts = counted(opening.stage.nodes, entered, len(words) + len(letters), len(letters))
-            yield pb.ProcessReply(done=pb.Done(index=request.data.index, counts=counts))
+            yield pb.Reply(done=pb.Done(index=request.data.index, counts=counts))
 
     def SplitFrames(self, request, context):  # noqa: N802
         """Cut at line ends: what is before the first one is a message; `!refuse` is refused."""
@@ -195,7 +193,7 @@ class PlainWorker(WorkerServicer):
             frame = encode_frame(
                 values, port=port, encoding=PRIVATE, keys=keys, key_indexes=indexes, **sequences(messages)
             )
-            yield pb.ProcessReply(output=pb.Output(index=index, port=port, bucket=bucket, frame=frame))
+            yield pb.Reply(output=pb.Output(index=index, port=port, bucket=bucket, frame=frame))
 
     def ProcessState(self, requests, context):  # noqa: N802
         """Count words."""
@@ -214,23 +212,23 @@ class PlainWorker(WorkerServicer):
                 live = Bucket(version)
             elif live is None or live.version != version:
                 live = Bucket(version)
-                yield pb.StateReply(need_state=pb.NeedState(index=call.index))
+                yield pb.Reply(need_state=pb.NeedState(index=call.index))
                 live.load([entry for log in logs_of(requests) for entry in log.entries])
             lines, changed = self._count(live, b"".join(frames))
             if lines:
                 frame = encode_frame([line for _, line in lines], port=exit_port, **sequences(lines))
-                yield pb.StateReply(output=pb.Output(index=call.index, port=exit_port, bucket=-1, frame=frame))
+                yield pb.Reply(output=pb.Output(index=call.index, port=exit_port, bucket=-1, frame=frame))
             keys = sorted(live.counts) if call.wants_snapshot else sorted(changed)
             if keys:
                 change = pb.StateChange(index=call.index, entries=[live.entry(keys, entry.state_port)])
-                yield pb.StateReply(change=change)
+                yield pb.Reply(change=change)
             live.version = (call.version.counter + 1, random.getrandbits(63) + 1)
             self.buckets[name] = live
             self.trip.filed()
-            done = pb.StateDone(index=call.index, nonce=live.version[1], snapshot=call.wants_snapshot)
+            done = pb.Done(index=call.index, nonce=live.version[1], snapshot=call.wants_snapshot)
             done.keys = len(live.counts)
             done.counts.extend(counted(opening.stage.nodes, len(lines), len(lines), 0))
-            yield pb.StateReply(done=done)
+            yield pb.Reply(done=done)
 
     @staticmethod
     def _count(live, frames):
@@ -318,7 +316,7 @@ def main() -> None:
         threading.Event().wait()
     options = (("grpc.max_send_message_length", MAX_BYTES), ("grpc.max_receive_message_length", MAX_BYTES))
     server = grpc.server(futures.ThreadPoolExecutor(16), options=options)
-    add_WorkerServicer_to_server(PlainWorker(), server)
+    add_service(WORKER_SERVICE, PlainWorker(), server)
     serving = health.HealthServicer()
     serving.set("", health_pb2.HealthCheckResponse.SERVING)
     health_pb2_grpc.add_HealthServicer_to_server(serving, server)

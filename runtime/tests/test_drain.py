@@ -191,7 +191,7 @@ def deliver(egress: Service, port: int, sequence: int) -> None:
     frame = encode_frame([b"x"], port=port, sequence=sequence)
     item = pb.Delivery(number=1, port=port, bucket=0, chunk=pb.Chunk(data=frame))
     requests = [
-        pb.DeliverRequest(opening=pb.DeliverOpening(epoch=egress.epoch, query="q", batch=1, partition=0, attempt=1)),
+        pb.DeliverRequest(opening=pb.Attempt(epoch=egress.epoch, query="q", batch=1, partition=0, attempt=1)),
         pb.DeliverRequest(deliveries=pb.Deliveries(items=[item])),
     ]
     client = ServiceClient(egress)

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.service import Place, code_of, listening, serving
+from wallaroo_runtime.gateway.service import HeadWatch
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import ServiceClient
 from wallaroo_runtime.storage.journal.head import Position
-from wallaroo_runtime.storage.journal.watch import HeadWatch
 
 CALL_S = 120.0
 
@@ -23,7 +23,7 @@ CALL_S = 120.0
 def follow(place: Place, journal: str = "") -> Iterator[pb.Position]:
     """Follow the journal; the call's errors are those of the catalogue."""
     client = ServiceClient(place.service)
-    request = pb.FollowRequest(epoch=place.service.epoch, journal=journal)
+    request = pb.ReadRequest(epoch=place.service.epoch, journal=journal)
     call = client.stub.Follow(request, timeout=CALL_S, metadata=client.metadata)
     try:
         yield from call

@@ -12,7 +12,7 @@ from support.part import journal_request
 from wallaroo.message.frame import read_frame, split_frames
 from wallaroo_runtime.gateway.gateway import Gateway
 from wallaroo_runtime.gateway.intake import Intake
-from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
+from wallaroo_runtime.gateway.service import worker_maker, worker_splitter
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.worker.idempotent_call import WorkerSplitter

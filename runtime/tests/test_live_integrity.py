@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.delivery import frame_of
 from wallaroo_runtime.checkpoint.integrity import SparkFiles, is_commit, offsets_of
 from wallaroo_runtime.durable.directory import LocalDirectory
-from wallaroo_runtime.durable.line import pack_line
+from wallaroo_runtime.durable.record import pack_line
 from wallaroo_runtime.egress.feed import Feed
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.check import check_outbox

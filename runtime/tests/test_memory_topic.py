@@ -16,7 +16,7 @@ from wallaroo.component.application import Application
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.message.memory_topic import MemoryTopics, current, using
 from wallaroo.testing import Run, run
-from wallaroo_runtime.memory.state import foreign_state
+from wallaroo_runtime.memory.store import foreign_state
 
 BROKERS = [("127.0.0.1", 9092)]
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from wallaroo_runtime.egress import latency as module
 from wallaroo_runtime.egress.latency import COARSE_MS, Outstanding
-from wallaroo_runtime.monitor.delivery import Latencies
-from wallaroo_runtime.monitor.latency import Latency
+from wallaroo_runtime.monitor.delivery import Latencies, Latency
 from wallaroo_runtime.service.histogram import STEP, Histogram
 
 PORTS = (1, 2)

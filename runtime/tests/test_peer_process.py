@@ -55,7 +55,7 @@ def gateway(checkpoint: Path, port: int = 0, driver: str = "") -> LocalPeer:
 
 def journal_of(endpoint: Service) -> str:
     """Ask a service as a task does; returns the id of its journal."""
-    request = pb.FollowRequest(epoch=endpoint.epoch, journal=endpoint.store)
+    request = pb.ReadRequest(epoch=endpoint.epoch, journal=endpoint.store)
     call = ServiceClient(endpoint).stub.Follow(request, timeout=60, wait_for_ready=True)
     journal = str(next(call).journal)
     call.cancel()

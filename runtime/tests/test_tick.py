@@ -18,7 +18,7 @@ from support.part import journal_request
 from wallaroo.message.frame import TICK_PORT, FrameHeader, split_frames
 from wallaroo_runtime.gateway.clock import Clock
 from wallaroo_runtime.gateway.gateway import Gateway
-from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
+from wallaroo_runtime.gateway.service import worker_maker, worker_splitter
 from wallaroo_runtime.storage.journal.head import write_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
 

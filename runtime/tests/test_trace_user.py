@@ -66,12 +66,12 @@ def test_user_code_of_each_call_runs_in_its_span(drawn: list[tuple[int, bool]], 
     with program_provider(pytest.MonkeyPatch()) as ended:
         tracer = api.get_tracer("user")
 
-        def replies(number: int, count: int, fails: bool) -> Generator[pb.ProcessReply, None, None]:
+        def replies(number: int, count: int, fails: bool) -> Generator[pb.Reply, None, None]:
             for _ in range(count):
                 tracer.start_span(f"user {number}").end()
-                yield pb.ProcessReply(done=pb.Done())
+                yield pb.Reply(done=pb.Done())
             if fails:
-                yield pb.ProcessReply(failure=pb.Failure(code="W410", message="a damaged frame"))
+                yield pb.Reply(failure=pb.Failure(code="W410", message="a damaged frame"))
 
         calls, expected = [], []
         for number, (count, fails) in enumerate(drawn):

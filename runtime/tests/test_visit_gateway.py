@@ -19,7 +19,7 @@ from wallaroo.worker._proto import worker_pb2 as worker
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.gateway import Gateway
-from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
+from wallaroo_runtime.gateway.service import worker_maker, worker_splitter
 from wallaroo_runtime.peer import visit
 from wallaroo_runtime.peer.visit import VisitResult, ask, wait
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -102,10 +102,10 @@ def test_a_gateway_says_what_came_of_a_visit(tmp_path: Path, monkeypatch: pytest
         epoch = takes_visits(place, "d2")
         number = ask(place.service, "reset", b"x")
 
-        def look() -> pb.LookAtVisitReply:
-            return ServiceClient(place.service).look("LookAtVisit", pb.LookAtVisitRequest(id=number), 10.0)
+        def look() -> pb.VisitReply:
+            return ServiceClient(place.service).look("Visit", pb.VisitRequest(id=number), 10.0)
 
-        assert (look().known, look().done, look().HasField("count")) == (True, False, False)
+        assert (look().id, look().done, look().HasField("count")) == (number, False, False)
         count = pb.VisitCount(id=number, keys=7, failed=2)
         told = pb.CommitRequest(epoch=epoch - 1, counts=[count])
         assert code_of(lambda: ServiceClient(place.service, 1.0).call("Commit", told)) == "R644"

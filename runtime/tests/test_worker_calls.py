@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto.worker_pb2_grpc import WorkerServicer, add_WorkerServicer_to_server
+from wallaroo.worker.host.rpc import WORKER_SERVICE, add_service
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.worker.discovery import ServingWorker
 from wallaroo_runtime.worker.endpoint import connect
@@ -23,7 +23,7 @@ BROKE = 'W410 worker "0/sources/0": the protocol is broken; '
 DRAWN = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-class Answering(WorkerServicer):
+class Answering:
     """A worker that answers as a test says."""
 
     hello = pb.InitReply(capabilities=["split_frames", "generate"])
@@ -44,7 +44,7 @@ class Answering(WorkerServicer):
 def worker(tmp_path: Path) -> Iterator[tuple[Answering, str]]:
     """Give a worker in this process, and its target."""
     service, server = Answering(), grpc.server(ThreadPoolExecutor(1))
-    add_WorkerServicer_to_server(service, server)
+    add_service(WORKER_SERVICE, service, server)
     target = f"unix:{tmp_path}/s"
     server.add_insecure_port(target)
     server.start()

@@ -118,6 +118,7 @@ SHARED = (
     "wallaroo.message",
     "wallaroo.worker._proto",
     "wallaroo.worker.host.debugger",
+    "wallaroo.worker.host.rpc",
     "wallaroo.worker.host.trace",
 )
 # The engine in memory runs the calls of a Python worker in its own process.

@@ -41,15 +41,6 @@ def test_enum_values_have_their_enums_prefix_and_zero_is_unspecified(file: FileD
         assert enum.values_by_number[0].name == f"{prefix}UNSPECIFIED"
 
 
-def test_both_protocols_have_one_error_model() -> None:
-    models = [
-        [(field.name, field.number, field.type) for field in file.message_types_by_name["Failure"].fields]
-        for file in (worker_pb2.DESCRIPTOR, service_pb2.DESCRIPTOR)
-    ]
-    assert models[0] == models[1]
-    assert {"code", "message", "retriable", "traceback", "fix"} <= {name for name, _, _ in models[0]}
-
-
 def test_examples_of_the_schema_are_valid() -> None:
     for place, rule in rules(SCHEMA):
         validator = Draft202012Validator({**rule, "$defs": SCHEMA["$defs"]})

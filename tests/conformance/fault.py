@@ -33,9 +33,9 @@ class AsksAlways(Fault):
     has_asked = False
 
     def reply(self, reply: Reply) -> Iterator[Reply]:
-        if isinstance(reply, pb.StateReply) and not self.has_asked:
+        if self.has_state and not self.has_asked:
             self.has_asked = True
-            yield pb.StateReply(need_state=pb.NeedState(index=0))
+            yield pb.Reply(need_state=pb.NeedState(index=0))
         yield reply
 
 
@@ -43,7 +43,7 @@ class DropsTicks(Fault):
     """Ticks do nothing."""
 
     def request(self, request: Any) -> None:
-        if isinstance(request, pb.StateRequest) and request.WhichOneof("kind") == "bucket":
+        if request.WhichOneof("kind") == "bucket":
             data = request.bucket.frames
             parts = [data[start : start + 40 + header.body_bytes] for header, start, _ in split_frames(data)]
             kept = [part for part in parts if check_frame(part).port != 65534]
@@ -156,15 +156,7 @@ class EndpointsDiffer(Fault):
 
     def init(self, reply: pb.InitReply) -> None:
         self.shared["inits"] = self.shared.get("inits", 0) + 1
-        reply.sdk_version += str(self.shared["inits"])
         reply.endpoints[:] = reply.endpoints[:: 1 if self.shared["inits"] % 2 else -1]
-
-
-class NoCodeHash(Fault):
-    """Init does not report the hash of the code."""
-
-    def init(self, reply: pb.InitReply) -> None:
-        reply.code_hash = "unknown"
 
 
 class LosesMessages(Fault):
@@ -202,7 +194,7 @@ class ReusedNonce(Fault):
     """Every call ends with the same nonce."""
 
     def reply(self, reply: Reply) -> Iterator[Reply]:
-        if reply.WhichOneof("kind") == "done" and isinstance(reply, pb.StateReply):
+        if self.has_state and reply.WhichOneof("kind") == "done":
             reply.done.nonce = 7
         yield reply
 
@@ -211,14 +203,14 @@ class StaleCopy(Fault):
     """Whatever version is asked for, the copy at hand is used."""
 
     def request(self, request: Any) -> None:
-        if isinstance(request, pb.StateRequest) and request.WhichOneof("kind") == "bucket":
+        if request.WhichOneof("kind") == "bucket":
             self.bucket, self.counter = request.bucket.bucket, request.bucket.version.counter
             if self.bucket in self.shared:
                 request.bucket.version.counter, request.bucket.version.nonce = self.shared[self.bucket]
                 self.counter = request.bucket.version.counter
 
     def reply(self, reply: Reply) -> Iterator[Reply]:
-        if isinstance(reply, pb.StateReply) and reply.WhichOneof("kind") == "done":
+        if self.has_state and reply.WhichOneof("kind") == "done":
             self.shared[self.bucket] = (self.counter + 1, reply.done.nonce)
         yield reply
 
@@ -227,7 +219,7 @@ class LosesChanges(Fault):
     """Changed states are not told."""
 
     def reply(self, reply: Reply) -> Iterator[Reply]:
-        if not isinstance(reply, pb.StateReply) or reply.WhichOneof("kind") != "change":
+        if reply.WhichOneof("kind") != "change":
             yield reply
 
 
@@ -235,7 +227,7 @@ class AlwaysSnapshot(Fault):
     """Every delta is called a snapshot."""
 
     def reply(self, reply: Reply) -> Iterator[Reply]:
-        if isinstance(reply, pb.StateReply) and reply.WhichOneof("kind") == "done":
+        if self.has_state and reply.WhichOneof("kind") == "done":
             reply.done.snapshot = True
         yield reply
 
@@ -244,7 +236,7 @@ class NeverSnapshot(Fault):
     """A snapshot that is wanted is not made."""
 
     def request(self, request: Any) -> None:
-        if isinstance(request, pb.StateRequest) and request.WhichOneof("kind") == "bucket":
+        if request.WhichOneof("kind") == "bucket":
             request.bucket.wants_snapshot = False
 
 
@@ -252,7 +244,7 @@ class UnmarkedRollback(Fault):
     """`need_state` does not say that it is for a rollback."""
 
     def reply(self, reply: Reply) -> Iterator[Reply]:
-        if isinstance(reply, pb.StateReply) and reply.WhichOneof("kind") == "need_state":
+        if reply.WhichOneof("kind") == "need_state":
             reply.need_state.rollback = False
         yield reply
 
@@ -269,7 +261,7 @@ class IgnoresSkips(Fault):
     """Messages that are to be skipped are run."""
 
     def request(self, request: Any) -> None:
-        if isinstance(request, pb.ProcessRequest) and request.WhichOneof("kind") == "data":
+        if request.WhichOneof("kind") == "data":
             del request.data.skips[:]
 
 
@@ -277,8 +269,8 @@ class SwallowsFailures(Fault):
     """Damaged data counts as done."""
 
     def reply(self, reply: Reply) -> Iterator[Reply]:
-        if isinstance(reply, pb.ProcessReply) and reply.WhichOneof("kind") == "failure":
-            yield pb.ProcessReply(done=pb.Done(index=0))
+        if not self.has_state and reply.WhichOneof("kind") == "failure":
+            yield pb.Reply(done=pb.Done(index=0))
         else:
             yield reply
 
@@ -368,7 +360,6 @@ FAULTS: dict[str, type[Fault]] = {
     "accepts-any-hash": AcceptsAnyHash,
     "accepts-any-version": AcceptsAnyVersion,
     "no-language": NoLanguage,
-    "no-code-hash": NoCodeHash,
     "endpoints-differ": EndpointsDiffer,
     "ignores-codecs": on_node(lambda node: node.ClearField("codec")),
     "lax-codec": LaxCodec,

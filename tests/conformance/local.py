@@ -11,7 +11,6 @@ from conformance.fault import FAULTS, Fault
 from conformance.process import Client
 from wallaroo.emit.program import LoadedProgram, load
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto import worker_pb2_grpc
 from wallaroo.worker.host.call import CallRunner
 from wallaroo.worker.host.server import WorkerServer
 from wallaroo.worker.host.service import WorkerService
@@ -21,7 +20,7 @@ CACHE_BYTES = 64 << 20
 ONE_PROCESS = "one-process"  # a fault of the worker as a whole: both endpoints are of one process
 
 
-class WrongService(worker_pb2_grpc.WorkerServicer):
+class WrongService:
     """Passes calls on to the right service, through a fault."""
 
     def __init__(self, right: WorkerService, name: str) -> None:
@@ -35,10 +34,10 @@ class WrongService(worker_pb2_grpc.WorkerServicer):
         return reply
 
     def Process(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
-        return self._stream(self._right.Process, requests, context)
+        return self._stream(self._right.Process, requests, context, has_state=False)
 
     def ProcessState(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
-        return self._stream(self._right.ProcessState, requests, context)
+        return self._stream(self._right.ProcessState, requests, context, has_state=True)
 
     def SplitFrames(self, request: pb.SplitRequest, context: Any) -> pb.SplitReply:
         reply = self._right.SplitFrames(request, context)
@@ -57,8 +56,11 @@ class WrongService(worker_pb2_grpc.WorkerServicer):
         self._fault().shown(reply)
         return reply
 
-    def _stream(self, method: Callable[..., Iterator[Any]], requests: Iterator[Any], context: Any) -> Iterator[Any]:
+    def _stream(
+        self, method: Callable[..., Iterator[Any]], requests: Iterator[Any], context: Any, *, has_state: bool
+    ) -> Iterator[Any]:
         fault = self._fault()
+        fault.has_state = has_state
 
         def changed() -> Iterator[Any]:
             for request in requests:

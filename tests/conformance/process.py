@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 import grpc
 
-from conformance.application import ARGS, NAME, interface_hash
+from conformance.application import ARGS, interface_hash
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
+from wallaroo.worker.host.rpc import WORKER_SERVICE, client
 
 START_S = 40
 CALL_S = 60
@@ -105,16 +105,15 @@ class Client:
             self.channels[target] = grpc.insecure_channel(target, options=OPTIONS)
         return self.channels[target]
 
-    def stub(self, target: str = "") -> WorkerStub:
+    def stub(self, target: str = "") -> Any:
         """Return a stub for an endpoint; by default for `worker.sock`."""
-        return WorkerStub(self.channel(target or self.target))
+        return client(WORKER_SERVICE, self.channel(target or self.target))
 
     def init(self, target: str = "", **changes: object) -> pb.InitReply:
         """Call Init; `changes` replace what a right runtime would send."""
         right = {
             "protocol_min": 1,
             "protocol_max": 1,
-            "application": NAME,
             "interface_hash": interface_hash(),
         }
         return self.stub(target).Init(pb.InitRequest(**(right | changes)), timeout=CALL_S, wait_for_ready=True)

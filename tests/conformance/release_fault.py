@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from conformance.wire import Fault, Reply
-from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.state import UNREAD
 
 
@@ -18,7 +17,7 @@ class ReleasesTwice(Fault):
         kind = reply.WhichOneof("kind")
         if kind == "output":
             self._sent.append(reply)
-        elif isinstance(reply, pb.StateReply) and kind == "done":
+        elif self.has_state and kind == "done":
             yield from self._sent
         yield reply
 
@@ -31,7 +30,7 @@ class ReleasesNothing(Fault):
 
     def reply(self, reply: Reply) -> Iterator[Reply]:
         kind = reply.WhichOneof("kind")
-        if kind == "output" and isinstance(reply, pb.StateReply):
+        if kind == "output" and self.has_state:
             self._held.append(reply)
             return
         if kind != "released":

@@ -49,7 +49,7 @@ RULES = (
         3, "a setup that fails leaves failure.json and status 3", ("worker: a setup*",), "silent-setup"),
     of_processes(3, "a program that is started by hand says W412, with status 2", ("by hand*",), "friendly-by-hand"),
     of_processes(3, "every endpoint serves the health service", ("health*",), "unhealthy"),
-    of_calls(3, "Init reports versions, language and hashes", ("init: versions*",), "no-language", "no-code-hash"),
+    of_calls(3, "Init reports versions, language and hash", ("init: versions*",), "no-language"),
     of_calls(3, "Init refuses another protocol version", ("init: a range of versions*", "init: a wider*"),
              "accepts-any-version"),
     of_calls(

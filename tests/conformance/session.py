@@ -118,12 +118,8 @@ class Stream:
         self.replies = method(iter(self.requests.get, None), timeout=CALL_S, wait_for_ready=True)
 
     def send(self, **kind: Any) -> None:
-        """Send one request, of the stream's request type."""
-        self.requests.put(self.request(**kind))
-
-    def request(self, **kind: Any) -> Any:
-        """Make a request."""
-        raise NotImplementedError
+        """Send one request."""
+        self.requests.put(pb.Request(**kind))
 
     def receive(self) -> Any:
         """Return the next reply's content.
@@ -170,10 +166,6 @@ class ProcessStream(Stream):
         super().__init__(worker.stub(worker.endpoint(partition)).Process)
         self.send(opening=opening(stage, partition, in_flight))
 
-    def request(self, **kind: Any) -> pb.ProcessRequest:
-        """Make a request."""
-        return pb.ProcessRequest(**kind)
-
     def answer(self, index: int) -> Answer:
         """Read up to the `done` of data `index`."""
         answer = Answer()
@@ -215,10 +207,6 @@ class StateStream(Stream):
     def __init__(self, worker: Client, stage: pb.Stage, bucket: int, in_flight: str = "") -> None:
         super().__init__(worker.stub(worker.endpoint(bucket)).ProcessState)
         self.send(opening=opening(stage, bucket, in_flight))
-
-    def request(self, **kind: Any) -> pb.StateRequest:
-        """Make a request."""
-        return pb.StateRequest(**kind)
 
     def ask(
         self, store: BucketStore, pieces: Sequence[bytes], index: int = 0, snapshot: bool = False, careful: bool = False

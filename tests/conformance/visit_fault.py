@@ -12,7 +12,7 @@ class VisitsTwice(Fault):
     """A visit runs twice."""
 
     def request(self, request: Any) -> None:
-        if isinstance(request, pb.StateRequest) and request.WhichOneof("kind") == "bucket":
+        if request.WhichOneof("kind") == "bucket":
             data = request.bucket.frames
             parts = [data[start : start + 40 + header.body_bytes] for header, start, _ in split_frames(data)]
             request.bucket.frames = b"".join(each * (1 + (check_frame(each).port == 65533)) for each in parts)
@@ -27,7 +27,7 @@ def on_visit(change: Callable[[pb.Visit], None]) -> type[Fault]:
 
     class VisitFault(Fault):
         def request(self, request: Any) -> None:
-            if not isinstance(request, pb.StateRequest) or request.WhichOneof("kind") != "bucket":
+            if request.WhichOneof("kind") != "bucket":
                 return
             data, changed = request.bucket.frames, b""
             for header, start, _ in split_frames(data):
@@ -43,5 +43,5 @@ def on_visit(change: Callable[[pb.Visit], None]) -> type[Fault]:
 
 
 def without_visits(done: Any) -> None:
-    if isinstance(done, pb.StateDone):
+    if isinstance(done, pb.Done):
         done.ClearField("visits")

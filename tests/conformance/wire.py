@@ -13,6 +13,7 @@ class Fault:
     """Breaks nothing; one object per stream."""
 
     shared: dict[str, Any] = {}
+    has_state = False  # whether the stream is one of ProcessState
 
     def init_request(self, request: pb.InitRequest) -> None:
         """Change what the right worker hears in Init."""
@@ -69,7 +70,7 @@ def on_bucket(change: Callable[[pb.Bucket], object]) -> type[Fault]:
 
     class BucketFault(Fault):
         def request(self, request: Any) -> None:
-            if isinstance(request, pb.StateRequest) and request.WhichOneof("kind") == "bucket":
+            if request.WhichOneof("kind") == "bucket":
                 change(request.bucket)
 
     return BucketFault

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from support.delivery import frame_of
 from wallaroo.message.frame import DEAD_LETTER_PORT
-from wallaroo_runtime.durable.line import pack_line
+from wallaroo_runtime.durable.record import pack_line
 from wallaroo_runtime.storage.outbox.live import OPENING, OUTPUT, Entry
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 

@@ -43,7 +43,7 @@ class Attempt:
         self, service: Service, attempt: int = 1, batch: int = 0, partition: int = 0, query: str = "q"
     ) -> None:
         self._client, self._requests, self.number = ServiceClient(service), queue.SimpleQueue[Any](), 0
-        opening = pb.DeliverOpening(epoch=service.epoch, query=query, batch=batch, partition=partition, attempt=attempt)
+        opening = pb.Attempt(epoch=service.epoch, query=query, batch=batch, partition=partition, attempt=attempt)
         self._requests.put(pb.DeliverRequest(opening=opening))
         self.call = self._client.stub.Deliver(
             iter(self._requests.get, None), timeout=CALL_S, metadata=self._client.metadata

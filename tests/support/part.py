@@ -17,7 +17,7 @@ from wallaroo_runtime.egress.sender import Sender
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.config import BACKLOG_BYTES, Limits
 from wallaroo_runtime.gateway.gateway import Gateway
-from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
+from wallaroo_runtime.gateway.service import worker_maker, worker_splitter
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 PART = str(Path(__file__))

@@ -52,7 +52,7 @@ class RemoteStaging:
             query=query,
             batch=batch,
             partition=partition,
-            task_attempt=task_attempt,
+            attempt=task_attempt,
         )
         self._prefix = f"{query}-{batch}-{partition}-{task_attempt}"
         self._files: dict[int, StagedFile] = {}

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"wallarooapi/internal/workermain"
-	pb "wallarooapi/internal/workerpb"
 )
 
 // Streams of both kinds, with calls in any order, are traced as a reference says: what was drawn is all that there is.
@@ -47,7 +46,7 @@ func played(t *testing.T, random *rand.Rand) {
 	var open [][]func()
 	for number := range 1 + random.IntN(8) {
 		all = append(all, draw(random, number))
-		open = append(open, all[number].open(t, pb.NewWorkerClient(connection), app))
+		open = append(open, all[number].open(t, connection, app))
 	}
 	for len(open) > 0 {
 		at := random.IntN(len(open))

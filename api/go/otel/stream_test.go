@@ -11,6 +11,7 @@ import (
 
 	opentelemetry "go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
 	"wallarooapi/internal/declaration"
@@ -123,13 +124,13 @@ func draw(random *rand.Rand, number int) *drawn {
 }
 
 // open begins a stream; the steps that it returns run its calls, a request or its replies each, and its ending.
-func (d *drawn) open(t *testing.T, client pb.WorkerClient, app *declaration.Application) (steps []func()) {
+func (d *drawn) open(t *testing.T, connection *grpc.ClientConn, app *declaration.Application) (steps []func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	if d.header != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "traceparent", d.header)
 	}
-	talk := talking(t, client, ctx, d.hasState)
+	talk := talking(t, connection, ctx, d.hasState)
 	talk.open()
 	for index, messages := range d.calls {
 		var frames []byte

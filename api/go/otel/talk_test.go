@@ -5,6 +5,8 @@ import (
 	"io"
 	"testing"
 
+	"google.golang.org/grpc"
+
 	pb "wallarooapi/internal/workerpb"
 )
 
@@ -15,10 +17,13 @@ type talk struct {
 	await                               func(index uint64)
 }
 
+// both describes a call in which both sides send any number of messages.
+var both = &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
+
 type reply interface{ GetFailure() *pb.Failure }
 
 // talking begins a stream.
-func talking(t *testing.T, client pb.WorkerClient, ctx context.Context, hasState bool) *talk {
+func talking(t *testing.T, connection *grpc.ClientConn, ctx context.Context, hasState bool) *talk {
 	check := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -26,29 +31,31 @@ func talking(t *testing.T, client pb.WorkerClient, ctx context.Context, hasState
 		}
 	}
 	if hasState {
-		s, err := client.ProcessState(ctx)
+		raw, err := connection.NewStream(ctx, both, "/wallaroo.worker.v1.Worker/ProcessState")
 		check(err)
-		begin := &pb.StateRequest{Kind: &pb.StateRequest_Opening{Opening: &pb.Opening{Stage: stateStage}}}
+		s := &grpc.GenericClientStream[pb.Request, pb.Reply]{ClientStream: raw}
+		begin := &pb.Request{Kind: &pb.Request_Opening{Opening: &pb.Opening{Stage: stateStage}}}
 		made := common(t, func() (reply, bool, uint64, error) {
 			r, err := s.Recv()
 			return r, r.GetDone() != nil, r.GetDone().GetIndex(), err
 		})
 		made.open, made.close = func() { check(s.Send(begin)) }, func() { check(s.CloseSend()) }
 		made.send = func(index uint64, frames []byte) {
-			check(s.Send(&pb.StateRequest{Kind: &pb.StateRequest_Bucket{Bucket: &pb.Bucket{Index: index, Frames: frames}}}))
+			check(s.Send(&pb.Request{Kind: &pb.Request_Bucket{Bucket: &pb.Bucket{Index: index, Frames: frames}}}))
 		}
 		return made
 	}
-	s, err := client.Process(ctx)
+	raw, err := connection.NewStream(ctx, both, "/wallaroo.worker.v1.Worker/Process")
 	check(err)
-	begin := &pb.ProcessRequest{Kind: &pb.ProcessRequest_Opening{Opening: &pb.Opening{Stage: mapStage}}}
+	s := &grpc.GenericClientStream[pb.Request, pb.Reply]{ClientStream: raw}
+	begin := &pb.Request{Kind: &pb.Request_Opening{Opening: &pb.Opening{Stage: mapStage}}}
 	made := common(t, func() (reply, bool, uint64, error) {
 		r, err := s.Recv()
 		return r, r.GetDone() != nil, r.GetDone().GetIndex(), err
 	})
 	made.open, made.close = func() { check(s.Send(begin)) }, func() { check(s.CloseSend()) }
 	made.send = func(index uint64, frames []byte) {
-		check(s.Send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Data{Data: &pb.Data{Index: index, Frames: frames}}}))
+		check(s.Send(&pb.Request{Kind: &pb.Request_Data{Data: &pb.Data{Index: index, Frames: frames}}}))
 	}
 	return made
 }

@@ -142,12 +142,12 @@ def test_code_that_fails_when_it_runs_again_ends_the_call_with_w430(kit: Any) ->
     assert [(each.code, each.sequence) for each in kit.letters(result.outputs)] == [("C501", 1)]
 
 
-def requests(*given: pb.StateRequest) -> BucketRequests:
+def requests(*given: pb.Request) -> BucketRequests:
     return BucketRequests(iter(given))
 
 
 def test_requests_that_are_out_of_place_are_refused() -> None:
-    bucket, log = pb.StateRequest(bucket=pb.Bucket(index=1, more=True)), pb.StateRequest(log=pb.StateLog(index=1))
+    bucket, log = pb.Request(bucket=pb.Bucket(index=1, more=True)), pb.Request(log=pb.StateLog(index=1))
     with pytest.raises(BucketProtocolError, match="a request with release ends call 3"):
         requests().part(pb.Bucket(index=3, release=True))
     with pytest.raises(BucketProtocolError, match="the stream ended in the middle of call 0"):

@@ -13,7 +13,7 @@ import pytest
 from wallaroo.emit.program import load
 from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto import worker_pb2_grpc
+from wallaroo.worker.host.rpc import WORKER_SERVICE, client
 from wallaroo.worker.stage.flight import FORKED
 from wallaroo.worker.value.value import TEXT
 
@@ -94,9 +94,9 @@ def test_a_worker_answers_once_and_does_not_hang(folder: Path) -> None:
                     encode_frame([text], port=0, sequence=at, encoding=TEXT)
                     for at, text in enumerate((b"returns", b"closes", b"a"))
                 )
-                requests = [pb.ProcessRequest(opening=pb.Opening(application="a", query="q", stage=stage))]
-                requests += [pb.ProcessRequest(data=pb.Data(index=at, frames=each)) for at, each in enumerate(frames)]
-                replies = list(worker_pb2_grpc.WorkerStub(channel).Process(iter(requests), timeout=SECONDS))
+                requests = [pb.Request(opening=pb.Opening(application="a", query="q", stage=stage))]
+                requests += [pb.Request(data=pb.Data(index=at, frames=each)) for at, each in enumerate(frames)]
+                replies = list(client(WORKER_SERVICE, channel).Process(iter(requests), timeout=SECONDS))
             outputs = [read_frame(reply.output.frame).values() for reply in replies if reply.HasField("output")]
             assert outputs == [[b"returns\n"], [b"closes\n"], [b"a\n"]]
             worker.terminate()

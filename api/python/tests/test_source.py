@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import wallaroo
 from wallaroo import WallarooParameterError
 from wallaroo.emit.topology import topology
-from wallaroo.endpoint import argument
+from wallaroo.endpoint.config import current_arguments, given_arguments
 
 SOURCE_OPTIONS = """
     --kafka_source_topic in --kafka_source_brokers=h1,h2:1234 --kafka_source_partitions 0,2:5,7:END
@@ -75,12 +75,12 @@ def tcp() -> wallaroo.TCPSinkConfig:
 
 
 def test_kafka_by_the_application_s_arguments() -> None:
-    with argument.given(ARGS):
+    with given_arguments(ARGS):
         source, sink = parts(wallaroo.DefaultKafkaSourceCLIParser(Text), wallaroo.DefaultKafkaSinkCLIParser(Text))
     assert fields(source) == {"kind": "kafka", **SOURCE_FIELDS}
     assert list(fields(source)) == ["kind", *SOURCE_FIELDS]
     assert fields(sink) == {"kind": "kafka", **SINK_FIELDS}
-    assert argument.current() == ()
+    assert current_arguments() == ()
 
 
 def test_kafka_by_given_arguments_and_by_another_name() -> None:
@@ -89,7 +89,7 @@ def test_kafka_by_given_arguments_and_by_another_name() -> None:
         {"kind": "kafka", **SOURCE_FIELDS},
         {"kind": "kafka", **SINK_FIELDS},
     ]
-    with argument.given(["--mine_topic", "t", "--mine_brokers", "h"]):
+    with given_arguments(["--mine_topic", "t", "--mine_brokers", "h"]):
         source, _ = parts(wallaroo.DefaultKafkaSourceCLIParser(Text, name="mine"), tcp())
     assert (source["topic"], source["start"], source["brokers"]) == ("t", "start", ["h:9092"])
 
@@ -155,7 +155,7 @@ def test_exactly_once_into_kafka() -> None:
     _, sink = parts(source, kafka)
     assert list(fields(sink)) == ["kind", "topic", "brokers", "options", "exactly_once"]
     assert sink["exactly_once"] is True
-    with argument.given([*ARGS, "--kafka_sink_exactly_once"]):
+    with given_arguments([*ARGS, "--kafka_sink_exactly_once"]):
         _, sink = parts(source, wallaroo.DefaultKafkaSinkCLIParser(Text))
     assert sink["exactly_once"] is True
     wrong: Any = "yes"

@@ -19,8 +19,8 @@ from wallaroo.emit.program import load
 from wallaroo.message.frame import read_frame
 from wallaroo.message.handshake import CAPABILITIES
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto import worker_pb2_grpc
-from wallaroo.worker.host.gc import OBJECTS
+from wallaroo.worker.host.process import OBJECTS
+from wallaroo.worker.host.rpc import WORKER_SERVICE, client
 
 CASES = Path(__file__).resolve().parents[3] / "tests" / "cases"
 WORD_COUNT = CASES / "word_count" / "app.py"
@@ -73,14 +73,14 @@ def stages(kit: Any) -> tuple[pb.Stage, pb.Stage]:
 def test_a_word_from_the_wire_to_the_sink(tmp_path: Path, kit: Any) -> None:
     first, second = stages(kit)
     with served(tmp_path / "w") as (_, channel):
-        stub = worker_pb2_grpc.WorkerStub(channel)
+        stub = client(WORKER_SERVICE, channel)
         reply = stub.Init(INIT, timeout=SECONDS)
-        assert (reply.language, reply.application, len(reply.endpoints)) == ("python", "Word Count Application", 1)
+        assert (reply.language, len(reply.endpoints)) == ("python", 1)
         health = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=SECONDS)
         assert health.status == health_pb2.HealthCheckResponse.SERVING
         opening = pb.Opening(application="a", query="q", stage=first)
         data = [pb.Data(index=at, frames=kit.wire([b"Hello, hello!", b""], sequence=at * 2)) for at in range(2)]
-        requests = [pb.ProcessRequest(opening=opening), *(pb.ProcessRequest(data=each) for each in data)]
+        requests = [pb.Request(opening=opening), *(pb.Request(data=each) for each in data)]
         replies = list(stub.Process(iter(requests), timeout=SECONDS))
         assert [reply.done.index for reply in replies if reply.HasField("done")] == [0, 1]
         outputs = [reply.output for reply in replies if reply.HasField("output")]
@@ -91,14 +91,14 @@ def test_a_word_from_the_wire_to_the_sink(tmp_path: Path, kit: Any) -> None:
 
 
 def check_state(stub: Any, kit: Any, stage: pb.Stage, frames: list[pb.Output]) -> None:
-    opening = pb.StateRequest(opening=pb.Opening(application="a", query="q", stage=stage))
+    opening = pb.Request(opening=pb.Opening(application="a", query="q", stage=stage))
 
-    def call(frame: bytes, version: pb.Version, *more: pb.StateRequest) -> list[pb.StateReply]:
+    def call(frame: bytes, version: pb.Version, *more: pb.Request) -> list[pb.Reply]:
         bucket = pb.Bucket(index=0, bucket=frames[0].bucket, version=version, frames=frame)
-        requests = [opening, pb.StateRequest(bucket=bucket), *more]
+        requests = [opening, pb.Request(bucket=bucket), *more]
         return list(stub.ProcessState(iter(requests), timeout=SECONDS))
 
-    def values(replies: list[pb.StateReply]) -> list[bytes]:
+    def values(replies: list[pb.Reply]) -> list[bytes]:
         return [value for _, value in kit.sunk([reply.output for reply in replies if reply.HasField("output")])]
 
     replies = call(frames[0].frame, pb.Version())
@@ -107,7 +107,7 @@ def check_state(stub: Any, kit: Any, stage: pb.Stage, frames: list[pb.Output]) -
     version = pb.Version(counter=1, nonce=replies[-1].done.nonce)
     assert values(call(frames[1].frame, version)) == [b"hello => 3\n", b"hello => 4\n"]
     # The copy is now of version 2: who asks for version 1 again must send the log.
-    again = call(frames[1].frame, version, pb.StateRequest(log=pb.StateLog(index=0, entries=log)))
+    again = call(frames[1].frame, version, pb.Request(log=pb.StateLog(index=0, entries=log)))
     assert again[0].HasField("need_state")
     assert not again[0].need_state.rollback
     assert values(again) == [b"hello => 3\n", b"hello => 4\n"]
@@ -115,7 +115,7 @@ def check_state(stub: Any, kit: Any, stage: pb.Stage, frames: list[pb.Output]) -
 
 def test_it_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
     with served(tmp_path / "w") as (_, channel):
-        stub = worker_pb2_grpc.WorkerStub(channel)
+        stub = client(WORKER_SERVICE, channel)
         newer = stub.Init(pb.InitRequest(protocol_min=2, protocol_max=3), timeout=SECONDS).failure
         assert (newer.code, newer.message) == ("W416", 'worker "main" speaks protocol 1; the runtime speaks 2 to 3')
         wide = pb.InitRequest(protocol_min=1, protocol_max=9, capabilities=["of the future"])
@@ -124,10 +124,10 @@ def test_it_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
         assert (reply.protocol_min, reply.protocol_max, list(reply.capabilities)) == (1, 1, list(CAPABILITIES))
         other = pb.InitRequest(protocol_min=1, protocol_max=1, interface_hash="sha256:00")
         assert stub.Init(other, timeout=SECONDS).failure.code == "W403"
-        replies = list(stub.Process(iter([pb.ProcessRequest(data=pb.Data())]), timeout=SECONDS))
+        replies = list(stub.Process(iter([pb.Request(data=pb.Data())]), timeout=SECONDS))
         assert replies[-1].failure.message == "a stream does not begin with its opening"
         stage = pb.Stage(id="s", nodes=[pb.Node(path="9/sources/0", kind=pb.NODE_KIND_SOURCE)])
-        requests = [pb.ProcessRequest(opening=pb.Opening(stage=stage)), pb.ProcessRequest(data=pb.Data(frames=b"x"))]
+        requests = [pb.Request(opening=pb.Opening(stage=stage)), pb.Request(data=pb.Data(frames=b"x"))]
         assert list(stub.Process(iter(requests), timeout=SECONDS))[-1].failure.code == "W403"
 
 
@@ -185,9 +185,9 @@ def test_user_code_cannot_close_what_the_worker_has_open(tmp_path: Path, kit: An
     sys.modules.pop("app", None)
     stage = kit.stage_of(load(str(app), ()).application, "0/sources/0")
     with served(tmp_path / "w", app, processes) as (_, channel):
-        stub = worker_pb2_grpc.WorkerStub(channel)
+        stub = client(WORKER_SERVICE, channel)
         data = pb.Data(frames=kit.wire([way.encode() for way in WAYS]))
-        requests = [pb.ProcessRequest(opening=pb.Opening(stage=stage)), pb.ProcessRequest(data=data)]
+        requests = [pb.Request(opening=pb.Opening(stage=stage)), pb.Request(data=data)]
         replies = list(stub.Process(iter(requests), timeout=SECONDS))
         outputs = [reply.output for reply in replies if reply.HasField("output")]
         assert kit.letters(outputs) == []
@@ -199,14 +199,14 @@ def test_user_code_cannot_close_what_the_worker_has_open(tmp_path: Path, kit: An
 def test_damaged_frames_are_a_failure(tmp_path: Path, kit: Any) -> None:
     first, _ = stages(kit)
     with served(tmp_path / "w") as (_, channel):
-        requests = [pb.ProcessRequest(opening=pb.Opening(stage=first)), pb.ProcessRequest(data=pb.Data(frames=b"x"))]
-        replies = list(worker_pb2_grpc.WorkerStub(channel).Process(iter(requests), timeout=SECONDS))
+        requests = [pb.Request(opening=pb.Opening(stage=first)), pb.Request(data=pb.Data(frames=b"x"))]
+        replies = list(client(WORKER_SERVICE, channel).Process(iter(requests), timeout=SECONDS))
         assert (replies[-1].failure.code, replies[-1].failure.retriable) == ("W410", False)
 
 
 def test_split_frames(tmp_path: Path) -> None:
     with served(tmp_path / "w") as (_, channel):
-        stub = worker_pb2_grpc.WorkerStub(channel)
+        stub = client(WORKER_SERVICE, channel)
         data = b"\0\0\0\1a\0\0\0\0\0\0\0\5bc"
         reply = stub.SplitFrames(pb.SplitRequest(path="0/sources/0", data=data, max_message_bytes=9), timeout=SECONDS)
         assert (list(reply.lengths), reply.wanted_bytes) == ([5, 4], 9)
@@ -215,13 +215,13 @@ def test_split_frames(tmp_path: Path) -> None:
 
 def test_sigterm_ends_it_and_its_processes(tmp_path: Path) -> None:
     with served(tmp_path / "w", processes=3) as (worker, channel):
-        stub = worker_pb2_grpc.WorkerStub(channel)
+        stub = client(WORKER_SERVICE, channel)
         endpoints = stub.Init(INIT, timeout=SECONDS).endpoints
         assert len(endpoints) == 3
         processes = set()
         for endpoint in endpoints:
             with grpc.insecure_channel(endpoint) as each:
-                reply = worker_pb2_grpc.WorkerStub(each).Init(INIT, timeout=SECONDS)
+                reply = client(WORKER_SERVICE, each).Init(INIT, timeout=SECONDS)
                 assert list(reply.endpoints) == list(endpoints)
                 processes.add(reply.process_id)
         assert len(processes) == 3
@@ -243,7 +243,7 @@ def test_exit_handlers_of_the_program_run(tmp_path: Path) -> None:
         "atexit.register(leave)\n" + WORD_COUNT.read_text()
     )
     with served(tmp_path / "w", app, processes=2) as (worker, channel):
-        worker_pb2_grpc.WorkerStub(channel).Init(INIT, timeout=SECONDS)
+        client(WORKER_SERVICE, channel).Init(INIT, timeout=SECONDS)
         assert len([*tmp_path.glob("held*")]) == 2
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(SECONDS) == 0
@@ -254,9 +254,9 @@ def test_exit_handlers_of_the_program_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("victim", ["parent", "child"])
 def test_when_one_process_dies_all_end(tmp_path: Path, victim: str) -> None:
     with served(tmp_path / "w", processes=2) as (worker, channel):
-        endpoints = worker_pb2_grpc.WorkerStub(channel).Init(INIT, timeout=SECONDS).endpoints
+        endpoints = client(WORKER_SERVICE, channel).Init(INIT, timeout=SECONDS).endpoints
         with grpc.insecure_channel(endpoints[1]) as each:
-            child = worker_pb2_grpc.WorkerStub(each).Init(INIT, timeout=SECONDS).process_id
+            child = client(WORKER_SERVICE, each).Init(INIT, timeout=SECONDS).process_id
         os.kill(worker.pid if victim == "parent" else child, signal.SIGKILL)
         status = worker.wait(SECONDS)
         assert status == (-signal.SIGKILL if victim == "parent" else 1)
@@ -284,22 +284,22 @@ def test_classes_of_a_program_unpickle_in_another_process(tmp_path: Path, kit: A
     _, second = stages(kit)
     with served(tmp_path / "w") as (_, channel):
         first, _ = stages(kit)
-        stub = worker_pb2_grpc.WorkerStub(channel)
+        stub = client(WORKER_SERVICE, channel)
         opening = pb.Opening(application="a", query="q", stage=first)
         data = pb.Data(frames=kit.wire([b"abc"]))
-        requests = [pb.ProcessRequest(opening=opening), pb.ProcessRequest(data=data)]
+        requests = [pb.Request(opening=opening), pb.Request(data=data)]
         (output, *_) = [reply.output for reply in stub.Process(iter(requests), timeout=SECONDS)]
         bucket = pb.Bucket(bucket=output.bucket, version=pb.Version(), frames=output.frame)
-        state = [pb.StateRequest(opening=pb.Opening(stage=second)), pb.StateRequest(bucket=bucket)]
+        state = [pb.Request(opening=pb.Opening(stage=second)), pb.Request(bucket=bucket)]
         changes = [
             reply.change for reply in stub.ProcessState(iter(state), timeout=SECONDS) if reply.HasField("change")
         ]
     values = read_frame(changes[0].entries[0]).values()
     with served(tmp_path / "v") as (_, channel):
         bucket.version.CopyFrom(pb.Version(counter=1, nonce=1))
-        log = pb.StateRequest(log=pb.StateLog(entries=changes[0].entries))
-        state = [pb.StateRequest(opening=pb.Opening(stage=second)), pb.StateRequest(bucket=bucket), log]
-        replies = list(worker_pb2_grpc.WorkerStub(channel).ProcessState(iter(state), timeout=SECONDS))
+        log = pb.Request(log=pb.StateLog(entries=changes[0].entries))
+        state = [pb.Request(opening=pb.Opening(stage=second)), pb.Request(bucket=bucket), log]
+        replies = list(client(WORKER_SERVICE, channel).ProcessState(iter(state), timeout=SECONDS))
     assert b"__main__" not in values[0]
     assert kit.sunk([reply.output for reply in replies if reply.HasField("output")]) == [(0, b"abc => 2\n")]
 
@@ -331,9 +331,9 @@ def test_the_collector_comes_less_often(tmp_path: Path, kit: Any) -> None:
     stage = kit.stage_of(load(str(app), []).application, "0/sources/0")
     with served(tmp_path / "w", app) as (_, channel):
         requests = [
-            pb.ProcessRequest(opening=pb.Opening(application="a", query="q", stage=stage)),
-            pb.ProcessRequest(data=pb.Data(frames=kit.wire([b"message"]))),
+            pb.Request(opening=pb.Opening(application="a", query="q", stage=stage)),
+            pb.Request(data=pb.Data(frames=kit.wire([b"message"]))),
         ]
-        replies = list(worker_pb2_grpc.WorkerStub(channel).Process(iter(requests), timeout=SECONDS))
+        replies = list(client(WORKER_SERVICE, channel).Process(iter(requests), timeout=SECONDS))
     outputs = [reply.output for reply in replies if reply.HasField("output")]
     assert [value for _, value in kit.sunk(outputs)] == [f"{OBJECTS} True".encode()]

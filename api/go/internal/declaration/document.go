@@ -16,11 +16,10 @@ const (
 	Protocol   = 1
 )
 
-// Document is an application or library in the form that mode emit writes, with the hashes of this program.
+// Document is an application or library in the form that mode emit writes, with its hash.
 type Document struct {
 	Tree          topology.Object
 	InterfaceHash string
-	CodeHash      string
 }
 
 // Describe makes the document of a checked application or library.
@@ -53,7 +52,7 @@ func (a *Application) Describe(codeHash string) (*Document, error) {
 	} else {
 		tree[len(head)].Value = topology.Array{worker}
 	}
-	return &Document{tree, hash, codeHash}, nil
+	return &Document{tree, hash}, nil
 }
 
 // Arguments returns the arguments of the program without the program name.

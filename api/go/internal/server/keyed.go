@@ -3,8 +3,6 @@ package server
 import (
 	"math/rand/v2"
 
-	"google.golang.org/grpc"
-
 	"wallarooapi/internal/fault"
 	"wallarooapi/internal/stage"
 	"wallarooapi/internal/state"
@@ -13,18 +11,9 @@ import (
 
 var errUnfinished = protocol("a bucket call without its last part")
 
-type stateStream = grpc.BidiStreamingServer[pb.StateRequest, pb.StateReply]
-
-// ProcessState processes bucket calls of a stage that begins with state steps.
-func (w *Host) ProcessState(stream stateStream) error {
-	return end(w.processState(stream), func(failure *pb.Failure) error {
-		return stream.Send(&pb.StateReply{Kind: &pb.StateReply_Failure{Failure: failure}})
-	})
-}
-
 // conversation is one stream of requests for bucket calls.
 type conversation struct {
-	stream  stateStream
+	stream  stream
 	cache   *state.Cache
 	x       *stage.Executor
 	turn    func(alone bool) turn
@@ -42,22 +31,23 @@ type openCall struct {
 	whole   bool // the client wants a snapshot of the whole state
 }
 
-func (w *Host) processState(stream stateStream) (err error) {
+// processState processes bucket calls of a stage that begins with state steps.
+func (w *Host) processState(s stream) (err error) {
 	defer guard(&err)
-	first, err := stream.Recv()
+	first, err := s.Recv()
 	if err != nil {
 		return broken(err)
 	}
 	opening := first.GetOpening()
-	x, record, err := w.open(within(stream), opening)
+	x, record, err := w.open(within(s), opening)
 	if err != nil {
 		return err
 	}
 	defer closing(record, &err)
-	c := &conversation{stream: stream, cache: w.cache, x: x, owner: state.Owner{
+	c := &conversation{stream: s, cache: w.cache, x: x, owner: state.Owner{
 		Application: opening.GetApplication(), Query: opening.GetQuery(), Stage: opening.GetStage().GetId(),
 	}}
-	c.turn = func(alone bool) turn { return w.turn(stream.Context(), record, alone) }
+	c.turn = func(alone bool) turn { return w.turn(s.Context(), record, alone) }
 	for {
 		bucket, err := c.nextBucket()
 		if err == nil && bucket == nil && c.open != nil {
@@ -187,8 +177,8 @@ func (c *conversation) release(call *openCall) error {
 	if err := c.compute(call, call.run.Release); err != nil {
 		return err
 	}
-	released := &pb.StateReply_Released{Released: &pb.Released{Index: call.index}}
-	if err := c.send(&pb.StateReply{Kind: released}); err != nil {
+	released := &pb.Reply_Released{Released: &pb.Released{Index: call.index}}
+	if err := c.send(&pb.Reply{Kind: released}); err != nil {
 		return err
 	}
 	fault.AfterReply.Reach()
@@ -207,7 +197,7 @@ func (c *conversation) compute(call *openCall, give func() ([]stage.OutputFrame,
 	}
 	fault.AfterCompute.Reach()
 	for _, output := range outputs {
-		if err := c.send(&pb.StateReply{Kind: &pb.StateReply_Output{Output: &pb.Output{
+		if err := c.send(&pb.Reply{Kind: &pb.Reply_Output{Output: &pb.Output{
 			Index: call.index, Port: uint32(output.Port), Bucket: output.Bucket, Frame: output.Frame,
 		}}}); err != nil {
 			return err
@@ -229,21 +219,21 @@ func (c *conversation) finish(call *openCall) error {
 		return err
 	}
 	for _, change := range changes {
-		if err := c.send(&pb.StateReply{Kind: &pb.StateReply_Change{Change: &pb.StateChange{
+		if err := c.send(&pb.Reply{Kind: &pb.Reply_Change{Change: &pb.StateChange{
 			Index: index, Entries: [][]byte{change},
 		}}}); err != nil {
 			return err
 		}
 	}
 	bucket.Version = state.Version{Counter: version.Counter + 1, Nonce: nonce()}
-	done := &pb.StateDone{
+	done := &pb.Done{
 		Index: index, Nonce: bucket.Version.Nonce, Snapshot: call.whole, Keys: uint64(bucket.Keys()),
 		Counts: c.x.Counts(), Visits: c.x.Visited(),
 	}
 	// The bucket must be in the cache before the reply, because the client may then request this version at once on
 	// another stream.
 	c.cache.Put(c.owner, bucket)
-	if err := c.send(&pb.StateReply{Kind: &pb.StateReply_Done{Done: done}}); err != nil {
+	if err := c.send(&pb.Reply{Kind: &pb.Reply_Done{Done: done}}); err != nil {
 		return err
 	}
 	fault.AfterReply.Reach()
@@ -257,7 +247,7 @@ func (c *conversation) load(call *openCall, rollback bool) (*state.Bucket, error
 		return loader.Bucket(), nil
 	}
 	need := &pb.NeedState{Index: index, Rollback: rollback}
-	if err := c.send(&pb.StateReply{Kind: &pb.StateReply_NeedState{NeedState: need}}); err != nil {
+	if err := c.send(&pb.Reply{Kind: &pb.Reply_NeedState{NeedState: need}}); err != nil {
 		return nil, err
 	}
 	for {
@@ -279,7 +269,7 @@ func (c *conversation) load(call *openCall, rollback bool) (*state.Bucket, error
 	}
 }
 
-func (c *conversation) send(reply *pb.StateReply) error { return send(c.stream.Send(reply)) }
+func (c *conversation) send(reply *pb.Reply) error { return send(c.stream.Send(reply)) }
 
 // nonce returns a random number that is not 0. A nonce of 0 belongs to the empty state.
 func nonce() uint64 {

@@ -33,11 +33,8 @@ const (
 	bufferBytes  = 1 << 18
 )
 
-type processStream = grpc.BidiStreamingServer[pb.ProcessRequest, pb.ProcessReply]
-
 // Host answers the calls of the runtime for one application.
 type Host struct {
-	pb.UnimplementedWorkerServer
 	application   *declaration.Application
 	own           *declaration.Document
 	endpoint      string
@@ -69,7 +66,7 @@ func New(application *declaration.Application, own *declaration.Document, endpoi
 		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes),
 		grpc.ChainStreamInterceptor(traced(application.Name), w.work.stream),
 	)
-	pb.RegisterWorkerServer(server, w)
+	server.RegisterService(&service, w)
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	return &Server{server, w.work}
 }
@@ -107,11 +104,8 @@ func (w *Host) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply, 
 		ProtocolMin:   protocolMin,
 		ProtocolMax:   declaration.Protocol,
 		Capabilities:  capabilities,
-		SdkVersion:    declaration.SDKVersion,
 		Language:      declaration.Language,
-		Application:   w.application.Name,
 		InterfaceHash: own.InterfaceHash,
-		CodeHash:      own.CodeHash,
 		Endpoints:     []string{w.endpoint},
 		ProcessId:     uint32(os.Getpid()),
 	}
@@ -181,26 +175,20 @@ func (w *Host) showState(request *pb.ShowStateRequest, reply *pb.ShowStateReply)
 	return err
 }
 
-// Process runs a stage without state steps.
-func (w *Host) Process(stream processStream) error {
-	return end(w.process(stream), func(failure *pb.Failure) error {
-		return stream.Send(&pb.ProcessReply{Kind: &pb.ProcessReply_Failure{Failure: failure}})
-	})
-}
-
-func (w *Host) process(stream processStream) (err error) {
+// process runs a stage without state steps.
+func (w *Host) process(s stream) (err error) {
 	defer guard(&err)
-	first, err := stream.Recv()
+	first, err := s.Recv()
 	if err != nil {
 		return broken(err)
 	}
-	x, record, err := w.open(within(stream), first.GetOpening())
+	x, record, err := w.open(within(s), first.GetOpening())
 	if err != nil {
 		return err
 	}
 	defer closing(record, &err)
 	for {
-		request, err := stream.Recv()
+		request, err := s.Recv()
 		if err != nil {
 			return broken(err)
 		}
@@ -208,23 +196,23 @@ func (w *Host) process(stream processStream) (err error) {
 		if data == nil {
 			return protocol("a second opening")
 		}
-		if err := w.work.do(func() error { return w.call(stream, x, record, data) }); err != nil {
+		if err := w.work.do(func() error { return w.call(s, x, record, data) }); err != nil {
 			return err
 		}
 	}
 }
 
 // call processes one request with data and sends the results.
-func (w *Host) call(stream processStream, x *stage.Executor, record *flight.Region, data *pb.Data) error {
+func (w *Host) call(s stream, x *stage.Executor, record *flight.Region, data *pb.Data) error {
 	fault.BeforeCompute.Reach()
-	turn := w.turn(stream.Context(), record, data.GetAlone())
+	turn := w.turn(s.Context(), record, data.GetAlone())
 	x.Begin(data.GetIndex(), data.GetSkips())
 	err := turn.run(func() error {
 		return x.Run(data.GetFrames(), func(port uint16, bucket int32, bytes []byte) error {
-			reply := &pb.ProcessReply{Kind: &pb.ProcessReply_Output{Output: &pb.Output{
+			reply := &pb.Reply{Kind: &pb.Reply_Output{Output: &pb.Output{
 				Index: data.GetIndex(), Port: uint32(port), Bucket: bucket, Frame: bytes,
 			}}}
-			return turn.pause(func() error { return send(stream.Send(reply)) })
+			return turn.pause(func() error { return send(s.Send(reply)) })
 		})
 	})
 	if err != nil {
@@ -232,7 +220,7 @@ func (w *Host) call(stream processStream, x *stage.Executor, record *flight.Regi
 	}
 	fault.AfterCompute.Reach()
 	done := &pb.Done{Index: data.GetIndex(), Counts: x.Counts()}
-	if err := stream.Send(&pb.ProcessReply{Kind: &pb.ProcessReply_Done{Done: done}}); err != nil {
+	if err := s.Send(&pb.Reply{Kind: &pb.Reply_Done{Done: done}}); err != nil {
 		return broken(err)
 	}
 	fault.AfterReply.Reach()
@@ -308,14 +296,6 @@ func guard(err *error) {
 	if r := recover(); r != nil {
 		*err = &stage.Failure{Code: "I901", Reason: fmt.Sprintf("panic: %v", r), Traceback: string(debug.Stack())}
 	}
-}
-
-// end calls tell to send the client the failure with which a stream ends, unless the client has ended the stream.
-func end(err error, tell func(*pb.Failure) error) error {
-	if gone := (errBroken{}); err == nil || errors.As(err, &gone) {
-		return err
-	}
-	return tell(failure(err))
 }
 
 func failure(err error) *pb.Failure {

@@ -213,20 +213,35 @@ func started(t *testing.T) (*exec.Cmd, *grpc.ClientConn) {
 	return command, connection
 }
 
+// invoked calls a method of the worker.
+func invoked[Reply any](ctx context.Context, connection *grpc.ClientConn, method string, request any) (*Reply, error) {
+	reply := new(Reply)
+	return reply, connection.Invoke(ctx, "/wallaroo.worker.v1.Worker/"+method, request, reply)
+}
+
+// processing begins a call of Process.
+func processing(t *testing.T, ctx context.Context, connection *grpc.ClientConn) *grpc.GenericClientStream[pb.Request, pb.Reply] {
+	t.Helper()
+	stream, err := connection.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/wallaroo.worker.v1.Worker/Process")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &grpc.GenericClientStream[pb.Request, pb.Reply]{ClientStream: stream}
+}
+
 func TestAWorkerLives(t *testing.T) {
 	command, connection := started(t)
-	client := pb.NewWorkerClient(connection)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	reply, err := client.Init(ctx, &pb.InitRequest{ProtocolMin: 1, ProtocolMax: 9, Capabilities: []string{"of the future"}})
+	reply, err := invoked[pb.InitReply](ctx, connection, "Init", &pb.InitRequest{ProtocolMin: 1, ProtocolMax: 9, Capabilities: []string{"of the future"}})
 	if err != nil || reply.GetFailure() != nil || reply.GetLanguage() != "go" || len(reply.GetEndpoints()) != 1 || reply.GetProcessId() != uint32(command.Process.Pid) {
 		t.Errorf("init: %v, %v", reply, err)
 	}
-	reply, err = client.Init(ctx, &pb.InitRequest{ProtocolMin: 2, ProtocolMax: 9})
+	reply, err = invoked[pb.InitReply](ctx, connection, "Init", &pb.InitRequest{ProtocolMin: 2, ProtocolMax: 9})
 	if err != nil || reply.GetFailure().GetCode() != "W416" {
 		t.Errorf("init: %v, %v", reply, err)
 	}
-	reply, err = client.Init(ctx, &pb.InitRequest{ProtocolMin: 1, ProtocolMax: 1, InterfaceHash: "sha256:other"})
+	reply, err = invoked[pb.InitReply](ctx, connection, "Init", &pb.InitRequest{ProtocolMin: 1, ProtocolMax: 1, InterfaceHash: "sha256:other"})
 	if err != nil || reply.GetFailure().GetCode() != "W403" {
 		t.Errorf("init: %v, %v", reply, err)
 	}
@@ -236,15 +251,12 @@ func TestSIGTERMDoesNotWaitForAStreamWithoutACall(t *testing.T) {
 	command, connection := started(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	stream, err := pb.NewWorkerClient(connection).Process(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := processing(t, ctx, connection)
 	opening := &pb.Opening{Stage: &pb.Stage{Id: "s0", Nodes: []*pb.Node{{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE}}}}
-	if err := stream.Send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Opening{Opening: opening}}); err != nil {
+	if err := stream.Send(&pb.Request{Kind: &pb.Request_Opening{Opening: opening}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Data{Data: &pb.Data{}}}); err != nil {
+	if err := stream.Send(&pb.Request{Kind: &pb.Request_Data{Data: &pb.Data{}}}); err != nil {
 		t.Fatal(err)
 	}
 	if reply, err := stream.Recv(); err != nil || reply.GetDone() == nil {
@@ -281,12 +293,12 @@ func TestSplitFrames(t *testing.T) {
 		{message(101), nil, 105},
 		{nil, nil, 0},
 	} {
-		reply, err := pb.NewWorkerClient(connection).SplitFrames(ctx, &pb.SplitRequest{Path: "0/sources/0", Data: c.data, MaxMessageBytes: 100})
+		reply, err := invoked[pb.SplitReply](ctx, connection, "SplitFrames", &pb.SplitRequest{Path: "0/sources/0", Data: c.data, MaxMessageBytes: 100})
 		if err != nil || len(reply.GetLengths()) != len(c.lengths) || reply.GetWantedBytes() != c.wanted || reply.GetFailure() != nil {
 			t.Errorf("%x: %v, %v", c.data, reply, err)
 		}
 	}
-	reply, err := pb.NewWorkerClient(connection).SplitFrames(ctx, &pb.SplitRequest{Path: "9/sources/0"})
+	reply, err := invoked[pb.SplitReply](ctx, connection, "SplitFrames", &pb.SplitRequest{Path: "9/sources/0"})
 	if err != nil || reply.GetFailure().GetCode() != "W403" {
 		t.Errorf("%v, %v", reply, err)
 	}
@@ -296,28 +308,25 @@ func TestProcessAnswersInOrder(t *testing.T) {
 	_, connection := started(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	stream, err := pb.NewWorkerClient(connection).Process(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := processing(t, ctx, connection)
 	opening := &pb.Opening{Application: "a", Query: "q", Stage: &pb.Stage{Id: "s0", BucketCount: 4, Nodes: []*pb.Node{
 		{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE},
 		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_COMPUTATION_MULTI, Inputs: []string{"0/sources/0"}},
 		{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/0"}, Port: 1},
 	}}}
-	send := func(request *pb.ProcessRequest) {
+	send := func(request *pb.Request) {
 		t.Helper()
 		if err := stream.Send(request); err != nil {
 			t.Fatal(err)
 		}
 	}
-	send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Opening{Opening: opening}})
+	send(&pb.Request{Kind: &pb.Request_Opening{Opening: opening}})
 	data, err := frame.WriteFramed(0, 0, 0, 1, append(binary.BigEndian.AppendUint32(nil, 3), "a b"...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for index := range uint64(3) {
-		send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Data{Data: &pb.Data{Index: index, Frames: data}}})
+		send(&pb.Request{Kind: &pb.Request_Data{Data: &pb.Data{Index: index, Frames: data}}})
 	}
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)

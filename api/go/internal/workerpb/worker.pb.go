@@ -113,7 +113,6 @@ func (NodeKind) EnumDescriptor() ([]byte, []int) {
 type InitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ProtocolMin   uint32                 `protobuf:"varint,1,opt,name=protocol_min,json=protocolMin,proto3" json:"protocol_min,omitempty"`
-	Application   string                 `protobuf:"bytes,3,opt,name=application,proto3" json:"application,omitempty"`                          // name of the application
 	InterfaceHash string                 `protobuf:"bytes,4,opt,name=interface_hash,json=interfaceHash,proto3" json:"interface_hash,omitempty"` // hash of the runtime's topology; empty if the worker shall not compare it
 	ProtocolMax   uint32                 `protobuf:"varint,5,opt,name=protocol_max,json=protocolMax,proto3" json:"protocol_max,omitempty"`
 	Capabilities  []string               `protobuf:"bytes,6,rep,name=capabilities,proto3" json:"capabilities,omitempty"` // capabilities of the runtime (SPECIFICATION.md, section 9); unknown names are ignored
@@ -158,13 +157,6 @@ func (x *InitRequest) GetProtocolMin() uint32 {
 	return 0
 }
 
-func (x *InitRequest) GetApplication() string {
-	if x != nil {
-		return x.Application
-	}
-	return ""
-}
-
 func (x *InitRequest) GetInterfaceHash() string {
 	if x != nil {
 		return x.InterfaceHash
@@ -189,11 +181,8 @@ func (x *InitRequest) GetCapabilities() []string {
 type InitReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ProtocolMin   uint32                 `protobuf:"varint,1,opt,name=protocol_min,json=protocolMin,proto3" json:"protocol_min,omitempty"`
-	SdkVersion    string                 `protobuf:"bytes,2,opt,name=sdk_version,json=sdkVersion,proto3" json:"sdk_version,omitempty"`
 	Language      string                 `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"` // "python", "go"
-	Application   string                 `protobuf:"bytes,5,opt,name=application,proto3" json:"application,omitempty"`
 	InterfaceHash string                 `protobuf:"bytes,6,opt,name=interface_hash,json=interfaceHash,proto3" json:"interface_hash,omitempty"`
-	CodeHash      string                 `protobuf:"bytes,7,opt,name=code_hash,json=codeHash,proto3" json:"code_hash,omitempty"`
 	// All endpoints of this worker, including this one, as gRPC targets ("unix:/..."). Calls for bucket b go to
 	// endpoints[b % n], calls of stages without state for Spark partition p to endpoints[p % n].
 	Endpoints     []string `protobuf:"bytes,8,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
@@ -242,13 +231,6 @@ func (x *InitReply) GetProtocolMin() uint32 {
 	return 0
 }
 
-func (x *InitReply) GetSdkVersion() string {
-	if x != nil {
-		return x.SdkVersion
-	}
-	return ""
-}
-
 func (x *InitReply) GetLanguage() string {
 	if x != nil {
 		return x.Language
@@ -256,23 +238,9 @@ func (x *InitReply) GetLanguage() string {
 	return ""
 }
 
-func (x *InitReply) GetApplication() string {
-	if x != nil {
-		return x.Application
-	}
-	return ""
-}
-
 func (x *InitReply) GetInterfaceHash() string {
 	if x != nil {
 		return x.InterfaceHash
-	}
-	return ""
-}
-
-func (x *InitReply) GetCodeHash() string {
-	if x != nil {
-		return x.CodeHash
 	}
 	return ""
 }
@@ -724,31 +692,33 @@ func (x *Skip) GetReason() string {
 	return ""
 }
 
-type ProcessRequest struct {
+type Request struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Kind:
 	//
-	//	*ProcessRequest_Opening
-	//	*ProcessRequest_Data
-	Kind          isProcessRequest_Kind `protobuf_oneof:"kind"`
+	//	*Request_Opening
+	//	*Request_Bucket
+	//	*Request_Log
+	//	*Request_Data
+	Kind          isRequest_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ProcessRequest) Reset() {
-	*x = ProcessRequest{}
+func (x *Request) Reset() {
+	*x = Request{}
 	mi := &file_worker_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ProcessRequest) String() string {
+func (x *Request) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ProcessRequest) ProtoMessage() {}
+func (*Request) ProtoMessage() {}
 
-func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
+func (x *Request) ProtoReflect() protoreflect.Message {
 	mi := &file_worker_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -760,51 +730,227 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
-func (*ProcessRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use Request.ProtoReflect.Descriptor instead.
+func (*Request) Descriptor() ([]byte, []int) {
 	return file_worker_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *ProcessRequest) GetKind() isProcessRequest_Kind {
+func (x *Request) GetKind() isRequest_Kind {
 	if x != nil {
 		return x.Kind
 	}
 	return nil
 }
 
-func (x *ProcessRequest) GetOpening() *Opening {
+func (x *Request) GetOpening() *Opening {
 	if x != nil {
-		if x, ok := x.Kind.(*ProcessRequest_Opening); ok {
+		if x, ok := x.Kind.(*Request_Opening); ok {
 			return x.Opening
 		}
 	}
 	return nil
 }
 
-func (x *ProcessRequest) GetData() *Data {
+func (x *Request) GetBucket() *Bucket {
 	if x != nil {
-		if x, ok := x.Kind.(*ProcessRequest_Data); ok {
+		if x, ok := x.Kind.(*Request_Bucket); ok {
+			return x.Bucket
+		}
+	}
+	return nil
+}
+
+func (x *Request) GetLog() *StateLog {
+	if x != nil {
+		if x, ok := x.Kind.(*Request_Log); ok {
+			return x.Log
+		}
+	}
+	return nil
+}
+
+func (x *Request) GetData() *Data {
+	if x != nil {
+		if x, ok := x.Kind.(*Request_Data); ok {
 			return x.Data
 		}
 	}
 	return nil
 }
 
-type isProcessRequest_Kind interface {
-	isProcessRequest_Kind()
+type isRequest_Kind interface {
+	isRequest_Kind()
 }
 
-type ProcessRequest_Opening struct {
+type Request_Opening struct {
 	Opening *Opening `protobuf:"bytes,1,opt,name=opening,proto3,oneof"` // first, once
 }
 
-type ProcessRequest_Data struct {
-	Data *Data `protobuf:"bytes,2,opt,name=data,proto3,oneof"`
+type Request_Bucket struct {
+	Bucket *Bucket `protobuf:"bytes,2,opt,name=bucket,proto3,oneof"` // of a stage that begins with state
 }
 
-func (*ProcessRequest_Opening) isProcessRequest_Kind() {}
+type Request_Log struct {
+	Log *StateLog `protobuf:"bytes,3,opt,name=log,proto3,oneof"` // answers NeedState
+}
 
-func (*ProcessRequest_Data) isProcessRequest_Kind() {}
+type Request_Data struct {
+	Data *Data `protobuf:"bytes,4,opt,name=data,proto3,oneof"` // of a stage without state
+}
+
+func (*Request_Opening) isRequest_Kind() {}
+
+func (*Request_Bucket) isRequest_Kind() {}
+
+func (*Request_Log) isRequest_Kind() {}
+
+func (*Request_Data) isRequest_Kind() {}
+
+type Reply struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*Reply_NeedState
+	//	*Reply_Output
+	//	*Reply_Change
+	//	*Reply_Done
+	//	*Reply_Failure
+	//	*Reply_Released
+	Kind          isReply_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reply) Reset() {
+	*x = Reply{}
+	mi := &file_worker_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reply) ProtoMessage() {}
+
+func (x *Reply) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reply.ProtoReflect.Descriptor instead.
+func (*Reply) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Reply) GetKind() isReply_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *Reply) GetNeedState() *NeedState {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_NeedState); ok {
+			return x.NeedState
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetOutput() *Output {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_Output); ok {
+			return x.Output
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetChange() *StateChange {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_Change); ok {
+			return x.Change
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetDone() *Done {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_Done); ok {
+			return x.Done
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetFailure() *Failure {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_Failure); ok {
+			return x.Failure
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetReleased() *Released {
+	if x != nil {
+		if x, ok := x.Kind.(*Reply_Released); ok {
+			return x.Released
+		}
+	}
+	return nil
+}
+
+type isReply_Kind interface {
+	isReply_Kind()
+}
+
+type Reply_NeedState struct {
+	NeedState *NeedState `protobuf:"bytes,1,opt,name=need_state,json=needState,proto3,oneof"`
+}
+
+type Reply_Output struct {
+	Output *Output `protobuf:"bytes,2,opt,name=output,proto3,oneof"`
+}
+
+type Reply_Change struct {
+	Change *StateChange `protobuf:"bytes,3,opt,name=change,proto3,oneof"`
+}
+
+type Reply_Done struct {
+	Done *Done `protobuf:"bytes,4,opt,name=done,proto3,oneof"` // after the last output of the data, or of the bucket call
+}
+
+type Reply_Failure struct {
+	Failure *Failure `protobuf:"bytes,5,opt,name=failure,proto3,oneof"` // ends the stream
+}
+
+type Reply_Released struct {
+	Released *Released `protobuf:"bytes,6,opt,name=released,proto3,oneof"`
+}
+
+func (*Reply_NeedState) isReply_Kind() {}
+
+func (*Reply_Output) isReply_Kind() {}
+
+func (*Reply_Change) isReply_Kind() {}
+
+func (*Reply_Done) isReply_Kind() {}
+
+func (*Reply_Failure) isReply_Kind() {}
+
+func (*Reply_Released) isReply_Kind() {}
 
 type Data struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -818,7 +964,7 @@ type Data struct {
 
 func (x *Data) Reset() {
 	*x = Data{}
-	mi := &file_worker_proto_msgTypes[7]
+	mi := &file_worker_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +976,7 @@ func (x *Data) String() string {
 func (*Data) ProtoMessage() {}
 
 func (x *Data) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[7]
+	mi := &file_worker_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +989,7 @@ func (x *Data) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Data.ProtoReflect.Descriptor instead.
 func (*Data) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{7}
+	return file_worker_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Data) GetIndex() uint64 {
@@ -873,104 +1019,6 @@ func (x *Data) GetAlone() bool {
 	}
 	return false
 }
-
-type ProcessReply struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to Kind:
-	//
-	//	*ProcessReply_Output
-	//	*ProcessReply_Done
-	//	*ProcessReply_Failure
-	Kind          isProcessReply_Kind `protobuf_oneof:"kind"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ProcessReply) Reset() {
-	*x = ProcessReply{}
-	mi := &file_worker_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ProcessReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ProcessReply) ProtoMessage() {}
-
-func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
-func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *ProcessReply) GetKind() isProcessReply_Kind {
-	if x != nil {
-		return x.Kind
-	}
-	return nil
-}
-
-func (x *ProcessReply) GetOutput() *Output {
-	if x != nil {
-		if x, ok := x.Kind.(*ProcessReply_Output); ok {
-			return x.Output
-		}
-	}
-	return nil
-}
-
-func (x *ProcessReply) GetDone() *Done {
-	if x != nil {
-		if x, ok := x.Kind.(*ProcessReply_Done); ok {
-			return x.Done
-		}
-	}
-	return nil
-}
-
-func (x *ProcessReply) GetFailure() *Failure {
-	if x != nil {
-		if x, ok := x.Kind.(*ProcessReply_Failure); ok {
-			return x.Failure
-		}
-	}
-	return nil
-}
-
-type isProcessReply_Kind interface {
-	isProcessReply_Kind()
-}
-
-type ProcessReply_Output struct {
-	Output *Output `protobuf:"bytes,1,opt,name=output,proto3,oneof"`
-}
-
-type ProcessReply_Done struct {
-	Done *Done `protobuf:"bytes,2,opt,name=done,proto3,oneof"` // comes after the last output of data `index`
-}
-
-type ProcessReply_Failure struct {
-	Failure *Failure `protobuf:"bytes,3,opt,name=failure,proto3,oneof"` // ends the stream
-}
-
-func (*ProcessReply_Output) isProcessReply_Kind() {}
-
-func (*ProcessReply_Done) isProcessReply_Kind() {}
-
-func (*ProcessReply_Failure) isProcessReply_Kind() {}
 
 type Output struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1043,7 +1091,11 @@ func (x *Output) GetFrame() []byte {
 type Done struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
-	Counts        []*StepCount           `protobuf:"bytes,2,rep,name=counts,proto3" json:"counts,omitempty"`
+	Nonce         uint64                 `protobuf:"fixed64,2,opt,name=nonce,proto3" json:"nonce,omitempty"`      // of a bucket call: random number of this reply; the new version is (counter + 1, nonce)
+	Snapshot      bool                   `protobuf:"varint,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"` // the changes are the whole state, and replace the log
+	Keys          uint64                 `protobuf:"varint,4,opt,name=keys,proto3" json:"keys,omitempty"`         // number of keys in the bucket now
+	Counts        []*StepCount           `protobuf:"bytes,6,rep,name=counts,proto3" json:"counts,omitempty"`
+	Visits        []*Visited             `protobuf:"bytes,7,rep,name=visits,proto3" json:"visits,omitempty"` // one for each visit of the call and each step that takes it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1085,9 +1137,37 @@ func (x *Done) GetIndex() uint64 {
 	return 0
 }
 
+func (x *Done) GetNonce() uint64 {
+	if x != nil {
+		return x.Nonce
+	}
+	return 0
+}
+
+func (x *Done) GetSnapshot() bool {
+	if x != nil {
+		return x.Snapshot
+	}
+	return false
+}
+
+func (x *Done) GetKeys() uint64 {
+	if x != nil {
+		return x.Keys
+	}
+	return 0
+}
+
 func (x *Done) GetCounts() []*StepCount {
 	if x != nil {
 		return x.Counts
+	}
+	return nil
+}
+
+func (x *Done) GetVisits() []*Visited {
+	if x != nil {
+		return x.Visits
 	}
 	return nil
 }
@@ -1221,104 +1301,6 @@ func (x *Version) GetNonce() uint64 {
 	return 0
 }
 
-type StateRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to Kind:
-	//
-	//	*StateRequest_Opening
-	//	*StateRequest_Bucket
-	//	*StateRequest_Log
-	Kind          isStateRequest_Kind `protobuf_oneof:"kind"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StateRequest) Reset() {
-	*x = StateRequest{}
-	mi := &file_worker_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StateRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StateRequest) ProtoMessage() {}
-
-func (x *StateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StateRequest.ProtoReflect.Descriptor instead.
-func (*StateRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *StateRequest) GetKind() isStateRequest_Kind {
-	if x != nil {
-		return x.Kind
-	}
-	return nil
-}
-
-func (x *StateRequest) GetOpening() *Opening {
-	if x != nil {
-		if x, ok := x.Kind.(*StateRequest_Opening); ok {
-			return x.Opening
-		}
-	}
-	return nil
-}
-
-func (x *StateRequest) GetBucket() *Bucket {
-	if x != nil {
-		if x, ok := x.Kind.(*StateRequest_Bucket); ok {
-			return x.Bucket
-		}
-	}
-	return nil
-}
-
-func (x *StateRequest) GetLog() *StateLog {
-	if x != nil {
-		if x, ok := x.Kind.(*StateRequest_Log); ok {
-			return x.Log
-		}
-	}
-	return nil
-}
-
-type isStateRequest_Kind interface {
-	isStateRequest_Kind()
-}
-
-type StateRequest_Opening struct {
-	Opening *Opening `protobuf:"bytes,1,opt,name=opening,proto3,oneof"` // first, once
-}
-
-type StateRequest_Bucket struct {
-	Bucket *Bucket `protobuf:"bytes,2,opt,name=bucket,proto3,oneof"`
-}
-
-type StateRequest_Log struct {
-	Log *StateLog `protobuf:"bytes,3,opt,name=log,proto3,oneof"` // answers NeedState
-}
-
-func (*StateRequest_Opening) isStateRequest_Kind() {}
-
-func (*StateRequest_Bucket) isStateRequest_Kind() {}
-
-func (*StateRequest_Log) isStateRequest_Kind() {}
-
 // One bucket's messages of one micro-batch, in one or more requests.
 type Bucket struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1342,7 +1324,7 @@ type Bucket struct {
 
 func (x *Bucket) Reset() {
 	*x = Bucket{}
-	mi := &file_worker_proto_msgTypes[14]
+	mi := &file_worker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1354,7 +1336,7 @@ func (x *Bucket) String() string {
 func (*Bucket) ProtoMessage() {}
 
 func (x *Bucket) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[14]
+	mi := &file_worker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1367,7 +1349,7 @@ func (x *Bucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bucket.ProtoReflect.Descriptor instead.
 func (*Bucket) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{14}
+	return file_worker_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Bucket) GetIndex() uint64 {
@@ -1452,7 +1434,7 @@ type StateLog struct {
 
 func (x *StateLog) Reset() {
 	*x = StateLog{}
-	mi := &file_worker_proto_msgTypes[15]
+	mi := &file_worker_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1464,7 +1446,7 @@ func (x *StateLog) String() string {
 func (*StateLog) ProtoMessage() {}
 
 func (x *StateLog) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[15]
+	mi := &file_worker_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1477,7 +1459,7 @@ func (x *StateLog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateLog.ProtoReflect.Descriptor instead.
 func (*StateLog) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{15}
+	return file_worker_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StateLog) GetIndex() uint64 {
@@ -1501,152 +1483,6 @@ func (x *StateLog) GetMore() bool {
 	return false
 }
 
-type StateReply struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to Kind:
-	//
-	//	*StateReply_NeedState
-	//	*StateReply_Output
-	//	*StateReply_Change
-	//	*StateReply_Done
-	//	*StateReply_Failure
-	//	*StateReply_Released
-	Kind          isStateReply_Kind `protobuf_oneof:"kind"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StateReply) Reset() {
-	*x = StateReply{}
-	mi := &file_worker_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StateReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StateReply) ProtoMessage() {}
-
-func (x *StateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StateReply.ProtoReflect.Descriptor instead.
-func (*StateReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *StateReply) GetKind() isStateReply_Kind {
-	if x != nil {
-		return x.Kind
-	}
-	return nil
-}
-
-func (x *StateReply) GetNeedState() *NeedState {
-	if x != nil {
-		if x, ok := x.Kind.(*StateReply_NeedState); ok {
-			return x.NeedState
-		}
-	}
-	return nil
-}
-
-func (x *StateReply) GetOutput() *Output {
-	if x != nil {
-		if x, ok := x.Kind.(*StateReply_Output); ok {
-			return x.Output
-		}
-	}
-	return nil
-}
-
-func (x *StateReply) GetChange() *StateChange {
-	if x != nil {
-		if x, ok := x.Kind.(*StateReply_Change); ok {
-			return x.Change
-		}
-	}
-	return nil
-}
-
-func (x *StateReply) GetDone() *StateDone {
-	if x != nil {
-		if x, ok := x.Kind.(*StateReply_Done); ok {
-			return x.Done
-		}
-	}
-	return nil
-}
-
-func (x *StateReply) GetFailure() *Failure {
-	if x != nil {
-		if x, ok := x.Kind.(*StateReply_Failure); ok {
-			return x.Failure
-		}
-	}
-	return nil
-}
-
-func (x *StateReply) GetReleased() *Released {
-	if x != nil {
-		if x, ok := x.Kind.(*StateReply_Released); ok {
-			return x.Released
-		}
-	}
-	return nil
-}
-
-type isStateReply_Kind interface {
-	isStateReply_Kind()
-}
-
-type StateReply_NeedState struct {
-	NeedState *NeedState `protobuf:"bytes,1,opt,name=need_state,json=needState,proto3,oneof"`
-}
-
-type StateReply_Output struct {
-	Output *Output `protobuf:"bytes,2,opt,name=output,proto3,oneof"`
-}
-
-type StateReply_Change struct {
-	Change *StateChange `protobuf:"bytes,3,opt,name=change,proto3,oneof"`
-}
-
-type StateReply_Done struct {
-	Done *StateDone `protobuf:"bytes,4,opt,name=done,proto3,oneof"`
-}
-
-type StateReply_Failure struct {
-	Failure *Failure `protobuf:"bytes,5,opt,name=failure,proto3,oneof"` // ends the stream
-}
-
-type StateReply_Released struct {
-	Released *Released `protobuf:"bytes,6,opt,name=released,proto3,oneof"`
-}
-
-func (*StateReply_NeedState) isStateReply_Kind() {}
-
-func (*StateReply_Output) isStateReply_Kind() {}
-
-func (*StateReply_Change) isStateReply_Kind() {}
-
-func (*StateReply_Done) isStateReply_Kind() {}
-
-func (*StateReply_Failure) isStateReply_Kind() {}
-
-func (*StateReply_Released) isStateReply_Kind() {}
-
 // All outputs of the requests up to the one with `release` were sent.
 type Released struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1657,7 +1493,7 @@ type Released struct {
 
 func (x *Released) Reset() {
 	*x = Released{}
-	mi := &file_worker_proto_msgTypes[17]
+	mi := &file_worker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1669,7 +1505,7 @@ func (x *Released) String() string {
 func (*Released) ProtoMessage() {}
 
 func (x *Released) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[17]
+	mi := &file_worker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1682,7 +1518,7 @@ func (x *Released) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Released.ProtoReflect.Descriptor instead.
 func (*Released) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{17}
+	return file_worker_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Released) GetIndex() uint64 {
@@ -1702,7 +1538,7 @@ type NeedState struct {
 
 func (x *NeedState) Reset() {
 	*x = NeedState{}
-	mi := &file_worker_proto_msgTypes[18]
+	mi := &file_worker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1714,7 +1550,7 @@ func (x *NeedState) String() string {
 func (*NeedState) ProtoMessage() {}
 
 func (x *NeedState) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[18]
+	mi := &file_worker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1727,7 +1563,7 @@ func (x *NeedState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NeedState.ProtoReflect.Descriptor instead.
 func (*NeedState) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{18}
+	return file_worker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *NeedState) GetIndex() uint64 {
@@ -1754,7 +1590,7 @@ type StateChange struct {
 
 func (x *StateChange) Reset() {
 	*x = StateChange{}
-	mi := &file_worker_proto_msgTypes[19]
+	mi := &file_worker_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1766,7 +1602,7 @@ func (x *StateChange) String() string {
 func (*StateChange) ProtoMessage() {}
 
 func (x *StateChange) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[19]
+	mi := &file_worker_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1779,7 +1615,7 @@ func (x *StateChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateChange.ProtoReflect.Descriptor instead.
 func (*StateChange) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{19}
+	return file_worker_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StateChange) GetIndex() uint64 {
@@ -1796,90 +1632,6 @@ func (x *StateChange) GetEntries() [][]byte {
 	return nil
 }
 
-type StateDone struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
-	Nonce         uint64                 `protobuf:"fixed64,2,opt,name=nonce,proto3" json:"nonce,omitempty"`      // random number of this reply; the new version is (counter + 1, nonce)
-	Snapshot      bool                   `protobuf:"varint,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"` // the changes are the whole state, and replace the log
-	Keys          uint64                 `protobuf:"varint,4,opt,name=keys,proto3" json:"keys,omitempty"`         // number of keys in the bucket now
-	Counts        []*StepCount           `protobuf:"bytes,6,rep,name=counts,proto3" json:"counts,omitempty"`
-	Visits        []*Visited             `protobuf:"bytes,7,rep,name=visits,proto3" json:"visits,omitempty"` // one for each visit of the call and each step that takes it
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StateDone) Reset() {
-	*x = StateDone{}
-	mi := &file_worker_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StateDone) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StateDone) ProtoMessage() {}
-
-func (x *StateDone) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[20]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StateDone.ProtoReflect.Descriptor instead.
-func (*StateDone) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *StateDone) GetIndex() uint64 {
-	if x != nil {
-		return x.Index
-	}
-	return 0
-}
-
-func (x *StateDone) GetNonce() uint64 {
-	if x != nil {
-		return x.Nonce
-	}
-	return 0
-}
-
-func (x *StateDone) GetSnapshot() bool {
-	if x != nil {
-		return x.Snapshot
-	}
-	return false
-}
-
-func (x *StateDone) GetKeys() uint64 {
-	if x != nil {
-		return x.Keys
-	}
-	return 0
-}
-
-func (x *StateDone) GetCounts() []*StepCount {
-	if x != nil {
-		return x.Counts
-	}
-	return nil
-}
-
-func (x *StateDone) GetVisits() []*Visited {
-	if x != nil {
-		return x.Visits
-	}
-	return nil
-}
-
 // A visit. It is the value of the only message in a frame of port 65533.
 type Visit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1892,7 +1644,7 @@ type Visit struct {
 
 func (x *Visit) Reset() {
 	*x = Visit{}
-	mi := &file_worker_proto_msgTypes[21]
+	mi := &file_worker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +1656,7 @@ func (x *Visit) String() string {
 func (*Visit) ProtoMessage() {}
 
 func (x *Visit) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[21]
+	mi := &file_worker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +1669,7 @@ func (x *Visit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Visit.ProtoReflect.Descriptor instead.
 func (*Visit) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{21}
+	return file_worker_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Visit) GetId() uint64 {
@@ -1954,7 +1706,7 @@ type Visited struct {
 
 func (x *Visited) Reset() {
 	*x = Visited{}
-	mi := &file_worker_proto_msgTypes[22]
+	mi := &file_worker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +1718,7 @@ func (x *Visited) String() string {
 func (*Visited) ProtoMessage() {}
 
 func (x *Visited) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[22]
+	mi := &file_worker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +1731,7 @@ func (x *Visited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Visited.ProtoReflect.Descriptor instead.
 func (*Visited) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{22}
+	return file_worker_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Visited) GetId() uint64 {
@@ -2021,7 +1773,7 @@ type SplitRequest struct {
 
 func (x *SplitRequest) Reset() {
 	*x = SplitRequest{}
-	mi := &file_worker_proto_msgTypes[23]
+	mi := &file_worker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +1785,7 @@ func (x *SplitRequest) String() string {
 func (*SplitRequest) ProtoMessage() {}
 
 func (x *SplitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[23]
+	mi := &file_worker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +1798,7 @@ func (x *SplitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitRequest.ProtoReflect.Descriptor instead.
 func (*SplitRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{23}
+	return file_worker_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SplitRequest) GetPath() string {
@@ -2081,7 +1833,7 @@ type SplitReply struct {
 
 func (x *SplitReply) Reset() {
 	*x = SplitReply{}
-	mi := &file_worker_proto_msgTypes[24]
+	mi := &file_worker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2093,7 +1845,7 @@ func (x *SplitReply) String() string {
 func (*SplitReply) ProtoMessage() {}
 
 func (x *SplitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[24]
+	mi := &file_worker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2106,7 +1858,7 @@ func (x *SplitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitReply.ProtoReflect.Descriptor instead.
 func (*SplitReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{24}
+	return file_worker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SplitReply) GetLengths() []uint32 {
@@ -2144,7 +1896,7 @@ type GenerateRequest struct {
 
 func (x *GenerateRequest) Reset() {
 	*x = GenerateRequest{}
-	mi := &file_worker_proto_msgTypes[25]
+	mi := &file_worker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2156,7 +1908,7 @@ func (x *GenerateRequest) String() string {
 func (*GenerateRequest) ProtoMessage() {}
 
 func (x *GenerateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[25]
+	mi := &file_worker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2169,7 +1921,7 @@ func (x *GenerateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateRequest.ProtoReflect.Descriptor instead.
 func (*GenerateRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{25}
+	return file_worker_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GenerateRequest) GetPath() string {
@@ -2226,7 +1978,7 @@ type GenerateReply struct {
 
 func (x *GenerateReply) Reset() {
 	*x = GenerateReply{}
-	mi := &file_worker_proto_msgTypes[26]
+	mi := &file_worker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2238,7 +1990,7 @@ func (x *GenerateReply) String() string {
 func (*GenerateReply) ProtoMessage() {}
 
 func (x *GenerateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[26]
+	mi := &file_worker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2251,7 +2003,7 @@ func (x *GenerateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateReply.ProtoReflect.Descriptor instead.
 func (*GenerateReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{26}
+	return file_worker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GenerateReply) GetEncoding() uint32 {
@@ -2292,7 +2044,7 @@ type ShowStateRequest struct {
 
 func (x *ShowStateRequest) Reset() {
 	*x = ShowStateRequest{}
-	mi := &file_worker_proto_msgTypes[27]
+	mi := &file_worker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2056,7 @@ func (x *ShowStateRequest) String() string {
 func (*ShowStateRequest) ProtoMessage() {}
 
 func (x *ShowStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[27]
+	mi := &file_worker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2069,7 @@ func (x *ShowStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShowStateRequest.ProtoReflect.Descriptor instead.
 func (*ShowStateRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{27}
+	return file_worker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ShowStateRequest) GetStage() *Stage {
@@ -2344,7 +2096,7 @@ type ShowStateReply struct {
 
 func (x *ShowStateReply) Reset() {
 	*x = ShowStateReply{}
-	mi := &file_worker_proto_msgTypes[28]
+	mi := &file_worker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2356,7 +2108,7 @@ func (x *ShowStateReply) String() string {
 func (*ShowStateReply) ProtoMessage() {}
 
 func (x *ShowStateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[28]
+	mi := &file_worker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2369,7 +2121,7 @@ func (x *ShowStateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShowStateReply.ProtoReflect.Descriptor instead.
 func (*ShowStateReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{28}
+	return file_worker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ShowStateReply) GetStates() []*ShownState {
@@ -2397,7 +2149,7 @@ type ShownState struct {
 
 func (x *ShownState) Reset() {
 	*x = ShownState{}
-	mi := &file_worker_proto_msgTypes[29]
+	mi := &file_worker_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2409,7 +2161,7 @@ func (x *ShownState) String() string {
 func (*ShownState) ProtoMessage() {}
 
 func (x *ShownState) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[29]
+	mi := &file_worker_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2422,7 +2174,7 @@ func (x *ShownState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShownState.ProtoReflect.Descriptor instead.
 func (*ShownState) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{29}
+	return file_worker_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ShownState) GetPort() uint32 {
@@ -2446,7 +2198,7 @@ func (x *ShownState) GetJson() []byte {
 	return nil
 }
 
-// An error that passes to another process. service.proto has the same message.
+// An error that passes to another process.
 type Failure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"` // code of errors.json
@@ -2463,7 +2215,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_worker_proto_msgTypes[30]
+	mi := &file_worker_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2475,7 +2227,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[30]
+	mi := &file_worker_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2488,7 +2240,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{30}
+	return file_worker_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Failure) GetCode() string {
@@ -2570,7 +2322,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_worker_proto_msgTypes[31]
+	mi := &file_worker_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2582,7 +2334,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[31]
+	mi := &file_worker_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2595,7 +2347,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{31}
+	return file_worker_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DeadLetter) GetCode() string {
@@ -2710,7 +2462,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_worker_proto_msgTypes[32]
+	mi := &file_worker_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2722,7 +2474,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[32]
+	mi := &file_worker_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2735,7 +2487,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{32}
+	return file_worker_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Origin) GetSource() string {
@@ -2777,28 +2529,23 @@ var File_worker_proto protoreflect.FileDescriptor
 
 const file_worker_proto_rawDesc = "" +
 	"\n" +
-	"\fworker.proto\x12\x12wallaroo.worker.v1\"\xc6\x01\n" +
+	"\fworker.proto\x12\x12wallaroo.worker.v1\"\xaa\x01\n" +
 	"\vInitRequest\x12!\n" +
-	"\fprotocol_min\x18\x01 \x01(\rR\vprotocolMin\x12 \n" +
-	"\vapplication\x18\x03 \x01(\tR\vapplication\x12%\n" +
+	"\fprotocol_min\x18\x01 \x01(\rR\vprotocolMin\x12%\n" +
 	"\x0einterface_hash\x18\x04 \x01(\tR\rinterfaceHash\x12!\n" +
 	"\fprotocol_max\x18\x05 \x01(\rR\vprotocolMax\x12\"\n" +
-	"\fcapabilities\x18\x06 \x03(\tR\fcapabilitiesJ\x04\b\x02\x10\x03\"\x92\x03\n" +
+	"\fcapabilities\x18\x06 \x03(\tR\fcapabilitiesJ\x04\b\x02\x10\x03J\x04\b\x03\x10\x04\"\xc4\x02\n" +
 	"\tInitReply\x12!\n" +
-	"\fprotocol_min\x18\x01 \x01(\rR\vprotocolMin\x12\x1f\n" +
-	"\vsdk_version\x18\x02 \x01(\tR\n" +
-	"sdkVersion\x12\x1a\n" +
-	"\blanguage\x18\x03 \x01(\tR\blanguage\x12 \n" +
-	"\vapplication\x18\x05 \x01(\tR\vapplication\x12%\n" +
-	"\x0einterface_hash\x18\x06 \x01(\tR\rinterfaceHash\x12\x1b\n" +
-	"\tcode_hash\x18\a \x01(\tR\bcodeHash\x12\x1c\n" +
+	"\fprotocol_min\x18\x01 \x01(\rR\vprotocolMin\x12\x1a\n" +
+	"\blanguage\x18\x03 \x01(\tR\blanguage\x12%\n" +
+	"\x0einterface_hash\x18\x06 \x01(\tR\rinterfaceHash\x12\x1c\n" +
 	"\tendpoints\x18\b \x03(\tR\tendpoints\x12\x1d\n" +
 	"\n" +
 	"process_id\x18\t \x01(\rR\tprocessId\x125\n" +
 	"\afailure\x18\n" +
 	" \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\x12!\n" +
 	"\fprotocol_max\x18\v \x01(\rR\vprotocolMax\x12\"\n" +
-	"\fcapabilities\x18\f \x03(\tR\fcapabilitiesJ\x04\b\x04\x10\x05\"\x8b\x01\n" +
+	"\fcapabilities\x18\f \x03(\tR\fcapabilitiesJ\x04\b\x02\x10\x03J\x04\b\x04\x10\x05J\x04\b\x05\x10\x06J\x04\b\a\x10\b\"\x8b\x01\n" +
 	"\x05Stage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x05nodes\x18\x02 \x03(\v2\x18.wallaroo.worker.v1.NodeR\x05nodes\x12!\n" +
@@ -2843,29 +2590,39 @@ const file_worker_proto_rawDesc = "" +
 	"\x04Skip\x12\x18\n" +
 	"\aordinal\x18\x01 \x01(\x04R\aordinal\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\tR\x04code\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x81\x01\n" +
-	"\x0eProcessRequest\x127\n" +
-	"\aopening\x18\x01 \x01(\v2\x1b.wallaroo.worker.v1.OpeningH\x00R\aopening\x12.\n" +
-	"\x04data\x18\x02 \x01(\v2\x18.wallaroo.worker.v1.DataH\x00R\x04dataB\x06\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xe2\x01\n" +
+	"\aRequest\x127\n" +
+	"\aopening\x18\x01 \x01(\v2\x1b.wallaroo.worker.v1.OpeningH\x00R\aopening\x124\n" +
+	"\x06bucket\x18\x02 \x01(\v2\x1a.wallaroo.worker.v1.BucketH\x00R\x06bucket\x120\n" +
+	"\x03log\x18\x03 \x01(\v2\x1c.wallaroo.worker.v1.StateLogH\x00R\x03log\x12.\n" +
+	"\x04data\x18\x04 \x01(\v2\x18.wallaroo.worker.v1.DataH\x00R\x04dataB\x06\n" +
+	"\x04kind\"\xe5\x02\n" +
+	"\x05Reply\x12>\n" +
+	"\n" +
+	"need_state\x18\x01 \x01(\v2\x1d.wallaroo.worker.v1.NeedStateH\x00R\tneedState\x124\n" +
+	"\x06output\x18\x02 \x01(\v2\x1a.wallaroo.worker.v1.OutputH\x00R\x06output\x129\n" +
+	"\x06change\x18\x03 \x01(\v2\x1f.wallaroo.worker.v1.StateChangeH\x00R\x06change\x12.\n" +
+	"\x04done\x18\x04 \x01(\v2\x18.wallaroo.worker.v1.DoneH\x00R\x04done\x127\n" +
+	"\afailure\x18\x05 \x01(\v2\x1b.wallaroo.worker.v1.FailureH\x00R\afailure\x12:\n" +
+	"\breleased\x18\x06 \x01(\v2\x1c.wallaroo.worker.v1.ReleasedH\x00R\breleasedB\x06\n" +
 	"\x04kind\"z\n" +
 	"\x04Data\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06frames\x18\x02 \x01(\fR\x06frames\x12.\n" +
 	"\x05skips\x18\x03 \x03(\v2\x18.wallaroo.worker.v1.SkipR\x05skips\x12\x14\n" +
-	"\x05alone\x18\x04 \x01(\bR\x05alone\"\xb5\x01\n" +
-	"\fProcessReply\x124\n" +
-	"\x06output\x18\x01 \x01(\v2\x1a.wallaroo.worker.v1.OutputH\x00R\x06output\x12.\n" +
-	"\x04done\x18\x02 \x01(\v2\x18.wallaroo.worker.v1.DoneH\x00R\x04done\x127\n" +
-	"\afailure\x18\x03 \x01(\v2\x1b.wallaroo.worker.v1.FailureH\x00R\afailureB\x06\n" +
-	"\x04kind\"`\n" +
+	"\x05alone\x18\x04 \x01(\bR\x05alone\"`\n" +
 	"\x06Output\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x16\n" +
 	"\x06bucket\x18\x03 \x01(\x05R\x06bucket\x12\x14\n" +
-	"\x05frame\x18\x04 \x01(\fR\x05frame\"S\n" +
+	"\x05frame\x18\x04 \x01(\fR\x05frame\"\xd4\x01\n" +
 	"\x04Done\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\x125\n" +
-	"\x06counts\x18\x02 \x03(\v2\x1d.wallaroo.worker.v1.StepCountR\x06counts\"\xfc\x01\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x14\n" +
+	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\x12\x1a\n" +
+	"\bsnapshot\x18\x03 \x01(\bR\bsnapshot\x12\x12\n" +
+	"\x04keys\x18\x04 \x01(\x04R\x04keys\x125\n" +
+	"\x06counts\x18\x06 \x03(\v2\x1d.wallaroo.worker.v1.StepCountR\x06counts\x123\n" +
+	"\x06visits\x18\a \x03(\v2\x1b.wallaroo.worker.v1.VisitedR\x06visitsJ\x04\b\x05\x10\x06\"\xfc\x01\n" +
 	"\tStepCount\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1f\n" +
 	"\vmessages_in\x18\x02 \x01(\x04R\n" +
@@ -2878,12 +2635,7 @@ const file_worker_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"9\n" +
 	"\aVersion\x12\x18\n" +
 	"\acounter\x18\x01 \x01(\x04R\acounter\x12\x14\n" +
-	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\"\xb7\x01\n" +
-	"\fStateRequest\x127\n" +
-	"\aopening\x18\x01 \x01(\v2\x1b.wallaroo.worker.v1.OpeningH\x00R\aopening\x124\n" +
-	"\x06bucket\x18\x02 \x01(\v2\x1a.wallaroo.worker.v1.BucketH\x00R\x06bucket\x120\n" +
-	"\x03log\x18\x03 \x01(\v2\x1c.wallaroo.worker.v1.StateLogH\x00R\x03logB\x06\n" +
-	"\x04kind\"\xba\x02\n" +
+	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\"\xba\x02\n" +
 	"\x06Bucket\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06bucket\x18\x02 \x01(\rR\x06bucket\x125\n" +
@@ -2899,17 +2651,7 @@ const file_worker_proto_rawDesc = "" +
 	"\bStateLog\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x18\n" +
 	"\aentries\x18\x02 \x03(\fR\aentries\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\xef\x02\n" +
-	"\n" +
-	"StateReply\x12>\n" +
-	"\n" +
-	"need_state\x18\x01 \x01(\v2\x1d.wallaroo.worker.v1.NeedStateH\x00R\tneedState\x124\n" +
-	"\x06output\x18\x02 \x01(\v2\x1a.wallaroo.worker.v1.OutputH\x00R\x06output\x129\n" +
-	"\x06change\x18\x03 \x01(\v2\x1f.wallaroo.worker.v1.StateChangeH\x00R\x06change\x123\n" +
-	"\x04done\x18\x04 \x01(\v2\x1d.wallaroo.worker.v1.StateDoneH\x00R\x04done\x127\n" +
-	"\afailure\x18\x05 \x01(\v2\x1b.wallaroo.worker.v1.FailureH\x00R\afailure\x12:\n" +
-	"\breleased\x18\x06 \x01(\v2\x1c.wallaroo.worker.v1.ReleasedH\x00R\breleasedB\x06\n" +
-	"\x04kind\" \n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\" \n" +
 	"\bReleased\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\"=\n" +
 	"\tNeedState\x12\x14\n" +
@@ -2917,14 +2659,7 @@ const file_worker_proto_rawDesc = "" +
 	"\brollback\x18\x02 \x01(\bR\brollback\"=\n" +
 	"\vStateChange\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x18\n" +
-	"\aentries\x18\x02 \x03(\fR\aentries\"\xd9\x01\n" +
-	"\tStateDone\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x14\n" +
-	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\x12\x1a\n" +
-	"\bsnapshot\x18\x03 \x01(\bR\bsnapshot\x12\x12\n" +
-	"\x04keys\x18\x04 \x01(\x04R\x04keys\x125\n" +
-	"\x06counts\x18\x06 \x03(\v2\x1d.wallaroo.worker.v1.StepCountR\x06counts\x123\n" +
-	"\x06visits\x18\a \x03(\v2\x1b.wallaroo.worker.v1.VisitedR\x06visitsJ\x04\b\x05\x10\x06\"G\n" +
+	"\aentries\x18\x02 \x03(\fR\aentries\"G\n" +
 	"\x05Visit\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
@@ -3013,11 +2748,11 @@ const file_worker_proto_rawDesc = "" +
 	"\x12\x12\n" +
 	"\x0eNODE_KIND_SEND\x10\v\x12\x15\n" +
 	"\x11NODE_KIND_RECEIVE\x10\f\x12\x14\n" +
-	"\x10NODE_KIND_OUTPUT\x10\r2\xf7\x03\n" +
+	"\x10NODE_KIND_OUTPUT\x10\r2\xdf\x03\n" +
 	"\x06Worker\x12F\n" +
-	"\x04Init\x12\x1f.wallaroo.worker.v1.InitRequest\x1a\x1d.wallaroo.worker.v1.InitReply\x12S\n" +
-	"\aProcess\x12\".wallaroo.worker.v1.ProcessRequest\x1a .wallaroo.worker.v1.ProcessReply(\x010\x01\x12T\n" +
-	"\fProcessState\x12 .wallaroo.worker.v1.StateRequest\x1a\x1e.wallaroo.worker.v1.StateReply(\x010\x01\x12O\n" +
+	"\x04Init\x12\x1f.wallaroo.worker.v1.InitRequest\x1a\x1d.wallaroo.worker.v1.InitReply\x12E\n" +
+	"\aProcess\x12\x1b.wallaroo.worker.v1.Request\x1a\x19.wallaroo.worker.v1.Reply(\x010\x01\x12J\n" +
+	"\fProcessState\x12\x1b.wallaroo.worker.v1.Request\x1a\x19.wallaroo.worker.v1.Reply(\x010\x01\x12O\n" +
 	"\vSplitFrames\x12 .wallaroo.worker.v1.SplitRequest\x1a\x1e.wallaroo.worker.v1.SplitReply\x12R\n" +
 	"\bGenerate\x12#.wallaroo.worker.v1.GenerateRequest\x1a!.wallaroo.worker.v1.GenerateReply\x12U\n" +
 	"\tShowState\x12$.wallaroo.worker.v1.ShowStateRequest\x1a\".wallaroo.worker.v1.ShowStateReplyB\x1fZ\x1dwallarooapi/internal/workerpbb\x06proto3"
@@ -3035,7 +2770,7 @@ func file_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_worker_proto_goTypes = []any{
 	(NodeKind)(0),            // 0: wallaroo.worker.v1.NodeKind
 	(*InitRequest)(nil),      // 1: wallaroo.worker.v1.InitRequest
@@ -3044,84 +2779,76 @@ var file_worker_proto_goTypes = []any{
 	(*Node)(nil),             // 4: wallaroo.worker.v1.Node
 	(*Opening)(nil),          // 5: wallaroo.worker.v1.Opening
 	(*Skip)(nil),             // 6: wallaroo.worker.v1.Skip
-	(*ProcessRequest)(nil),   // 7: wallaroo.worker.v1.ProcessRequest
-	(*Data)(nil),             // 8: wallaroo.worker.v1.Data
-	(*ProcessReply)(nil),     // 9: wallaroo.worker.v1.ProcessReply
+	(*Request)(nil),          // 7: wallaroo.worker.v1.Request
+	(*Reply)(nil),            // 8: wallaroo.worker.v1.Reply
+	(*Data)(nil),             // 9: wallaroo.worker.v1.Data
 	(*Output)(nil),           // 10: wallaroo.worker.v1.Output
 	(*Done)(nil),             // 11: wallaroo.worker.v1.Done
 	(*StepCount)(nil),        // 12: wallaroo.worker.v1.StepCount
 	(*Version)(nil),          // 13: wallaroo.worker.v1.Version
-	(*StateRequest)(nil),     // 14: wallaroo.worker.v1.StateRequest
-	(*Bucket)(nil),           // 15: wallaroo.worker.v1.Bucket
-	(*StateLog)(nil),         // 16: wallaroo.worker.v1.StateLog
-	(*StateReply)(nil),       // 17: wallaroo.worker.v1.StateReply
-	(*Released)(nil),         // 18: wallaroo.worker.v1.Released
-	(*NeedState)(nil),        // 19: wallaroo.worker.v1.NeedState
-	(*StateChange)(nil),      // 20: wallaroo.worker.v1.StateChange
-	(*StateDone)(nil),        // 21: wallaroo.worker.v1.StateDone
-	(*Visit)(nil),            // 22: wallaroo.worker.v1.Visit
-	(*Visited)(nil),          // 23: wallaroo.worker.v1.Visited
-	(*SplitRequest)(nil),     // 24: wallaroo.worker.v1.SplitRequest
-	(*SplitReply)(nil),       // 25: wallaroo.worker.v1.SplitReply
-	(*GenerateRequest)(nil),  // 26: wallaroo.worker.v1.GenerateRequest
-	(*GenerateReply)(nil),    // 27: wallaroo.worker.v1.GenerateReply
-	(*ShowStateRequest)(nil), // 28: wallaroo.worker.v1.ShowStateRequest
-	(*ShowStateReply)(nil),   // 29: wallaroo.worker.v1.ShowStateReply
-	(*ShownState)(nil),       // 30: wallaroo.worker.v1.ShownState
-	(*Failure)(nil),          // 31: wallaroo.worker.v1.Failure
-	(*DeadLetter)(nil),       // 32: wallaroo.worker.v1.DeadLetter
-	(*Origin)(nil),           // 33: wallaroo.worker.v1.Origin
-	nil,                      // 34: wallaroo.worker.v1.StepCount.MoreEntry
+	(*Bucket)(nil),           // 14: wallaroo.worker.v1.Bucket
+	(*StateLog)(nil),         // 15: wallaroo.worker.v1.StateLog
+	(*Released)(nil),         // 16: wallaroo.worker.v1.Released
+	(*NeedState)(nil),        // 17: wallaroo.worker.v1.NeedState
+	(*StateChange)(nil),      // 18: wallaroo.worker.v1.StateChange
+	(*Visit)(nil),            // 19: wallaroo.worker.v1.Visit
+	(*Visited)(nil),          // 20: wallaroo.worker.v1.Visited
+	(*SplitRequest)(nil),     // 21: wallaroo.worker.v1.SplitRequest
+	(*SplitReply)(nil),       // 22: wallaroo.worker.v1.SplitReply
+	(*GenerateRequest)(nil),  // 23: wallaroo.worker.v1.GenerateRequest
+	(*GenerateReply)(nil),    // 24: wallaroo.worker.v1.GenerateReply
+	(*ShowStateRequest)(nil), // 25: wallaroo.worker.v1.ShowStateRequest
+	(*ShowStateReply)(nil),   // 26: wallaroo.worker.v1.ShowStateReply
+	(*ShownState)(nil),       // 27: wallaroo.worker.v1.ShownState
+	(*Failure)(nil),          // 28: wallaroo.worker.v1.Failure
+	(*DeadLetter)(nil),       // 29: wallaroo.worker.v1.DeadLetter
+	(*Origin)(nil),           // 30: wallaroo.worker.v1.Origin
+	nil,                      // 31: wallaroo.worker.v1.StepCount.MoreEntry
 }
 var file_worker_proto_depIdxs = []int32{
-	31, // 0: wallaroo.worker.v1.InitReply.failure:type_name -> wallaroo.worker.v1.Failure
+	28, // 0: wallaroo.worker.v1.InitReply.failure:type_name -> wallaroo.worker.v1.Failure
 	4,  // 1: wallaroo.worker.v1.Stage.nodes:type_name -> wallaroo.worker.v1.Node
 	0,  // 2: wallaroo.worker.v1.Node.kind:type_name -> wallaroo.worker.v1.NodeKind
 	3,  // 3: wallaroo.worker.v1.Opening.stage:type_name -> wallaroo.worker.v1.Stage
-	5,  // 4: wallaroo.worker.v1.ProcessRequest.opening:type_name -> wallaroo.worker.v1.Opening
-	8,  // 5: wallaroo.worker.v1.ProcessRequest.data:type_name -> wallaroo.worker.v1.Data
-	6,  // 6: wallaroo.worker.v1.Data.skips:type_name -> wallaroo.worker.v1.Skip
-	10, // 7: wallaroo.worker.v1.ProcessReply.output:type_name -> wallaroo.worker.v1.Output
-	11, // 8: wallaroo.worker.v1.ProcessReply.done:type_name -> wallaroo.worker.v1.Done
-	31, // 9: wallaroo.worker.v1.ProcessReply.failure:type_name -> wallaroo.worker.v1.Failure
-	12, // 10: wallaroo.worker.v1.Done.counts:type_name -> wallaroo.worker.v1.StepCount
-	34, // 11: wallaroo.worker.v1.StepCount.more:type_name -> wallaroo.worker.v1.StepCount.MoreEntry
-	5,  // 12: wallaroo.worker.v1.StateRequest.opening:type_name -> wallaroo.worker.v1.Opening
-	15, // 13: wallaroo.worker.v1.StateRequest.bucket:type_name -> wallaroo.worker.v1.Bucket
-	16, // 14: wallaroo.worker.v1.StateRequest.log:type_name -> wallaroo.worker.v1.StateLog
-	13, // 15: wallaroo.worker.v1.Bucket.version:type_name -> wallaroo.worker.v1.Version
-	6,  // 16: wallaroo.worker.v1.Bucket.skips:type_name -> wallaroo.worker.v1.Skip
-	19, // 17: wallaroo.worker.v1.StateReply.need_state:type_name -> wallaroo.worker.v1.NeedState
-	10, // 18: wallaroo.worker.v1.StateReply.output:type_name -> wallaroo.worker.v1.Output
-	20, // 19: wallaroo.worker.v1.StateReply.change:type_name -> wallaroo.worker.v1.StateChange
-	21, // 20: wallaroo.worker.v1.StateReply.done:type_name -> wallaroo.worker.v1.StateDone
-	31, // 21: wallaroo.worker.v1.StateReply.failure:type_name -> wallaroo.worker.v1.Failure
-	18, // 22: wallaroo.worker.v1.StateReply.released:type_name -> wallaroo.worker.v1.Released
-	12, // 23: wallaroo.worker.v1.StateDone.counts:type_name -> wallaroo.worker.v1.StepCount
-	23, // 24: wallaroo.worker.v1.StateDone.visits:type_name -> wallaroo.worker.v1.Visited
-	31, // 25: wallaroo.worker.v1.SplitReply.failure:type_name -> wallaroo.worker.v1.Failure
-	31, // 26: wallaroo.worker.v1.GenerateReply.failure:type_name -> wallaroo.worker.v1.Failure
-	3,  // 27: wallaroo.worker.v1.ShowStateRequest.stage:type_name -> wallaroo.worker.v1.Stage
-	30, // 28: wallaroo.worker.v1.ShowStateReply.states:type_name -> wallaroo.worker.v1.ShownState
-	31, // 29: wallaroo.worker.v1.ShowStateReply.failure:type_name -> wallaroo.worker.v1.Failure
-	33, // 30: wallaroo.worker.v1.DeadLetter.origin:type_name -> wallaroo.worker.v1.Origin
-	1,  // 31: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
-	7,  // 32: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.ProcessRequest
-	14, // 33: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.StateRequest
-	24, // 34: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
-	26, // 35: wallaroo.worker.v1.Worker.Generate:input_type -> wallaroo.worker.v1.GenerateRequest
-	28, // 36: wallaroo.worker.v1.Worker.ShowState:input_type -> wallaroo.worker.v1.ShowStateRequest
-	2,  // 37: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
-	9,  // 38: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
-	17, // 39: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
-	25, // 40: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
-	27, // 41: wallaroo.worker.v1.Worker.Generate:output_type -> wallaroo.worker.v1.GenerateReply
-	29, // 42: wallaroo.worker.v1.Worker.ShowState:output_type -> wallaroo.worker.v1.ShowStateReply
-	37, // [37:43] is the sub-list for method output_type
-	31, // [31:37] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	5,  // 4: wallaroo.worker.v1.Request.opening:type_name -> wallaroo.worker.v1.Opening
+	14, // 5: wallaroo.worker.v1.Request.bucket:type_name -> wallaroo.worker.v1.Bucket
+	15, // 6: wallaroo.worker.v1.Request.log:type_name -> wallaroo.worker.v1.StateLog
+	9,  // 7: wallaroo.worker.v1.Request.data:type_name -> wallaroo.worker.v1.Data
+	17, // 8: wallaroo.worker.v1.Reply.need_state:type_name -> wallaroo.worker.v1.NeedState
+	10, // 9: wallaroo.worker.v1.Reply.output:type_name -> wallaroo.worker.v1.Output
+	18, // 10: wallaroo.worker.v1.Reply.change:type_name -> wallaroo.worker.v1.StateChange
+	11, // 11: wallaroo.worker.v1.Reply.done:type_name -> wallaroo.worker.v1.Done
+	28, // 12: wallaroo.worker.v1.Reply.failure:type_name -> wallaroo.worker.v1.Failure
+	16, // 13: wallaroo.worker.v1.Reply.released:type_name -> wallaroo.worker.v1.Released
+	6,  // 14: wallaroo.worker.v1.Data.skips:type_name -> wallaroo.worker.v1.Skip
+	12, // 15: wallaroo.worker.v1.Done.counts:type_name -> wallaroo.worker.v1.StepCount
+	20, // 16: wallaroo.worker.v1.Done.visits:type_name -> wallaroo.worker.v1.Visited
+	31, // 17: wallaroo.worker.v1.StepCount.more:type_name -> wallaroo.worker.v1.StepCount.MoreEntry
+	13, // 18: wallaroo.worker.v1.Bucket.version:type_name -> wallaroo.worker.v1.Version
+	6,  // 19: wallaroo.worker.v1.Bucket.skips:type_name -> wallaroo.worker.v1.Skip
+	28, // 20: wallaroo.worker.v1.SplitReply.failure:type_name -> wallaroo.worker.v1.Failure
+	28, // 21: wallaroo.worker.v1.GenerateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	3,  // 22: wallaroo.worker.v1.ShowStateRequest.stage:type_name -> wallaroo.worker.v1.Stage
+	27, // 23: wallaroo.worker.v1.ShowStateReply.states:type_name -> wallaroo.worker.v1.ShownState
+	28, // 24: wallaroo.worker.v1.ShowStateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	30, // 25: wallaroo.worker.v1.DeadLetter.origin:type_name -> wallaroo.worker.v1.Origin
+	1,  // 26: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
+	7,  // 27: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.Request
+	7,  // 28: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.Request
+	21, // 29: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
+	23, // 30: wallaroo.worker.v1.Worker.Generate:input_type -> wallaroo.worker.v1.GenerateRequest
+	25, // 31: wallaroo.worker.v1.Worker.ShowState:input_type -> wallaroo.worker.v1.ShowStateRequest
+	2,  // 32: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
+	8,  // 33: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.Reply
+	8,  // 34: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.Reply
+	22, // 35: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
+	24, // 36: wallaroo.worker.v1.Worker.Generate:output_type -> wallaroo.worker.v1.GenerateReply
+	26, // 37: wallaroo.worker.v1.Worker.ShowState:output_type -> wallaroo.worker.v1.ShowStateReply
+	32, // [32:38] is the sub-list for method output_type
+	26, // [26:32] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_worker_proto_init() }
@@ -3130,26 +2857,18 @@ func file_worker_proto_init() {
 		return
 	}
 	file_worker_proto_msgTypes[6].OneofWrappers = []any{
-		(*ProcessRequest_Opening)(nil),
-		(*ProcessRequest_Data)(nil),
+		(*Request_Opening)(nil),
+		(*Request_Bucket)(nil),
+		(*Request_Log)(nil),
+		(*Request_Data)(nil),
 	}
-	file_worker_proto_msgTypes[8].OneofWrappers = []any{
-		(*ProcessReply_Output)(nil),
-		(*ProcessReply_Done)(nil),
-		(*ProcessReply_Failure)(nil),
-	}
-	file_worker_proto_msgTypes[13].OneofWrappers = []any{
-		(*StateRequest_Opening)(nil),
-		(*StateRequest_Bucket)(nil),
-		(*StateRequest_Log)(nil),
-	}
-	file_worker_proto_msgTypes[16].OneofWrappers = []any{
-		(*StateReply_NeedState)(nil),
-		(*StateReply_Output)(nil),
-		(*StateReply_Change)(nil),
-		(*StateReply_Done)(nil),
-		(*StateReply_Failure)(nil),
-		(*StateReply_Released)(nil),
+	file_worker_proto_msgTypes[7].OneofWrappers = []any{
+		(*Reply_NeedState)(nil),
+		(*Reply_Output)(nil),
+		(*Reply_Change)(nil),
+		(*Reply_Done)(nil),
+		(*Reply_Failure)(nil),
+		(*Reply_Released)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3157,7 +2876,7 @@ func file_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_worker_proto_rawDesc), len(file_worker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   34,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -61,8 +61,7 @@ from wallaroo.endpoint.tcp import TCPSinkConfig, TCPSourceConfig, tcp_parse_inpu
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.output import output
 from wallaroo.message.serialization import deserialize, serialize
-from wallaroo.message.timer import Timers
-from wallaroo.message.visit import Deleted
+from wallaroo.message.timer import Deleted, Timers
 
 __all__ = [
     "Aggregation",

@@ -4,7 +4,7 @@ from typing import Any
 
 from wallaroo.check import check
 from wallaroo.component.application import Source
-from wallaroo.diagnostic.place import Place
+from wallaroo.diagnostic.error import Place
 from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, decode_of
 from wallaroo.endpoint.tcp import TCPSinkConfig, TCPSourceConfig
 

@@ -1,18 +1,21 @@
 """Applies an application to DataFrames, and returns one DataFrame with all output."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
-from wallaroo_runtime.dataframe.counts import COLUMN, counts_of, observed
 from wallaroo_runtime.dataframe.state import facts_of, first_states, state_ports
 from wallaroo_runtime.dataframe.ticks import CALL, steps_in_time, ticks_of
 from wallaroo_runtime.errors import TOPOLOGY, RunError
+from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.plan.counter import COUNTERS, MESSAGES
 from wallaroo_runtime.program.application import Application
 from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
@@ -24,6 +27,9 @@ from wallaroo_runtime.spark.worker_start import running_in_tasks, start_foreign,
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, SparkSource, Topology, has_records, place_of
+
+COLUMN = "counts"  # of `OutputRows.java`
+
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 LETTERS = "dead_letters"  # parameter of `each`
@@ -184,3 +190,33 @@ def as_rows(source: Source, rows: DataFrame) -> SparkSource:
         codec=source.codec, format="dataframe", options={}, value="`value`", key=key if source.gives_keys else "",
         timestamp=time, max_message_bytes=getattr(source, "max_message_bytes", 16 << 20),
     )  # fmt: skip
+
+
+class Count(NamedTuple):
+    """A count of a source, step or sink, as in `Applied.java`."""
+
+    path: str
+    name: str
+
+
+def counts_of(plan: Plan, topology: Topology) -> dict[str, Count]:
+    """Return the counts of all parts by the name of their metric, e.g. `history.timers_fired`.
+
+    If several parts have one name, their path follows the name.
+    """
+    parts = list(topology.parts())
+    names = Counter(part.name for part in parts)
+    nodes = [node for stage in plan.stages for node in stage.nodes]
+    found = dict[str, Count]()
+    for part in parts:
+        label = part.name if names[part.name] == 1 else f"{part.name} ({part.path})"
+        mine = [node for node in nodes if node.path == part.path]
+        more = (name for name, counter in COUNTERS.items() if any(map(counter.is_of, mine)))
+        found |= {f"{label}.{name}": Count(part.path, name) for name in (*MESSAGES, *more)}
+    return found
+
+
+def observed(rows: DataFrame, observation: Observation | str, counts: Mapping[str, Count]) -> DataFrame:
+    """Remove the rows that only have counts. Spark adds up these counts under the name of the observation."""
+    sums = (F.coalesce(F.sum(F.col(COLUMN)[at]), F.lit(0)).alias(name) for at, name in enumerate(counts))
+    return rows.observe(observation, *sums).where(F.col(COLUMN).isNull())

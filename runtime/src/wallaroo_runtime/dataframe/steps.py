@@ -13,8 +13,15 @@ from pyspark.sql import functions as F
 from wallaroo.message.timer import FIRST_MS, LAST_MS
 from wallaroo_runtime.dataframe.query import LETTERS, Call, applied, check_topology
 from wallaroo_runtime.dataframe.session import check_session
-from wallaroo_runtime.dataframe.shown import shown_states
-from wallaroo_runtime.dataframe.state import LEFT, check_columns, check_states, kept_states, stored_states, with_types
+from wallaroo_runtime.dataframe.state import (
+    LEFT,
+    check_columns,
+    check_states,
+    kept_states,
+    shown_states,
+    stored_states,
+    with_types,
+)
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.program.pack import PackOptions, pack

@@ -10,17 +10,15 @@ from typing import Any
 import grpc
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, FrameError, split_frames
+from wallaroo.worker.host.rpc import add_service
 from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.egress.delivery_stream import DeliveryStream
 from wallaroo_runtime.egress.latest_letters import FreshLetters
 from wallaroo_runtime.egress.sender import Sender
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service._proto.service_pb2_grpc import (
-    OutboxServiceServicer,
-    add_OutboxServiceServicer_to_server,
-)
 from wallaroo_runtime.service.attachment import Attachment
 from wallaroo_runtime.service.chunk import ChunkJoiner, chunks
+from wallaroo_runtime.service.client import SERVICES
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import answering
 from wallaroo_runtime.storage.outbox.check import check_outbox
@@ -184,7 +182,7 @@ class EgressHost(Host):
 
     def answer(self, server: grpc.Server) -> None:
         """Add the service to a server."""
-        add_OutboxServiceServicer_to_server(OutboxServicer(self), server)
+        add_service(SERVICES["egress"], OutboxServicer(self), server)
 
     def make(self, config: pb.AttachOutboxRequest) -> Sender:
         """Make the sender for the sinks of a configuration."""
@@ -200,7 +198,7 @@ class EgressHost(Host):
             self._deliveries = None
 
 
-class OutboxServicer(OutboxServiceServicer):
+class OutboxServicer:
     """Implements the gRPC methods of the egress."""
 
     def __init__(self, host: EgressHost) -> None:
@@ -227,7 +225,7 @@ class OutboxServicer(OutboxServiceServicer):
             attempt.query,
             attempt.batch,
             attempt.partition,
-            attempt.task_attempt,
+            attempt.attempt,
         )
         try:
             self._write(request_iterator, writer, attempt.epoch)

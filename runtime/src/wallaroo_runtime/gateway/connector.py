@@ -10,9 +10,8 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.experimental import protocol
 from wallaroo.experimental.protocol import ReceivedFrame
 from wallaroo.message.frame import PLAIN, encode_body
-from wallaroo_runtime.gateway import connector_protocol
 from wallaroo_runtime.gateway.connection import Connection
-from wallaroo_runtime.gateway.connector_session import LINGER_S, ConnectorSession
+from wallaroo_runtime.gateway.connector_session import CONTROL_BYTES, LINGER_S, ConnectorSession, read_frames
 from wallaroo_runtime.gateway.framing import Cut
 from wallaroo_runtime.gateway.intake import FRAME_BODY_BYTES, Gathered, Intake
 from wallaroo_runtime.gateway.source_progress import point_headers
@@ -126,7 +125,7 @@ class Connectors:
         session = self._sessions[connection]
         finding = None
         try:
-            for frame in connector_protocol.read_frames(data):
+            for frame in read_frames(data):
                 finding = (self._message if frame.tag == protocol.MESSAGE else self._control)(session, frame)
                 if finding is not None:
                     break
@@ -143,7 +142,7 @@ class Connectors:
             return
         if cut.too_large:
             self.refuse(connection, connection.message_too_large(cut.too_large))
-        elif session.name is None and cut.wanted > connector_protocol.CONTROL_BYTES:
+        elif session.name is None and cut.wanted > CONTROL_BYTES:
             self.refuse(connection, self._broke_rules(session, f"it begins with a frame of {cut.wanted} bytes"))
 
     def _broke_rules(self, session: ConnectorSession, reason: str) -> Diagnostic:

@@ -2,10 +2,15 @@
 
 import contextlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from wallaroo.experimental.protocol import EOS_MESSAGE, HELLO, MESSAGE, NOTIFY, ProtocolError, ReceivedFrame, read
 from wallaroo_runtime.gateway.connection import Connection
+
+CONTROL_BYTES = 64 * 1024
+LENGTH_BYTES = 4
+
 
 MOST_UNSENT_BYTES = 256 * 1024
 MOST_DELIVERIES = 1024
@@ -93,3 +98,23 @@ class ConnectorSession:
         while self.deliveries and (offset := self.deliveries[0].offset) is not None and offset <= committed:
             points.update(self.deliveries.popleft().points)
         return points
+
+
+def read_frames(data: bytes) -> Iterator[ReceivedFrame]:
+    """Yield the frames in `data`, which holds whole frames of a connector only.
+
+    Raises:
+        ProtocolError: A frame breaks the protocol; the frames before it have been yielded.
+    """
+    at = 0
+    while at < len(data):
+        begin = at + LENGTH_BYTES
+        at = begin + int.from_bytes(data[at:begin], "big")
+        tag = data[begin] if begin < at else MESSAGE
+        if tag not in (HELLO, NOTIFY, MESSAGE, EOS_MESSAGE):
+            reason = f"no connector sends a frame of tag {tag}"
+            raise ProtocolError(reason)
+        if tag != MESSAGE and at - begin - 1 > CONTROL_BYTES:
+            reason = f"a frame of tag {tag} has {at - begin - 1} bytes; at most {CONTROL_BYTES} are allowed"
+            raise ProtocolError(reason)
+        yield read(data, begin, at)

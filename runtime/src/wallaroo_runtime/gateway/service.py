@@ -1,31 +1,34 @@
 """The gateway as a service: `wallaroo gateway` serves its journal to drivers and executors."""
 
+import pkgutil
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import grpc
 
+from wallaroo.worker.host.rpc import add_service
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.config import CONNECTOR, FSYNC_POLICIES, WORKER
-from wallaroo_runtime.gateway.framing import KINDS
+from wallaroo_runtime.gateway.framing import KINDS, Splitter
 from wallaroo_runtime.gateway.gateway import Gateway
-from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
+from wallaroo_runtime.gateway.generator import Maker
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service._proto.service_pb2_grpc import (
-    JournalServiceServicer,
-    add_JournalServiceServicer_to_server,
-)
 from wallaroo_runtime.service.attachment import Attachment
 from wallaroo_runtime.service.chunk import CHUNK_BYTES, chunks
+from wallaroo_runtime.service.client import SERVICES
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import answering
 from wallaroo_runtime.storage.journal.head import Position, read_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.visit import add_counts, read_visited, read_visits
-from wallaroo_runtime.storage.journal.watch import HeadWatch
 from wallaroo_runtime.storage.journal.writer import JournalWriter
+
+# Names as text, since this package does not import `worker`.
+SPLITTER, MAKER = (f"wallaroo_runtime.worker.idempotent_call:{name}" for name in ("WorkerSplitter", "WorkerMaker"))
+
 
 MAX_SOURCES = 1000
 MAX_PARTS = 100_000
@@ -71,7 +74,7 @@ class GatewayHost(Host):
 
     def answer(self, server: grpc.Server) -> None:
         """Add the service to a server."""
-        add_JournalServiceServicer_to_server(JournalServicer(self), server)
+        add_service(SERVICES["gateway"], JournalServicer(self), server)
 
     def make(self, config: pb.AttachJournalRequest) -> Gateway:
         """Make the gateway, which begins to listen at once."""
@@ -117,7 +120,7 @@ class GatewayHost(Host):
         return self._part.visits.ask(name, metadata)
 
 
-class JournalServicer(JournalServiceServicer):
+class JournalServicer:
     """Implements the gRPC methods of the gateway."""
 
     def __init__(self, host: GatewayHost) -> None:
@@ -147,7 +150,7 @@ class JournalServicer(JournalServiceServicer):
             raise self._refused(reason=f"{request.journal[:40]!r} is no journal's id") from None
 
     @answering
-    def Follow(self, request: pb.FollowRequest, context: grpc.ServicerContext) -> Iterator[pb.Position]:  # noqa: N802
+    def Follow(self, request: pb.ReadRequest, context: grpc.ServicerContext) -> Iterator[pb.Position]:  # noqa: N802
         """Send the position up to which the journal may be read, and send it again whenever it changes."""
         reader = self._open(request)
         context.add_callback(self._host.heads.wake)
@@ -207,20 +210,15 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Visit(self, request: pb.VisitRequest, context: grpc.ServicerContext) -> pb.VisitReply:  # noqa: N802
-        """Journal a visit."""
-        return pb.VisitReply(id=self._host.visit(request.name, request.metadata))
-
-    @answering
-    def LookAtVisit(  # noqa: N802
-        self, request: pb.LookAtVisitRequest, context: grpc.ServicerContext
-    ) -> pb.LookAtVisitReply:
-        """Return whether a visit is processed, and its counts."""
+        """Journal a visit, or return whether an earlier visit is processed, with its counts."""
+        if not request.id:
+            return pb.VisitReply(id=self._host.visit(request.name, request.metadata))
         journal = self._host.journal
         end = read_visits(journal).get(request.id)
         committed = read_committed(journal)  # before the counts, which are written first
         visited = read_visited(journal)
         is_done = end is not None and max(committed, visited.done) >= end
-        reply = pb.LookAtVisitReply(known=end is not None, done=is_done)
+        reply = pb.VisitReply(id=0 if end is None else request.id, done=is_done)
         if request.id in visited.counts:
             reply.count.id = request.id
             reply.count.keys, reply.count.failed = visited.counts[request.id]
@@ -236,3 +234,50 @@ class JournalServicer(JournalServiceServicer):
 def position_message(position: Position) -> pb.Position:
     """Return a position as a message of the protocol."""
     return pb.Position(offset=position.offset, messages=position.messages, journal=f"{position.journal_id:016x}")
+
+
+def worker_splitter(config: pb.Source) -> Splitter:
+    """Return a splitter that lets the worker of a source cut its bytes into messages."""
+    splitter: Splitter = pkgutil.resolve_name(SPLITTER)(config.target, config.path, config.max_message_bytes)
+    return splitter
+
+
+def worker_maker(config: pb.Generator) -> Maker:
+    """Return a `Maker` that lets the worker of a generator source make its messages."""
+    maker: Maker = pkgutil.resolve_name(MAKER)(config.target, config.path)
+    return maker
+
+
+class HeadWatch:
+    """Notifies waiting threads of the journal's readable end. A slow thread gets only the latest position."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._safe: Position | None = None
+        self._version = 0
+
+    def move(self, safe: Position) -> None:
+        """Note that the journal may be read up to `safe`. Any thread may call this."""
+        with self._changed:
+            self._safe = safe
+            self._turn()
+
+    def wake(self) -> None:
+        """Wake all waiting threads, so that they check again whether to wait."""
+        with self._changed:
+            self._turn()
+
+    def _turn(self) -> None:
+        self._version += 1
+        self._changed.notify_all()
+
+    @property
+    def version(self) -> int:
+        """A number that changes with each call of `move` or `wake`."""
+        return self._version
+
+    def wait(self, version: int) -> tuple[int, Position | None]:
+        """Wait until the version differs from `version`. Return the version and the journal's readable end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._version != version)
+            return self._version, self._safe

@@ -65,10 +65,10 @@ def run_data(client: CallClient, opening: pb.Opening, inputs: Iterable[bytes]) -
     source = iter(inputs)
     held, skips = next(source, None), list[pb.Skip]()
     while held is not None:
-        stream, index = client.open(opening.partition, _process, opening, pb.ProcessRequest), 0
+        stream, index = client.open(opening.partition, "Process", opening), 0
         try:
             while held is not None:
-                stream.send(pb.ProcessRequest(data=pb.Data(index=index, frames=held, skips=skips)))
+                stream.send(pb.Request(data=pb.Data(index=index, frames=held, skips=skips)))
                 outputs = _outputs(client, stream, index)
                 client.progressed()
                 yield outputs
@@ -78,14 +78,6 @@ def run_data(client: CallClient, opening: pb.Opening, inputs: Iterable[bytes]) -
             skips += broken.skips  # input `held` has no answer yet, so it is sent again
         finally:
             stream.close()
-
-
-def _process(stub: object) -> Callable[..., Iterator[object]]:
-    return stub.Process  # type: ignore[attr-defined,no-any-return]
-
-
-def _process_state(stub: object) -> Callable[..., Iterator[object]]:
-    return stub.ProcessState  # type: ignore[attr-defined,no-any-return]
 
 
 def _outputs(client: CallClient, stream: CallStream, index: int) -> list[pb.Output]:
@@ -166,7 +158,7 @@ class StateSession:
         number = bucket % self.client.width
         stream, calls = self._streams.get(number, (None, 0))
         if stream is None:
-            stream = self.client.open(number, _process_state, self.opening, pb.StateRequest)
+            stream = self.client.open(number, "ProcessState", self.opening)
         self._streams[number] = stream, calls + 1
         return stream, calls
 
@@ -175,7 +167,7 @@ class StateSession:
         for group, more in with_more(grouped(frames, len, REQUEST_BYTES)):
             request = pb.Bucket(more=more, frames=b"".join(group))
             request.MergeFrom(call)
-            stream.send(pb.StateRequest(bucket=request))
+            stream.send(pb.Request(bucket=request))
 
     def _receive(
         self, stream: CallStream, index: int, version: Version, load_log: Callable[[], Iterable[bytes]]
@@ -188,7 +180,7 @@ class StateSession:
                 raise _out_of_turn(self.client, kind, index)
             if kind == "need_state":
                 for group, more in with_more(grouped(load_log(), len, REQUEST_BYTES)):
-                    stream.send(pb.StateRequest(log=pb.StateLog(index=index, entries=group, more=more)))
+                    stream.send(pb.Request(log=pb.StateLog(index=index, entries=group, more=more)))
                 result = CallResult(version)
             elif kind == "output":
                 result.outputs.append(reply.output)
@@ -197,7 +189,7 @@ class StateSession:
             else:
                 return self._done(reply.done, result)
 
-    def _done(self, done: pb.StateDone, result: CallResult) -> CallResult:
+    def _done(self, done: pb.Done, result: CallResult) -> CallResult:
         if not done.nonce:
             msg = "a version's nonce is 0"
             raise self.client.broke_rules(msg)

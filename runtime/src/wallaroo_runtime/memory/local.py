@@ -6,16 +6,9 @@ from typing import Any
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host.call import CallRunner
-from wallaroo_runtime.worker.client import CallClient, CallStream, Method
+from wallaroo_runtime.worker.client import CallClient, CallStream
 from wallaroo_runtime.worker.endpoint import remote_error
 from wallaroo_runtime.worker.spec import WorkerSpec
-
-
-class Stub:
-    """Replaces a gRPC stub: its methods call the worker in this process."""
-
-    def __init__(self, calls: CallRunner) -> None:
-        self.Process, self.ProcessState = calls.process, calls.process_state
 
 
 class LocalClient(CallClient):
@@ -29,10 +22,10 @@ class LocalClient(CallClient):
         super().__init__(spec)
         self.calls = calls
 
-    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> CallStream:
+    def open(self, number: int, method: str, opening: pb.Opening) -> CallStream:
         """Begin a call, and return its stream."""
-        stream = LocalStream(self, method(Stub(self.calls)))
-        stream.send(request(opening=opening))
+        stream = LocalStream(self, self.calls.process if method == "Process" else self.calls.process_state)
+        stream.send(pb.Request(opening=opening))
         return stream
 
     def close(self) -> None:

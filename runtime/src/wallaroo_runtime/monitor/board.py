@@ -14,14 +14,13 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.end_note import running_note
 from wallaroo_runtime.monitor.delivery import Latencies
-from wallaroo_runtime.monitor.graph import parts_of
 from wallaroo_runtime.monitor.rate import Lag, Rates
 from wallaroo_runtime.plan.counter import COUNTERS, MESSAGES, RUN_COUNTERS
-from wallaroo_runtime.plan.graph import edges_of
+from wallaroo_runtime.plan.graph import edges_of, inputs_of
 from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.service.driver import DRIVER_FILE, read_note
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport, Stores
-from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.model import Part, Source, Step, Topology
 from wallaroo_runtime.worker.step_count import StepCounts, add_up, refusal
 
 KEPT_FINDINGS = 100
@@ -282,3 +281,26 @@ def _batch(report: Mapping[str, Any]) -> dict[str, Any]:
 def _iso(seconds: float) -> str:
     time = datetime.fromtimestamp(seconds, timezone.utc)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parts_of(topology: Topology) -> Iterator[dict[str, Any]]:
+    """Yield each part of an application after its inputs. `column` is the length of the longest path from a source."""
+    columns: dict[str, int] = {}
+    pipelines: dict[str, str] = {}
+    for pipeline in topology.pipelines:
+        parts: tuple[Part, ...] = (*pipeline.sources, *pipeline.steps, *pipeline.sinks)
+        pipelines |= dict.fromkeys((part.path for part in parts), pipeline.name)
+    for part in topology.parts():
+        columns[part.path] = max((columns.get(path, 0) + 1 for path in inputs_of(part)), default=0)
+        is_step = isinstance(part, Step)
+        yield {
+            "path": part.path,
+            "name": part.name,
+            "pipeline": pipelines[part.path],
+            "kind": part.kind,
+            "role": "source" if isinstance(part, Source) else "step" if is_step else "sink",
+            "place": "" if isinstance(part, Step) else part.place,
+            "worker": part.worker,
+            "state": part.state.name if isinstance(part, Step) and part.state else "",
+            "column": columns[part.path],
+        }

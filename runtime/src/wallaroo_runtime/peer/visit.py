@@ -52,16 +52,14 @@ def wait(service: Service, name: str, number: int) -> VisitResult:
     until = time.monotonic() + PATIENCE_S
     while True:
         try:
-            reply: pb.LookAtVisitReply = ServiceClient(service).look(
-                "LookAtVisit", pb.LookAtVisitRequest(id=number), LOOK_S
-            )
+            reply: pb.VisitReply = ServiceClient(service).look("Visit", pb.VisitRequest(id=number), LOOK_S)
         except Away as error:
             if time.monotonic() < until:
                 time.sleep(POLL_S)
                 continue
             reason = "the run has ended; the visit is in the journal, and comes with the next run"
             raise RunError.of("R733", name=name, reason=reason, fix="run the application again") from error
-        if reply.done or not reply.known:
+        if reply.done or not reply.id:
             has_count = reply.HasField("count")
             return VisitResult(number, reply.count.keys if has_count else -1, reply.count.failed)
         until = time.monotonic() + PATIENCE_S

@@ -10,7 +10,7 @@ from wallaroo_runtime.durable.record import read_record, write_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 ATTACHMENT_FILE = "attachment.json"
 Config = Mapping[str, Any]
 

@@ -8,9 +8,9 @@ from typing import Any
 import grpc
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.worker.host.rpc import client
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service._proto.service_pb2_grpc import JournalServiceStub, OutboxServiceStub
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.failure import FAILURES_KEY, read_failures
 from wallaroo_runtime.system.backoff import Backoff
@@ -28,6 +28,10 @@ OPTIONS = (
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
 )
+SERVICES = {
+    "gateway": pb.DESCRIPTOR.services_by_name["JournalService"],
+    "egress": pb.DESCRIPTOR.services_by_name["OutboxService"],
+}
 OTHER = {"gateway": "egress", "egress": "gateway"}
 PASSING = frozenset(
     {
@@ -62,10 +66,6 @@ def close_channel(service: Service) -> None:
             channel.close()
 
 
-def _stub(kind: str, channel: grpc.Channel) -> Any:
-    return JournalServiceStub(channel) if kind == "gateway" else OutboxServiceStub(channel)
-
-
 class Away(RunError):
     """The service cannot be reached now (R642)."""
 
@@ -84,7 +84,7 @@ class ServiceClient:
 
     def __init__(self, service: Service, patience_s: float = PATIENCE_S) -> None:
         self.service, self._patience_s = service, patience_s
-        self.stub: Any = _stub(service.kind, channel_to(service))
+        self.stub: Any = client(SERVICES[service.kind], channel_to(service))
         self.metadata = (("authorization", f"Bearer {service.token}"),)
 
     def call(self, method: str, request: Any) -> Any:
@@ -138,7 +138,7 @@ class ServiceClient:
 
     def _is_the_other(self) -> bool:
         """Return whether an egress answers in place of a gateway, or a gateway in place of an egress."""
-        stub = _stub(OTHER[self.service.kind], channel_to(self.service))
+        stub = client(SERVICES[OTHER[self.service.kind]], channel_to(self.service))
         try:
             stub.Status(pb.StatusRequest(), timeout=CALL_S, metadata=self.metadata)
         except grpc.RpcError as error:

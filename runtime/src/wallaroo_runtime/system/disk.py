@@ -1,4 +1,4 @@
-"""The size of files on the disk."""
+"""Files on the disk: their size, and the user's cache, the directory for files that can be made or fetched again."""
 
 import os
 from pathlib import Path
@@ -20,3 +20,10 @@ def measure(path: Path) -> int:
                 seen.add((status.st_dev, status.st_ino))
                 size += status.st_blocks * 512
     return size if seen else os.lstat(path).st_blocks * 512
+
+
+def cache_directory() -> Path:
+    """Return the directory of this user's cache."""
+    folder = os.environ.get("XDG_CACHE_HOME", "")
+    root = Path(folder) if os.path.isabs(folder) else Path.home() / ".cache"
+    return root / "wallaroo"

@@ -24,7 +24,6 @@ BROKEN_LIMIT, RETRY_LIMIT = 30, 3
 FLIGHT_BYTES = 256
 NOBODY = "", -1
 _numbers = count()
-Method = Callable[[Any], Callable[[Iterator[Any]], Iterator[Any]]]
 
 
 class Broken(Exception):
@@ -96,14 +95,13 @@ class CallClient(ABC):
         return 1
 
     @abstractmethod
-    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> CallStream:
+    def open(self, number: int, method: str, opening: pb.Opening) -> CallStream:
         """Open a stream at the endpoint of a partition or bucket, and send the opening.
 
         Args:
             number: Number of the partition or bucket.
-            method: Returns the method of a stub.
+            method: `Process` or `ProcessState`.
             opening: Opening of the stream, e.g. with its stage.
-            request: Type of the method's requests.
         """
 
     def progressed(self) -> None:
@@ -151,14 +149,14 @@ class WorkerClient(CallClient):
         """Number of endpoints that share the buckets."""
         return len(self.endpoints().stubs)
 
-    def open(self, number: int, method: Method, opening: pb.Opening, request: type[Any]) -> CallStream:
+    def open(self, number: int, method: str, opening: pb.Opening) -> CallStream:
         """Open a stream at the endpoint of a partition or bucket, and send the opening."""
         endpoints = self.endpoints()
         check_capabilities(self.spec, opening.stage, endpoints.init.capabilities)
-        stream = WorkerStream(self, endpoints, method(endpoints.stub(number)), opening)
+        stream = WorkerStream(self, endpoints, getattr(endpoints.stub(number), method), opening)
         noted = pb.Opening(in_flight=str(stream.flight))
         noted.MergeFrom(opening)
-        stream.send(request(opening=noted))
+        stream.send(pb.Request(opening=noted))
         return stream
 
     def progressed(self) -> None:

@@ -2,13 +2,14 @@
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, catalogue
 from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS, common_version, shown_versions
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
+from wallaroo.worker.host.rpc import WORKER_SERVICE, client
 from wallaroo_runtime.errors import WORKER, RunError, other_interface
 from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker.discovery import ServingWorker, ensure_worker, recover_worker
@@ -44,9 +45,9 @@ class Endpoints:
     connection: ServingWorker
     init: pb.InitReply
     channels: list[grpc.Channel] = field(default_factory=list)
-    stubs: list[WorkerStub] = field(default_factory=list)
+    stubs: list[Any] = field(default_factory=list)
 
-    def stub(self, number: int) -> WorkerStub:
+    def stub(self, number: int) -> Any:
         """Return the stub of the endpoint that serves a partition or bucket."""
         return self.stubs[number % len(self.stubs)]
 
@@ -83,7 +84,7 @@ def connect(connection: ServingWorker) -> Endpoints:
         grpc.RpcError: The worker has ended.
     """
     first = grpc.insecure_channel(connection.target, options=OPTIONS)
-    endpoints = Endpoints(connection, pb.InitReply(), [first], [WorkerStub(first)])
+    endpoints = Endpoints(connection, pb.InitReply(), [first], [client(WORKER_SERVICE, first)])
     try:
         endpoints.init = _init(connection.spec, endpoints.stubs[0])
         targets = list(endpoints.init.endpoints) or [connection.target]
@@ -93,7 +94,7 @@ def connect(connection: ServingWorker) -> Endpoints:
                 raise RunError.of("W410", WORKER, worker=connection.spec.name, reason=reason)
         # Often these include the first target again. A second connection to it costs little and keeps the order.
         endpoints.channels = [grpc.insecure_channel(target, options=OPTIONS) for target in targets]
-        endpoints.stubs = [WorkerStub(channel) for channel in endpoints.channels]
+        endpoints.stubs = [client(WORKER_SERVICE, channel) for channel in endpoints.channels]
         for stub in endpoints.stubs:
             _init(connection.spec, stub)
     except BaseException:
@@ -110,12 +111,11 @@ def init_request(spec: WorkerSpec) -> pb.InitRequest:
         protocol_min=PROTOCOLS[0],
         protocol_max=PROTOCOLS[1],
         capabilities=CAPABILITIES,
-        application=spec.application,
         interface_hash=spec.interface_hash,
     )
 
 
-def _init(spec: WorkerSpec, stub: WorkerStub) -> pb.InitReply:
+def _init(spec: WorkerSpec, stub: Any) -> pb.InitReply:
     reply: pb.InitReply = stub.Init(init_request(spec), timeout=INIT_SECONDS, wait_for_ready=True)
     if reply.HasField("failure") and not (reply.protocol_max and reply.interface_hash):  # nothing else was sent
         raise remote_error(spec.name, reply.failure)

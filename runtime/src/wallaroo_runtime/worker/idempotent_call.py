@@ -9,7 +9,7 @@ import grpc
 from wallaroo.message.frame import PLAIN
 from wallaroo.message.handshake import CAPABILITIES, GENERATE, PROTOCOLS, SHOW_STATE, SPLIT_FRAMES
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
+from wallaroo.worker.host.rpc import WORKER_SERVICE, client
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.capability import lacking
 from wallaroo_runtime.worker.endpoint import OPTIONS, remote_error
@@ -37,7 +37,7 @@ class IdempotentCalls:
     def __init__(self, target: str, path: str, timeout: float, capability: str, what: str) -> None:
         self.path, self.timeout = path, timeout
         self._channel = grpc.insecure_channel(target, options=OPTIONS)
-        self._stub, self._capability, self._what = WorkerStub(self._channel), capability, what
+        self._stub, self._capability, self._what = client(WORKER_SERVICE, self._channel), capability, what
         self._has_met = False
 
     def ask(self, method: str, request: Any, about: str) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 
 from wallaroo.component.application import POLICIES, Pipeline, Step
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic.error import Place
 from wallaroo.diagnostic.location import Location
-from wallaroo.diagnostic.place import Place
 from wallaroo.message.key import state_key
 
 MAX_NAME = 200

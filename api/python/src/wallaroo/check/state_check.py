@@ -15,7 +15,7 @@ from wallaroo.component.application import State
 from wallaroo.component.component import ComponentMethod
 from wallaroo.component.signature import shown_name
 from wallaroo.diagnostic.diagnostic import shown
-from wallaroo.diagnostic.place import Place
+from wallaroo.diagnostic.error import Place
 from wallaroo.message.output import is_promise
 
 _REASON = "is one for all keys of a process, and is not saved with the state"

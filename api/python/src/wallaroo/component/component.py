@@ -12,8 +12,8 @@ from wallaroo.component.signature import call_finding, shown_name, takes
 from wallaroo.component.wrapped import BaseWrapped
 from wallaroo.component.wrapped_state import TIMER, is_ttl, ttl_finding, with_timers
 from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean, shown
+from wallaroo.diagnostic.error import Place
 from wallaroo.diagnostic.location import declared_at
-from wallaroo.diagnostic.place import Place
 from wallaroo.message.output import collected
 from wallaroo.message.timer import DECLARE
 

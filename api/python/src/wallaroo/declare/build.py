@@ -12,9 +12,8 @@ from wallaroo.declare.declaration import Declaration
 from wallaroo.declare.library import declare_codecs
 from wallaroo.declare.pipeline import Merge, Pipeline, PipelineNode, joined
 from wallaroo.diagnostic.diagnostic import did_you_mean, shown
-from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.diagnostic.error import Place, WallarooParameterError
 from wallaroo.diagnostic.location import called_from
-from wallaroo.diagnostic.place import Place
 
 PARTS = ("sources", "steps", "sinks")
 

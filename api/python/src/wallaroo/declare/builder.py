@@ -12,9 +12,8 @@ from wallaroo.connector import SINK_PORT, SOURCE_PORT, SinkConnectorConfig, Sour
 from wallaroo.declare.declaration import Declaration
 from wallaroo.declare.library import declare_codecs
 from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean, shown
-from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.diagnostic.error import Place, WallarooParameterError
 from wallaroo.diagnostic.location import called_from
-from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint.config import SinkConfig, SourceConfig
 
 

@@ -12,8 +12,8 @@ from wallaroo.component.signature import call_finding, partition_finding, shown_
 from wallaroo.component.wrapped import BaseWrapped
 from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig, hint_of
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic.error import Place
 from wallaroo.diagnostic.location import Location, declared_at
-from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint.config import SinkConfig, SourceConfig
 from wallaroo.message.kafka_record import WholeRecord
 from wallaroo.message.output import collected

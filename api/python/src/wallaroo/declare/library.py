@@ -10,9 +10,8 @@ from wallaroo.component import component
 from wallaroo.component.application import Application, Pipeline, RemoteComponent, Source, State, Step
 from wallaroo.component.signature import shown_name
 from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean, shown
-from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.diagnostic.error import Place, WallarooParameterError
 from wallaroo.diagnostic.location import Location, called_from, declared_at
-from wallaroo.diagnostic.place import Place
 from wallaroo.message.codec import NATIVE, codec_of, expected_codec
 from wallaroo.message.output import collected
 

@@ -1,6 +1,7 @@
-"""The exception that a wrong declaration raises."""
+"""The exception that a wrong declaration raises, and the findings about a call that declares a part."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
@@ -24,3 +25,24 @@ class WallarooParameterError(DiagnosticError):
         """Make the error T207 for a wrong parameter at a location; `values` fill in the text of the catalogue."""
         place = at.shown()._asdict() if at else {}
         return cls(Diagnostic.of("T207", **place, **values))
+
+
+@dataclass(slots=True)
+class Place:
+    """A call in the program that is being checked. The check adds its findings to `findings`."""
+
+    method: str
+    pointer: str
+    location: Location
+    findings: list[Diagnostic]
+
+    def add(self, code: str, location: Location | None = None, *, remedy: str = "", **values: Any) -> None:
+        """Record a finding at `location` if it is known, else at this place; `remedy` replaces the catalogue's text."""
+        at = (location if location and location.file else self.location).shown()
+        finding = Diagnostic.of(code, pointer=self.pointer, file=at.file, line=at.line, **values)
+        self.findings.append(replace(finding, fix=remedy or finding.fix))
+
+    def wrong(self, parameter: str, actual: str, expected: str, *, fix: str = "") -> None:
+        """Record T207 for a parameter of the call: its shown value, and the expected one."""
+        fix = fix or f"pass {expected}"
+        self.add("T207", method=self.method, parameter=parameter, actual=actual, expected=expected, fix=fix)

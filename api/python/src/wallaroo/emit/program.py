@@ -18,7 +18,7 @@ from wallaroo.declare.library import Library
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.diagnostic.location import declared_at, hint_of, one_line, raised_at, relative, user_traceback
 from wallaroo.emit.topology import library_document, topology
-from wallaroo.endpoint import argument
+from wallaroo.endpoint.config import given_arguments
 from wallaroo.message.serialization import Serializer, deserialize, serialize
 
 SETUP = "application_setup"
@@ -201,7 +201,7 @@ def _set_up(setup: Any, function: str, args: list[str]) -> Application | Library
     if wrong := call_finding("setup", function, setup, ("args",)):
         raise DiagnosticError([wrong])
     try:
-        with argument.given(args):
+        with given_arguments(args):
             result = setup(args)
     except (DiagnosticError, KeyboardInterrupt):
         raise

@@ -1,13 +1,18 @@
 """The base classes of all configs of sources and sinks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from wallaroo.component import component
 from wallaroo.component.application import Sink, Source
+from wallaroo.diagnostic.error import Place
 from wallaroo.diagnostic.location import called_from
-from wallaroo.diagnostic.place import Place
+
+_arguments: ContextVar[tuple[str, ...]] = ContextVar("_arguments", default=())
+
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 
@@ -73,3 +78,18 @@ class SinkConfig(ABC):
 def decode_of(place: Place, decoder: Any) -> Callable[[bytes], Any] | None:
     """Return the function that decodes a payload; None after a finding."""
     return component.method(place, "decoder", decoder, ("decode",), ("bs",))
+
+
+@contextmanager
+def given_arguments(args: Sequence[str]) -> Iterator[None]:
+    """Set the arguments that `current_arguments` returns while this context is open: during a setup."""
+    token = _arguments.set(tuple(args))
+    try:
+        yield
+    finally:
+        _arguments.reset(token)
+
+
+def current_arguments() -> tuple[str, ...]:
+    """Return the arguments of the setup that runs now; empty if no setup runs."""
+    return _arguments.get()

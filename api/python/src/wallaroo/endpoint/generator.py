@@ -4,7 +4,7 @@ from typing import Any
 
 from wallaroo.component import component
 from wallaroo.component.application import Generator, Source
-from wallaroo.diagnostic.place import Place
+from wallaroo.diagnostic.error import Place
 from wallaroo.endpoint.config import SourceConfig
 
 

@@ -8,9 +8,8 @@ from wallaroo.check import check
 from wallaroo.component.application import Source
 from wallaroo.component.interface import Decoding, DecodingRecord, Encoding
 from wallaroo.diagnostic.diagnostic import shown
-from wallaroo.diagnostic.place import Place
-from wallaroo.endpoint import argument
-from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
+from wallaroo.diagnostic.error import Place
+from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, current_arguments, decode_of
 from wallaroo.endpoint.kafka_check import check_options
 from wallaroo.endpoint.kafka_option import LINGER, MESSAGE_SIZE, TopicOptions, sink_topic, source_topic
 from wallaroo.endpoint.spark import option_texts
@@ -183,9 +182,9 @@ class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
 
     Example:
         >>> import wallaroo
-        >>> from wallaroo.endpoint.argument import given
+        >>> from wallaroo.endpoint.config import given_arguments
         >>> args = "--orders_topic in --orders_brokers 127.0.0.1:9092 --orders_offset_default END"
-        >>> with given(args.split()):  # as `wallaroo run` does around `application_setup`
+        >>> with given_arguments(args.split()):  # as `wallaroo run` does around `application_setup`
         ...     source = DefaultKafkaSourceCLIParser(wallaroo.Decoder(bytes.decode, 4, ">I"), name="orders")
         >>> source.said.topic, source.said.brokers, source.said.start
         ('in', [('127.0.0.1', '9092')], 'end')
@@ -195,7 +194,7 @@ class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
 
     def __init__(self, decoder: Decoding, name: str = "kafka_source", *, on_error: str | None = None) -> None:
         super().__init__("", (), decoder=decoder, on_error=on_error)
-        self.said = source_topic(name, argument.current())
+        self.said = source_topic(name, current_arguments())
 
 
 class CustomKafkaSourceCLIParser(KafkaSourceConfig):
@@ -241,9 +240,9 @@ class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
 
     Example:
         >>> import wallaroo
-        >>> from wallaroo.endpoint.argument import given
+        >>> from wallaroo.endpoint.config import given_arguments
         >>> args = "--kafka_sink_topic out --kafka_sink_brokers 127.0.0.1:9092 --kafka_sink_produce_acks 1"
-        >>> with given(args.split()):  # as `wallaroo run` does around `application_setup`
+        >>> with given_arguments(args.split()):  # as `wallaroo run` does around `application_setup`
         ...     sink = DefaultKafkaSinkCLIParser(wallaroo.Encoder(str.encode))
         >>> sink.said.topic, sink.said.options
         ('out', {'kafka.acks': '1'})
@@ -253,7 +252,7 @@ class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
 
     def __init__(self, encoder: Encoding, name: str = "kafka_sink", *, on_error: str | None = None) -> None:
         super().__init__("", (), encoder=encoder, on_error=on_error)
-        self.said = sink_topic(name, argument.current())
+        self.said = sink_topic(name, current_arguments())
 
 
 class CustomKafkaSinkCLIParser(KafkaSinkConfig):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from wallaroo.diagnostic.diagnostic import shown
-from wallaroo.diagnostic.place import Place
+from wallaroo.diagnostic.error import Place
 
 PREFIX = "kafka."
 # Options of Spark's source that are not settings of Kafka's client. Spark ignores the case of their names.

@@ -8,7 +8,7 @@ from wallaroo.component.application import Source
 from wallaroo.component.interface import Decoding, Encoding
 from wallaroo.component.row import Rows, types_of
 from wallaroo.diagnostic.diagnostic import shown
-from wallaroo.diagnostic.place import Place
+from wallaroo.diagnostic.error import Place
 from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
 
 DATAFRAME, EVERYTHING = "dataframe", "*"

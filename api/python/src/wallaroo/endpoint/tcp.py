@@ -12,9 +12,8 @@ from wallaroo.component.interface import Encoding, Framing
 from wallaroo.component.signature import shown_name
 from wallaroo.component.wrapped import Decoder, ValueDecoder
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
-from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.diagnostic.error import Place, WallarooParameterError
 from wallaroo.diagnostic.location import called_from, declared_at
-from wallaroo.diagnostic.place import Place
 from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
 from wallaroo.message.framing import NEWLINE, probe
 

@@ -11,9 +11,8 @@ from wallaroo.component.component import ComponentMethod
 from wallaroo.component.signature import shown_name
 from wallaroo.declare.declaration import Declaration
 from wallaroo.diagnostic.diagnostic import shown
-from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.diagnostic.error import Place, WallarooParameterError
 from wallaroo.diagnostic.location import Location, called_from, declared_at
-from wallaroo.diagnostic.place import Place
 from wallaroo.emit.state_shape import codec_text
 from wallaroo.endpoint.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.endpoint.kafka_option import MESSAGE_SIZE

@@ -9,9 +9,8 @@ from wallaroo.check import check
 from wallaroo.component.signature import call_finding
 from wallaroo.component.wrapped_state import is_ttl, ttl_finding
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
-from wallaroo.diagnostic.error import WallarooParameterError
+from wallaroo.diagnostic.error import Place, WallarooParameterError
 from wallaroo.diagnostic.location import Location, called_from
-from wallaroo.diagnostic.place import Place
 from wallaroo.goka import edge as kinds
 from wallaroo.goka.codec import Codec
 from wallaroo.goka.edge import Edge

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import shown
-from wallaroo.diagnostic.place import Place
+from wallaroo.diagnostic.error import Place
 
 RECORD = "record"
 # The largest record that a broker with default settings accepts, in bytes (message.max.bytes).

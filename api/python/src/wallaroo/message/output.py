@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import AsyncGeneratorType, BuiltinFunctionType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
-from wallaroo.message.visit import Deleted
+from wallaroo.message.timer import Deleted
 
 _running = threading.local()
 FIT: set[type] = {str, bytes, int, float, bool, tuple, list, dict}  # types of results that are known to be no promises

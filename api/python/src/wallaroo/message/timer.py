@@ -1,8 +1,10 @@
 """Timers that a state computation sets for the key of its message. Its callback runs when a timer is due."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from math import ceil
+from typing import Any
 
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # first and last millisecond of the years 1 to 9999
 DECLARE = 'write what runs, @STEP.timer("NAME") above `def f(key, state, time)`; in a class `timers` and `timer`'
@@ -93,3 +95,28 @@ class Timers:
         if name not in self._declared:
             known = ", ".join(f'"{each}"' for each in self._declared) or "none"
             raise WrongTimerError(name, f"is not declared; the step has {known}", DECLARE)
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """The result of a visitor, or of a timer's callback, that deletes the state of its key.
+
+    A computation cannot return it (C503): let it set a timer with `after=timedelta(0)`, whose callback returns it.
+
+    Attributes:
+        result: The output message, or None; for a computation with any number of outputs a list of them.
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.state_computation("count", state=list)
+        ... def count(data, state):
+        ...     state.append(data)
+        ...     return len(state)
+        >>> @count.visitor("forget")
+        ... def forget(metadata, key, state):
+        ...     return wallaroo.Deleted(f"{key} had {len(state)}")
+        >>> forget(b"", "a", ["x"])
+        Deleted(result='a had 1')
+    """
+
+    result: Any = None

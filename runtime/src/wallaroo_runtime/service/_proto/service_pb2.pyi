@@ -6,32 +6,6 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class Failures(_message.Message):
-    __slots__ = ("failures",)
-    FAILURES_FIELD_NUMBER: _ClassVar[int]
-    failures: _containers.RepeatedCompositeFieldContainer[Failure]
-    def __init__(self, failures: _Optional[_Iterable[_Union[Failure, _Mapping]]] = ...) -> None: ...
-
-class Failure(_message.Message):
-    __slots__ = ("code", "message", "retriable", "traceback", "fix", "pointer", "file", "line")
-    CODE_FIELD_NUMBER: _ClassVar[int]
-    MESSAGE_FIELD_NUMBER: _ClassVar[int]
-    RETRIABLE_FIELD_NUMBER: _ClassVar[int]
-    TRACEBACK_FIELD_NUMBER: _ClassVar[int]
-    FIX_FIELD_NUMBER: _ClassVar[int]
-    POINTER_FIELD_NUMBER: _ClassVar[int]
-    FILE_FIELD_NUMBER: _ClassVar[int]
-    LINE_FIELD_NUMBER: _ClassVar[int]
-    code: str
-    message: str
-    retriable: bool
-    traceback: str
-    fix: str
-    pointer: str
-    file: str
-    line: int
-    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retriable: bool = ..., traceback: _Optional[str] = ..., fix: _Optional[str] = ..., pointer: _Optional[str] = ..., file: _Optional[str] = ..., line: _Optional[int] = ...) -> None: ...
-
 class Driver(_message.Message):
     __slots__ = ("protocol_version", "id", "application", "checkpoint", "store", "fresh")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -325,18 +299,24 @@ class CommitReply(_message.Message):
     def __init__(self) -> None: ...
 
 class VisitRequest(_message.Message):
-    __slots__ = ("name", "metadata")
+    __slots__ = ("name", "metadata", "id")
     NAME_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
     name: str
     metadata: bytes
-    def __init__(self, name: _Optional[str] = ..., metadata: _Optional[bytes] = ...) -> None: ...
+    id: int
+    def __init__(self, name: _Optional[str] = ..., metadata: _Optional[bytes] = ..., id: _Optional[int] = ...) -> None: ...
 
 class VisitReply(_message.Message):
-    __slots__ = ("id",)
+    __slots__ = ("id", "done", "count")
     ID_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
     id: int
-    def __init__(self, id: _Optional[int] = ...) -> None: ...
+    done: bool
+    count: VisitCount
+    def __init__(self, id: _Optional[int] = ..., done: bool = ..., count: _Optional[_Union[VisitCount, _Mapping]] = ...) -> None: ...
 
 class VisitCount(_message.Message):
     __slots__ = ("id", "keys", "failed")
@@ -347,22 +327,6 @@ class VisitCount(_message.Message):
     keys: int
     failed: int
     def __init__(self, id: _Optional[int] = ..., keys: _Optional[int] = ..., failed: _Optional[int] = ...) -> None: ...
-
-class LookAtVisitRequest(_message.Message):
-    __slots__ = ("id",)
-    ID_FIELD_NUMBER: _ClassVar[int]
-    id: int
-    def __init__(self, id: _Optional[int] = ...) -> None: ...
-
-class LookAtVisitReply(_message.Message):
-    __slots__ = ("known", "done", "count")
-    KNOWN_FIELD_NUMBER: _ClassVar[int]
-    DONE_FIELD_NUMBER: _ClassVar[int]
-    COUNT_FIELD_NUMBER: _ClassVar[int]
-    known: bool
-    done: bool
-    count: VisitCount
-    def __init__(self, known: bool = ..., done: bool = ..., count: _Optional[_Union[VisitCount, _Mapping]] = ...) -> None: ...
 
 class StageRequest(_message.Message):
     __slots__ = ("attempt", "port", "chunk", "is_last")
@@ -377,18 +341,18 @@ class StageRequest(_message.Message):
     def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., port: _Optional[int] = ..., chunk: _Optional[_Union[Chunk, _Mapping]] = ..., is_last: bool = ...) -> None: ...
 
 class Attempt(_message.Message):
-    __slots__ = ("epoch", "query", "batch", "partition", "task_attempt")
+    __slots__ = ("epoch", "query", "batch", "partition", "attempt")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
-    TASK_ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     query: str
     batch: int
     partition: int
-    task_attempt: int
-    def __init__(self, epoch: _Optional[int] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., partition: _Optional[int] = ..., task_attempt: _Optional[int] = ...) -> None: ...
+    attempt: int
+    def __init__(self, epoch: _Optional[int] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., partition: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
 
 class StageReply(_message.Message):
     __slots__ = ("files",)
@@ -432,37 +396,15 @@ class PublishReply(_message.Message):
     is_new: bool
     def __init__(self, is_new: bool = ...) -> None: ...
 
-class FollowRequest(_message.Message):
-    __slots__ = ("epoch", "journal")
-    EPOCH_FIELD_NUMBER: _ClassVar[int]
-    JOURNAL_FIELD_NUMBER: _ClassVar[int]
-    epoch: int
-    journal: str
-    def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ...) -> None: ...
-
 class DeliverRequest(_message.Message):
     __slots__ = ("opening", "deliveries", "committed")
     OPENING_FIELD_NUMBER: _ClassVar[int]
     DELIVERIES_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_FIELD_NUMBER: _ClassVar[int]
-    opening: DeliverOpening
+    opening: Attempt
     deliveries: Deliveries
     committed: int
-    def __init__(self, opening: _Optional[_Union[DeliverOpening, _Mapping]] = ..., deliveries: _Optional[_Union[Deliveries, _Mapping]] = ..., committed: _Optional[int] = ...) -> None: ...
-
-class DeliverOpening(_message.Message):
-    __slots__ = ("epoch", "query", "batch", "partition", "attempt")
-    EPOCH_FIELD_NUMBER: _ClassVar[int]
-    QUERY_FIELD_NUMBER: _ClassVar[int]
-    BATCH_FIELD_NUMBER: _ClassVar[int]
-    PARTITION_FIELD_NUMBER: _ClassVar[int]
-    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
-    epoch: int
-    query: str
-    batch: int
-    partition: int
-    attempt: int
-    def __init__(self, epoch: _Optional[int] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., partition: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
+    def __init__(self, opening: _Optional[_Union[Attempt, _Mapping]] = ..., deliveries: _Optional[_Union[Deliveries, _Mapping]] = ..., committed: _Optional[int] = ...) -> None: ...
 
 class Deliveries(_message.Message):
     __slots__ = ("items", "arrived")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.message.frame import HEADER_BYTES, MAX_FRAME_BYTES, FrameError, check_frame
-from wallaroo_runtime.durable.line import unpack_line
+from wallaroo_runtime.durable.record import unpack_line
 from wallaroo_runtime.storage.outbox.log import damaged
 
 FOLDER = "live"

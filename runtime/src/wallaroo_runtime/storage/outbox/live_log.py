@@ -8,7 +8,7 @@ from pathlib import Path
 from wallaroo.diagnostic.fault import reach
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import sync_directory
-from wallaroo_runtime.durable.line import pack_line
+from wallaroo_runtime.durable.record import pack_line
 from wallaroo_runtime.storage.journal.head import Position, pack_head
 from wallaroo_runtime.storage.journal.segment import undone, write_all
 from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, OPENING, Entry, live_segments, segment_at

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.message.frame import DEAD_LETTER_PORT
-from wallaroo_runtime.durable.line import pack_line, unpack_line
+from wallaroo_runtime.durable.record import pack_line, unpack_line
 from wallaroo_runtime.errors import RunError
 
 LOG_NAME = "log"

@@ -9,7 +9,7 @@ from pathlib import Path
 from wallaroo.diagnostic.fault import reach
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import replace_file, sync_directory
-from wallaroo_runtime.durable.line import pack_line
+from wallaroo_runtime.durable.record import pack_line
 from wallaroo_runtime.storage.journal.segment import undone, write_all
 from wallaroo_runtime.storage.outbox.live import FOLDER, live_segments
 from wallaroo_runtime.storage.outbox.live_state import read_last, safe_live

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wallaroo_runtime.durable.file import replace_file, sync_file
-from wallaroo_runtime.durable.line import pack_line, read_line
+from wallaroo_runtime.durable.record import pack_line, read_line
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.live_state import read_last
 from wallaroo_runtime.storage.outbox.log import read_base

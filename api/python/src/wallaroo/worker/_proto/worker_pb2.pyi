@@ -39,44 +39,36 @@ NODE_KIND_RECEIVE: NodeKind
 NODE_KIND_OUTPUT: NodeKind
 
 class InitRequest(_message.Message):
-    __slots__ = ("protocol_min", "application", "interface_hash", "protocol_max", "capabilities")
+    __slots__ = ("protocol_min", "interface_hash", "protocol_max", "capabilities")
     PROTOCOL_MIN_FIELD_NUMBER: _ClassVar[int]
-    APPLICATION_FIELD_NUMBER: _ClassVar[int]
     INTERFACE_HASH_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_MAX_FIELD_NUMBER: _ClassVar[int]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     protocol_min: int
-    application: str
     interface_hash: str
     protocol_max: int
     capabilities: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, protocol_min: _Optional[int] = ..., application: _Optional[str] = ..., interface_hash: _Optional[str] = ..., protocol_max: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, protocol_min: _Optional[int] = ..., interface_hash: _Optional[str] = ..., protocol_max: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class InitReply(_message.Message):
-    __slots__ = ("protocol_min", "sdk_version", "language", "application", "interface_hash", "code_hash", "endpoints", "process_id", "failure", "protocol_max", "capabilities")
+    __slots__ = ("protocol_min", "language", "interface_hash", "endpoints", "process_id", "failure", "protocol_max", "capabilities")
     PROTOCOL_MIN_FIELD_NUMBER: _ClassVar[int]
-    SDK_VERSION_FIELD_NUMBER: _ClassVar[int]
     LANGUAGE_FIELD_NUMBER: _ClassVar[int]
-    APPLICATION_FIELD_NUMBER: _ClassVar[int]
     INTERFACE_HASH_FIELD_NUMBER: _ClassVar[int]
-    CODE_HASH_FIELD_NUMBER: _ClassVar[int]
     ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     PROCESS_ID_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_MAX_FIELD_NUMBER: _ClassVar[int]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     protocol_min: int
-    sdk_version: str
     language: str
-    application: str
     interface_hash: str
-    code_hash: str
     endpoints: _containers.RepeatedScalarFieldContainer[str]
     process_id: int
     failure: Failure
     protocol_max: int
     capabilities: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, protocol_min: _Optional[int] = ..., sdk_version: _Optional[str] = ..., language: _Optional[str] = ..., application: _Optional[str] = ..., interface_hash: _Optional[str] = ..., code_hash: _Optional[str] = ..., endpoints: _Optional[_Iterable[str]] = ..., process_id: _Optional[int] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., protocol_max: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, protocol_min: _Optional[int] = ..., language: _Optional[str] = ..., interface_hash: _Optional[str] = ..., endpoints: _Optional[_Iterable[str]] = ..., process_id: _Optional[int] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., protocol_max: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("id", "nodes", "bucket_count", "frame_bytes")
@@ -160,13 +152,33 @@ class Skip(_message.Message):
     reason: str
     def __init__(self, ordinal: _Optional[int] = ..., code: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
-class ProcessRequest(_message.Message):
-    __slots__ = ("opening", "data")
+class Request(_message.Message):
+    __slots__ = ("opening", "bucket", "log", "data")
     OPENING_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    LOG_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     opening: Opening
+    bucket: Bucket
+    log: StateLog
     data: Data
-    def __init__(self, opening: _Optional[_Union[Opening, _Mapping]] = ..., data: _Optional[_Union[Data, _Mapping]] = ...) -> None: ...
+    def __init__(self, opening: _Optional[_Union[Opening, _Mapping]] = ..., bucket: _Optional[_Union[Bucket, _Mapping]] = ..., log: _Optional[_Union[StateLog, _Mapping]] = ..., data: _Optional[_Union[Data, _Mapping]] = ...) -> None: ...
+
+class Reply(_message.Message):
+    __slots__ = ("need_state", "output", "change", "done", "failure", "released")
+    NEED_STATE_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    RELEASED_FIELD_NUMBER: _ClassVar[int]
+    need_state: NeedState
+    output: Output
+    change: StateChange
+    done: Done
+    failure: Failure
+    released: Released
+    def __init__(self, need_state: _Optional[_Union[NeedState, _Mapping]] = ..., output: _Optional[_Union[Output, _Mapping]] = ..., change: _Optional[_Union[StateChange, _Mapping]] = ..., done: _Optional[_Union[Done, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ...) -> None: ...
 
 class Data(_message.Message):
     __slots__ = ("index", "frames", "skips", "alone")
@@ -179,16 +191,6 @@ class Data(_message.Message):
     skips: _containers.RepeatedCompositeFieldContainer[Skip]
     alone: bool
     def __init__(self, index: _Optional[int] = ..., frames: _Optional[bytes] = ..., skips: _Optional[_Iterable[_Union[Skip, _Mapping]]] = ..., alone: bool = ...) -> None: ...
-
-class ProcessReply(_message.Message):
-    __slots__ = ("output", "done", "failure")
-    OUTPUT_FIELD_NUMBER: _ClassVar[int]
-    DONE_FIELD_NUMBER: _ClassVar[int]
-    FAILURE_FIELD_NUMBER: _ClassVar[int]
-    output: Output
-    done: Done
-    failure: Failure
-    def __init__(self, output: _Optional[_Union[Output, _Mapping]] = ..., done: _Optional[_Union[Done, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
 
 class Output(_message.Message):
     __slots__ = ("index", "port", "bucket", "frame")
@@ -203,12 +205,20 @@ class Output(_message.Message):
     def __init__(self, index: _Optional[int] = ..., port: _Optional[int] = ..., bucket: _Optional[int] = ..., frame: _Optional[bytes] = ...) -> None: ...
 
 class Done(_message.Message):
-    __slots__ = ("index", "counts")
+    __slots__ = ("index", "nonce", "snapshot", "keys", "counts", "visits")
     INDEX_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
+    VISITS_FIELD_NUMBER: _ClassVar[int]
     index: int
+    nonce: int
+    snapshot: bool
+    keys: int
     counts: _containers.RepeatedCompositeFieldContainer[StepCount]
-    def __init__(self, index: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[StepCount, _Mapping]]] = ...) -> None: ...
+    visits: _containers.RepeatedCompositeFieldContainer[Visited]
+    def __init__(self, index: _Optional[int] = ..., nonce: _Optional[int] = ..., snapshot: bool = ..., keys: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[StepCount, _Mapping]]] = ..., visits: _Optional[_Iterable[_Union[Visited, _Mapping]]] = ...) -> None: ...
 
 class StepCount(_message.Message):
     __slots__ = ("path", "messages_in", "messages_out", "dead_letters", "more")
@@ -238,16 +248,6 @@ class Version(_message.Message):
     counter: int
     nonce: int
     def __init__(self, counter: _Optional[int] = ..., nonce: _Optional[int] = ...) -> None: ...
-
-class StateRequest(_message.Message):
-    __slots__ = ("opening", "bucket", "log")
-    OPENING_FIELD_NUMBER: _ClassVar[int]
-    BUCKET_FIELD_NUMBER: _ClassVar[int]
-    LOG_FIELD_NUMBER: _ClassVar[int]
-    opening: Opening
-    bucket: Bucket
-    log: StateLog
-    def __init__(self, opening: _Optional[_Union[Opening, _Mapping]] = ..., bucket: _Optional[_Union[Bucket, _Mapping]] = ..., log: _Optional[_Union[StateLog, _Mapping]] = ...) -> None: ...
 
 class Bucket(_message.Message):
     __slots__ = ("index", "bucket", "version", "frames", "more", "wants_snapshot", "skips", "alone", "careful", "release")
@@ -283,22 +283,6 @@ class StateLog(_message.Message):
     more: bool
     def __init__(self, index: _Optional[int] = ..., entries: _Optional[_Iterable[bytes]] = ..., more: bool = ...) -> None: ...
 
-class StateReply(_message.Message):
-    __slots__ = ("need_state", "output", "change", "done", "failure", "released")
-    NEED_STATE_FIELD_NUMBER: _ClassVar[int]
-    OUTPUT_FIELD_NUMBER: _ClassVar[int]
-    CHANGE_FIELD_NUMBER: _ClassVar[int]
-    DONE_FIELD_NUMBER: _ClassVar[int]
-    FAILURE_FIELD_NUMBER: _ClassVar[int]
-    RELEASED_FIELD_NUMBER: _ClassVar[int]
-    need_state: NeedState
-    output: Output
-    change: StateChange
-    done: StateDone
-    failure: Failure
-    released: Released
-    def __init__(self, need_state: _Optional[_Union[NeedState, _Mapping]] = ..., output: _Optional[_Union[Output, _Mapping]] = ..., change: _Optional[_Union[StateChange, _Mapping]] = ..., done: _Optional[_Union[StateDone, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ...) -> None: ...
-
 class Released(_message.Message):
     __slots__ = ("index",)
     INDEX_FIELD_NUMBER: _ClassVar[int]
@@ -320,22 +304,6 @@ class StateChange(_message.Message):
     index: int
     entries: _containers.RepeatedScalarFieldContainer[bytes]
     def __init__(self, index: _Optional[int] = ..., entries: _Optional[_Iterable[bytes]] = ...) -> None: ...
-
-class StateDone(_message.Message):
-    __slots__ = ("index", "nonce", "snapshot", "keys", "counts", "visits")
-    INDEX_FIELD_NUMBER: _ClassVar[int]
-    NONCE_FIELD_NUMBER: _ClassVar[int]
-    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
-    KEYS_FIELD_NUMBER: _ClassVar[int]
-    COUNTS_FIELD_NUMBER: _ClassVar[int]
-    VISITS_FIELD_NUMBER: _ClassVar[int]
-    index: int
-    nonce: int
-    snapshot: bool
-    keys: int
-    counts: _containers.RepeatedCompositeFieldContainer[StepCount]
-    visits: _containers.RepeatedCompositeFieldContainer[Visited]
-    def __init__(self, index: _Optional[int] = ..., nonce: _Optional[int] = ..., snapshot: bool = ..., keys: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[StepCount, _Mapping]]] = ..., visits: _Optional[_Iterable[_Union[Visited, _Mapping]]] = ...) -> None: ...
 
 class Visit(_message.Message):
     __slots__ = ("id", "name", "metadata")

@@ -36,7 +36,7 @@ class BucketResult:
 
     outputs: list[pb.Output]
     changes: list[pb.StateChange]
-    done: pb.StateDone
+    done: pb.Done
 
 
 class BucketRun:
@@ -323,7 +323,7 @@ class BucketRun:
             size += len(entry)
         self.stage.flight[MESSAGE] = 0
         outputs = list(self.stage.outputs(index, self._timestamp_ms))
-        done = pb.StateDone(
+        done = pb.Done(
             index=index,
             nonce=secrets.randbits(64) or 1,
             snapshot=is_whole,

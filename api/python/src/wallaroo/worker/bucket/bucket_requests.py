@@ -13,7 +13,7 @@ class BucketProtocolError(Exception):
 class BucketRequests:
     """The requests that the client sends after the opening."""
 
-    def __init__(self, requests: Iterator[pb.StateRequest]) -> None:
+    def __init__(self, requests: Iterator[pb.Request]) -> None:
         self._requests = requests
         self._waiting: deque[pb.Bucket] = deque()  # requests that came while a state log was awaited
 

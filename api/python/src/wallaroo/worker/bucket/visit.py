@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from wallaroo.message.frame import Frame, FrameError
 from wallaroo.message.key import readable
-from wallaroo.message.visit import Deleted
+from wallaroo.message.timer import Deleted
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.cell import UNREAD, Cell, CellTable
 from wallaroo.worker.bucket.message_order import Messages

@@ -62,19 +62,13 @@ class CallRunner:
         self._stages: OrderedDict[bytes, Stage] = OrderedDict()
         self._user = threading.Lock()
 
-    def process(self, requests: Iterator[pb.ProcessRequest]) -> Generator[pb.ProcessReply, None, None]:
+    def process(self, requests: Iterator[pb.Request]) -> Generator[pb.Reply, None, None]:
         """Run a stage without state. If it cannot continue, the last reply is the failure."""
-        try:
-            yield from self._data_calls(requests)
-        except Exception as err:
-            yield pb.ProcessReply(failure=failure_of(err))
+        return _ended(self._data_calls(requests))
 
-    def process_state(self, requests: Iterator[pb.StateRequest]) -> Generator[pb.StateReply, None, None]:
+    def process_state(self, requests: Iterator[pb.Request]) -> Generator[pb.Reply, None, None]:
         """Run a stage that begins with state. If it cannot continue, the last reply is the failure."""
-        try:
-            yield from self._bucket_calls(requests)
-        except Exception as err:
-            yield pb.StateReply(failure=failure_of(err))
+        return _ended(self._bucket_calls(requests))
 
     def split(self, request: pb.SplitRequest) -> pb.SplitReply:
         """Find the ends of messages with the user's decoder."""
@@ -161,20 +155,20 @@ class CallRunner:
                 return node
         raise DiagnosticError([not_hosted(call, path)])
 
-    def _data_calls(self, requests: Iterator[pb.ProcessRequest]) -> Iterator[pb.ProcessReply]:
+    def _data_calls(self, requests: Iterator[pb.Request]) -> Iterator[pb.Reply]:
         opening = _opening(next(requests, None))
         with InFlight(opening.in_flight) as flight:
             for request in requests:
                 yield from self._data(opening, request, flight)
 
-    def _bucket_calls(self, requests: Iterator[pb.StateRequest]) -> Iterator[pb.StateReply]:
+    def _bucket_calls(self, requests: Iterator[pb.Request]) -> Iterator[pb.Reply]:
         opening = _opening(next(requests, None))
         with InFlight(opening.in_flight) as flight:
             calls = BucketRequests(requests)
             while (request := calls.first()) is not None:
                 yield from self._bucket(opening, request, calls, flight)
 
-    def _data(self, opening: pb.Opening, request: pb.ProcessRequest, flight: InFlight) -> Iterator[pb.ProcessReply]:
+    def _data(self, opening: pb.Opening, request: pb.Request, flight: InFlight) -> Iterator[pb.Reply]:
         if request.WhichOneof("kind") != "data":
             msg = f"a stream without state got {request.WhichOneof('kind')}"
             raise BucketProtocolError(msg)
@@ -188,13 +182,13 @@ class CallRunner:
             stage.clear()
         reach("worker.after_compute")
         for output in outputs:
-            yield pb.ProcessReply(output=output)
-        yield pb.ProcessReply(done=done)
+            yield pb.Reply(output=output)
+        yield pb.Reply(done=done)
         reach("worker.after_reply")
 
     def _bucket(
         self, opening: pb.Opening, first: pb.Bucket, requests: BucketRequests, flight: InFlight
-    ) -> Iterator[pb.StateReply]:
+    ) -> Iterator[pb.Reply]:
         part = requests.part(first)
         reach("worker.before_compute")
         key, version = _owner(opening, first)
@@ -202,7 +196,7 @@ class CallRunner:
         if version == EMPTY:
             state = self._empty()
         elif state is None or first.careful:
-            yield pb.StateReply(need_state=pb.NeedState(index=first.index))
+            yield pb.Reply(need_state=pb.NeedState(index=first.index))
             state = self._read_log(first.index, requests)
         with self._user:
             stage = self._stage(opening.stage)
@@ -219,8 +213,8 @@ class CallRunner:
             assert answer is not None, "a try after a rollback runs message by message"
             reach("worker.after_compute")
             for output in answer:
-                yield pb.StateReply(output=output)
-            yield pb.StateReply(released=pb.Released(index=first.index))
+                yield pb.Reply(output=output)
+            yield pb.Reply(released=pb.Released(index=first.index))
             reach("worker.after_reply")
             part = requests.part(requests.following(first.index))
             reach("worker.before_compute")
@@ -231,25 +225,25 @@ class CallRunner:
         with self._user, run.stage.call(first.index, flight, first.skips):
             return run.part(*part)
 
-    def _committed(self, call: pb.Bucket, requests: BucketRequests) -> Generator[pb.StateReply, None, BucketState]:
+    def _committed(self, call: pb.Bucket, requests: BucketRequests) -> Generator[pb.Reply, None, BucketState]:
         """Read the committed state again, after a failure of user code has spoilt the copy."""
         if Version(call.version.counter, call.version.nonce) == EMPTY:
             return self._empty()
-        yield pb.StateReply(need_state=pb.NeedState(index=call.index, rollback=True))
+        yield pb.Reply(need_state=pb.NeedState(index=call.index, rollback=True))
         return self._read_log(call.index, requests)
 
     def _end(
         self, opening: pb.Opening, call: pb.Bucket, state: BucketState, result: BucketResult
-    ) -> Iterator[pb.StateReply]:
+    ) -> Iterator[pb.Reply]:
         """Send the results of a call, and keep its state."""
         reach("worker.after_compute")
         for output in result.outputs:
-            yield pb.StateReply(output=output)
+            yield pb.Reply(output=output)
         for change in result.changes:
-            yield pb.StateReply(change=change)
+            yield pb.Reply(change=change)
         key, version = _owner(opening, call)
         self._cache.file(key, Version(version.counter + 1, result.done.nonce), state)
-        yield pb.StateReply(done=result.done)
+        yield pb.Reply(done=result.done)
         reach("worker.after_reply")
 
     def _empty(self) -> BucketState:
@@ -271,6 +265,13 @@ class CallRunner:
             if len(self._stages) > MAX_STAGES:
                 self._stages.popitem(last=False)
         return self._stages[wire]
+
+
+def _ended(replies: Iterator[pb.Reply]) -> Generator[pb.Reply, None, None]:
+    try:
+        yield from replies
+    except Exception as err:
+        yield pb.Reply(failure=failure_of(err))
 
 
 def failure_of(error: Exception) -> pb.Failure:
@@ -299,12 +300,11 @@ def failure_of(error: Exception) -> pb.Failure:
     return pb.Failure(code=finding.code, message=message, fix=finding.fix, retriable=False, traceback=trace)
 
 
-def _opening(request: Any) -> pb.Opening:
+def _opening(request: pb.Request | None) -> pb.Opening:
     if request is None or request.WhichOneof("kind") != "opening":
         msg = "a stream does not begin with its opening"
         raise BucketProtocolError(msg)
-    opening: pb.Opening = request.opening
-    return opening
+    return request.opening
 
 
 def _owner(opening: pb.Opening, call: pb.Bucket) -> tuple[BucketKey, Version]:

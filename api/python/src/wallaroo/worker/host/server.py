@@ -8,8 +8,8 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
-from wallaroo.worker._proto import worker_pb2_grpc
 from wallaroo.worker.host import trace
+from wallaroo.worker.host.rpc import WORKER_SERVICE, add_service
 from wallaroo.worker.host.service import WorkerService
 
 MAX_MESSAGE_BYTES = 65 * 1024 * 1024
@@ -41,7 +41,7 @@ class WorkerServer:
                 ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
             ],
         )
-        worker_pb2_grpc.add_WorkerServicer_to_server(service, self._server)
+        add_service(WORKER_SERVICE, service, self._server)
         status = health.HealthServicer()
         status.set("", health_pb2.HealthCheckResponse.SERVING)
         health_pb2_grpc.add_HealthServicer_to_server(status, self._server)

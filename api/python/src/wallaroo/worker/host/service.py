@@ -6,17 +6,15 @@ from typing import Any, TypeVar
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.emit.program import LoadedProgram
-from wallaroo.emit.topology import SDK_VERSION
 from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS, common_version, shown_versions
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto import worker_pb2_grpc
 from wallaroo.worker.host import trace
 from wallaroo.worker.host.call import CallRunner
 
 T = TypeVar("T")
 
 
-class WorkerService(worker_pb2_grpc.WorkerServicer):
+class WorkerService:
     """Serves the worker protocol for one process of the worker.
 
     Args:
@@ -35,11 +33,8 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
             protocol_min=PROTOCOLS[0],
             protocol_max=PROTOCOLS[1],
             capabilities=CAPABILITIES,
-            sdk_version=SDK_VERSION,
             language="python",
-            application=self._program.application.name,
             interface_hash=worker["interface_hash"],
-            code_hash=worker["code_hash"],
             endpoints=self._endpoints,
             process_id=os.getpid(),
         )
@@ -48,11 +43,11 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
             reply.failure.CopyFrom(pb.Failure(code=finding.code, message=finding.message, fix=finding.fix))
         return reply
 
-    def Process(self, request_iterator: Iterator[pb.ProcessRequest], context: Any) -> Iterator[pb.ProcessReply]:
+    def Process(self, request_iterator: Iterator[pb.Request], context: Any) -> Iterator[pb.Reply]:
         """Run a stage without state."""
         return self._traced("Process", context, self._calls.process(request_iterator))
 
-    def ProcessState(self, request_iterator: Iterator[pb.StateRequest], context: Any) -> Iterator[pb.StateReply]:
+    def ProcessState(self, request_iterator: Iterator[pb.Request], context: Any) -> Iterator[pb.Reply]:
         """Run a stage that begins with state."""
         return self._traced("ProcessState", context, self._calls.process_state(request_iterator))
 

@@ -8,8 +8,7 @@ from wallaroo.diagnostic.diagnostic import ADDRESS, Diagnostic, shown
 from wallaroo.diagnostic.location import one_line, raised_at, user_traceback
 from wallaroo.message.frame import DEAD_LETTER_PORT, PLAIN, Frame
 from wallaroo.message.output import UndeclaredOutputError
-from wallaroo.message.timer import WrongTimerError
-from wallaroo.message.visit import Deleted
+from wallaroo.message.timer import Deleted, WrongTimerError
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.value.show import shown_json
 from wallaroo.worker.value.unpicklable import REMEDY, is_refused, reason_of

@@ -21,7 +21,6 @@ import org.wallaroo.spark.rpc.Channels;
 import org.wallaroo.spark.rpc.ReplyQueue;
 import org.wallaroo.spark.rpc.ServiceFailure;
 import wallaroo.service.v1.Service.Chunk;
-import wallaroo.service.v1.Service.DeliverOpening;
 import wallaroo.service.v1.Service.DeliverReply;
 import wallaroo.service.v1.Service.DeliverRequest;
 import wallaroo.service.v1.Service.Deliveries;
@@ -70,7 +69,7 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
         call = channel.newCall(DELIVER, CallOptions.DEFAULT.withWaitForReady()); // an egress that died is started again
         call.start(this, new Metadata());
         call.sendMessage(DeliverRequest.newBuilder()
-                .setOpening(DeliverOpening.newBuilder()
+                .setOpening(wallaroo.service.v1.Service.Attempt.newBuilder()
                         .setEpoch(settings.egressEpoch())
                         .setQuery(attempt.query())
                         .setBatch(begin)

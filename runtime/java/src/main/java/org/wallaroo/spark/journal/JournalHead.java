@@ -11,8 +11,8 @@ import org.wallaroo.spark.rpc.Channels;
 import org.wallaroo.spark.rpc.LastingCall;
 import org.wallaroo.spark.rpc.ReplyQueue;
 import org.wallaroo.spark.rpc.ServiceFailure;
-import wallaroo.service.v1.Service.FollowRequest;
 import wallaroo.service.v1.Service.Position;
+import wallaroo.service.v1.Service.ReadRequest;
 
 /**
  * Knows the position up to which a journal may be read. The gateway pushes the position, so that waiting costs nothing.
@@ -21,14 +21,14 @@ import wallaroo.service.v1.Service.Position;
  * gateway sends the journal, the position is the end of the part that has arrived.
  */
 public final class JournalHead {
-    static final MethodDescriptor<FollowRequest, Position> FOLLOW = Channels.method(
-            "wallaroo.service.v1.JournalService/Follow", MethodType.SERVER_STREAMING, FollowRequest.parser(),
+    static final MethodDescriptor<ReadRequest, Position> FOLLOW = Channels.method(
+            "wallaroo.service.v1.JournalService/Follow", MethodType.SERVER_STREAMING, ReadRequest.parser(),
             Position.parser());
     private static final Map<String, JournalHead> OPEN = new ConcurrentHashMap<>();
 
     private final Settings settings;
     private final ManagedChannel channel;
-    private final LastingCall<FollowRequest, Position> call; // null if a reader reports the position
+    private final LastingCall<ReadRequest, Position> call; // null if a reader reports the position
     private Object reader; // the tail that reports the position; null if the gateway reports it
     private long end;
     private boolean isEnding;
@@ -69,7 +69,7 @@ public final class JournalHead {
         return channel;
     }
 
-    private final class Following implements LastingCall.Caller<FollowRequest, Position> {
+    private final class Following implements LastingCall.Caller<ReadRequest, Position> {
         private final String journal;
 
         private Following(JournalOffset start) {
@@ -77,8 +77,8 @@ public final class JournalHead {
         }
 
         @Override
-        public FollowRequest request() {
-            return FollowRequest.newBuilder().setEpoch(settings.gatewayEpoch()).setJournal(journal).build();
+        public ReadRequest request() {
+            return ReadRequest.newBuilder().setEpoch(settings.gatewayEpoch()).setJournal(journal).build();
         }
 
         @Override

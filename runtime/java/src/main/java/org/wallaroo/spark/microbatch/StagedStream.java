@@ -100,7 +100,7 @@ final class StagedStream implements Staging {
                             .setQuery(attempt.query())
                             .setBatch(attempt.batch())
                             .setPartition(attempt.partition())
-                            .setTaskAttempt(attempt.attempt()))
+                            .setAttempt(attempt.attempt()))
                     .build());
         }
         return stream;

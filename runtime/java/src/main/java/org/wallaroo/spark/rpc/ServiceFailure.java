@@ -1,17 +1,13 @@
 package org.wallaroo.spark.rpc;
 
-import com.google.protobuf.InvalidProtocolBufferException;
+import com.fasterxml.jackson.databind.JsonNode;
 import io.grpc.Metadata;
 import io.grpc.Status;
-import java.util.ArrayList;
+import java.nio.charset.StandardCharsets;
 import java.util.EnumSet;
-import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.OperatorFailure;
-import wallaroo.service.v1.Service.Failure;
-import wallaroo.service.v1.Service.Failures;
 
 /** Makes the error with which a task fails because a service has ended a call. */
 public final class ServiceFailure {
@@ -54,12 +50,9 @@ public final class ServiceFailure {
 
     private static RuntimeException found(byte[] packed, ReplyQueue.StreamEnded error) {
         try {
-            List<Map<String, Object>> findings = new ArrayList<>();
-            for (Failure failure : Failures.parseFrom(packed).getFailuresList()) {
-                findings.add(Map.of("code", failure.getCode(), "message", failure.getMessage(), "fix", failure.getFix()));
-            }
-            return findings.isEmpty() ? error : OperatorFailure.found(Json.parse(Json.write(findings)));
-        } catch (InvalidProtocolBufferException damage) {
+            JsonNode findings = Json.parse(new String(packed, StandardCharsets.UTF_8));
+            return findings.isEmpty() ? error : OperatorFailure.found(findings);
+        } catch (IllegalArgumentException damage) {
             error.addSuppressed(damage);
             return error;
         }

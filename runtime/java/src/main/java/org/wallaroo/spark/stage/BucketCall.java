@@ -19,10 +19,10 @@ import wallaroo.worker.v1.WorkerOuterClass.Bucket;
 import wallaroo.worker.v1.WorkerOuterClass.Failure;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
 import wallaroo.worker.v1.WorkerOuterClass.StateChange;
-import wallaroo.worker.v1.WorkerOuterClass.StateDone;
+import wallaroo.worker.v1.WorkerOuterClass.Done;
 import wallaroo.worker.v1.WorkerOuterClass.StateLog;
-import wallaroo.worker.v1.WorkerOuterClass.StateReply;
-import wallaroo.worker.v1.WorkerOuterClass.StateRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Reply;
+import wallaroo.worker.v1.WorkerOuterClass.Request;
 import wallaroo.worker.v1.WorkerOuterClass.Version;
 
 /**
@@ -54,7 +54,7 @@ final class BucketCall {
     private int left; // number of parts whose outputs this operator has emitted
     private boolean isEnding;
     private boolean hasSentEnd;
-    private StateDone done;
+    private Done done;
 
     BucketCall(int bucket, int number, BucketVersion version, Audit audit, boolean releases) {
         this.bucket = bucket;
@@ -107,7 +107,7 @@ final class BucketCall {
     }
 
     /** Returns the worker's answer to the end of the call, or null while the call is open. */
-    StateDone done() {
+    Done done() {
         return done;
     }
 
@@ -127,7 +127,7 @@ final class BucketCall {
     }
 
     /** Sends the parts, and the end of the call, that were not sent on this stream yet. */
-    void send(WorkerStream<StateRequest, StateReply> stream) {
+    void send(WorkerStream stream) {
         if (sent == 0 && !hasSentEnd) {
             index = stream.nextIndex();
         }
@@ -142,8 +142,8 @@ final class BucketCall {
         }
     }
 
-    private static StateRequest of(Bucket.Builder bucket) {
-        return StateRequest.newBuilder().setBucket(bucket).build();
+    private static Request of(Bucket.Builder bucket) {
+        return Request.newBuilder().setBucket(bucket).build();
     }
 
     private Bucket.Builder request(boolean isFirst) {
@@ -165,9 +165,9 @@ final class BucketCall {
      * @param channel raises the error of a worker that breaks a rule
      * @param released list to which the outputs that may leave are added
      */
-    void receive(WorkerStream<StateRequest, StateReply> stream, BucketStore store, WorkerChannel channel, List<JournalRow.Item> released) {
+    void receive(WorkerStream stream, BucketStore store, WorkerChannel channel, List<JournalRow.Item> released) {
         while (!isAnswered()) {
-            StateReply reply = stream.receive(quarantine);
+            Reply reply = stream.receive(quarantine);
             switch (reply.getKindCase()) {
                 case NEED_STATE -> {
                     checkIndex(channel, reply.getNeedState().getIndex());
@@ -218,12 +218,12 @@ final class BucketCall {
         }
     }
 
-    private void sendLog(WorkerStream<StateRequest, StateReply> stream, List<byte[]> entries) {
+    private void sendLog(WorkerStream stream, List<byte[]> entries) {
         List<List<byte[]>> parts = entries.isEmpty() ? List.of(entries) : RequestParts.of(entries);
         for (int i = 0; i < parts.size(); i++) {
             StateLog.Builder log = StateLog.newBuilder().setIndex(index).setMore(i + 1 < parts.size());
             parts.get(i).forEach(entry -> log.addEntries(UnsafeByteOperations.unsafeWrap(entry)));
-            stream.send(StateRequest.newBuilder().setLog(log).build());
+            stream.send(Request.newBuilder().setLog(log).build());
         }
     }
 
@@ -258,7 +258,7 @@ final class BucketCall {
         }
     }
 
-    private void finish(WorkerChannel channel, StateDone reply) {
+    private void finish(WorkerChannel channel, Done reply) {
         checkIndex(channel, reply.getIndex());
         if (reply.getNonce() == 0) {
             throw channel.brokeRules("a version's nonce is 0");

@@ -20,8 +20,8 @@ import org.wallaroo.spark.worker.WorkerChannel;
 import org.wallaroo.spark.worker.WorkerGone;
 import org.wallaroo.spark.worker.WorkerStream;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
-import wallaroo.worker.v1.WorkerOuterClass.StateReply;
-import wallaroo.worker.v1.WorkerOuterClass.StateRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Reply;
+import wallaroo.worker.v1.WorkerOuterClass.Request;
 
 /** The open bucket calls of a stage in a task. Calls of several buckets run at the same time. */
 final class BucketCalls {
@@ -39,7 +39,7 @@ final class BucketCalls {
     private final Deadline deadline;
     private final Map<Integer, BucketCall> open = new LinkedHashMap<>();
     private final int first; // number of bucket 0 in the store
-    private final Map<Integer, WorkerStream<StateRequest, StateReply>> streams = new HashMap<>();
+    private final Map<Integer, WorkerStream> streams = new HashMap<>();
 
     BucketCalls(WorkerChannel channel, Opening opening, BucketStore store, StageSettings settings, CallCounts account,
             boolean endsAtOnce) {
@@ -124,7 +124,7 @@ final class BucketCalls {
 
     /** Ends the streams. */
     void close() {
-        List<WorkerStream<StateRequest, StateReply>> ending = List.copyOf(streams.values());
+        List<WorkerStream> ending = List.copyOf(streams.values());
         streams.clear();
         Closing.all(ending, WorkerStream::close);
     }
@@ -182,19 +182,19 @@ final class BucketCalls {
         buckets.forEach(bucket -> store.version(first + bucket));
     }
 
-    private WorkerStream<StateRequest, StateReply> stream(BucketCall call) {
+    private WorkerStream stream(BucketCall call) {
         return stream(call.bucket());
     }
 
-    private WorkerStream<StateRequest, StateReply> stream(int bucket) {
+    private WorkerStream stream(int bucket) {
         account.opened(opening.getStage().getId());
         return streams.computeIfAbsent(bucket, this::opened);
     }
 
     /** Opens the stream for the calls of a bucket. Calls of one stream do not overlap, so each bucket has its own one. */
-    private WorkerStream<StateRequest, StateReply> opened(int bucket) {
-        var stream = new WorkerStream<>(channel, bucket, WorkerChannel.PROCESS_STATE, opening, deadline);
-        stream.send(StateRequest.newBuilder().setOpening(stream.opening()).build());
+    private WorkerStream opened(int bucket) {
+        var stream = new WorkerStream(channel, bucket, WorkerChannel.PROCESS_STATE, opening, deadline);
+        stream.send(Request.newBuilder().setOpening(stream.opening()).build());
         return stream;
     }
 

@@ -21,8 +21,8 @@ import org.wallaroo.spark.worker.WorkerStream;
 import wallaroo.worker.v1.WorkerOuterClass.Data;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Reply;
+import wallaroo.worker.v1.WorkerOuterClass.Request;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 
 /**
@@ -37,7 +37,7 @@ final class DataCalls {
     private final Audit audit;
     private final CallCounts account;
     private final Deque<Unanswered> unanswered = new ArrayDeque<>();
-    private List<WorkerStream<ProcessRequest, ProcessReply>> streams = List.of();
+    private List<WorkerStream> streams = List.of();
     private int next; // endpoint of the next data
 
     DataCalls(WorkerChannel channel, Opening opening, long deadlineMs, CallCounts account) {
@@ -90,7 +90,7 @@ final class DataCalls {
 
     /** Ends the streams. */
     void close() {
-        List<WorkerStream<ProcessRequest, ProcessReply>> ending = streams;
+        List<WorkerStream> ending = streams;
         streams = List.of();
         Closing.all(ending, WorkerStream::close);
     }
@@ -104,7 +104,7 @@ final class DataCalls {
                 .setFrames(UnsafeByteOperations.unsafeWrap(data.frames))
                 .addAllSkips(data.quarantine.skips())
                 .setAlone(data.quarantine.isAlone());
-        streams.get(next).send(ProcessRequest.newBuilder().setData(request).build());
+        streams.get(next).send(Request.newBuilder().setData(request).build());
         next = (next + 1) % streams.size();
     }
 
@@ -114,12 +114,12 @@ final class DataCalls {
             return;
         }
         account.opened(opening.getStage().getId());
-        List<WorkerStream<ProcessRequest, ProcessReply>> opened = new ArrayList<>();
+        List<WorkerStream> opened = new ArrayList<>();
         try {
             for (int i = 0; i < channel.width(); i++) {
-                var stream = new WorkerStream<>(channel, i, WorkerChannel.PROCESS, opening, deadline);
+                var stream = new WorkerStream(channel, i, WorkerChannel.PROCESS, opening, deadline);
                 opened.add(stream);
-                stream.send(ProcessRequest.newBuilder().setOpening(stream.opening()).build());
+                stream.send(Request.newBuilder().setOpening(stream.opening()).build());
             }
         } catch (RuntimeException error) {
             Closing.all(opened, WorkerStream::close);
@@ -146,7 +146,7 @@ final class DataCalls {
         List<Output> outputs = new ArrayList<>();
         Map<Integer, Long> left = new HashMap<>();
         while (true) {
-            ProcessReply reply = stream.receive(data.quarantine);
+            Reply reply = stream.receive(data.quarantine);
             switch (reply.getKindCase()) {
                 case OUTPUT -> {
                     Output output = reply.getOutput();

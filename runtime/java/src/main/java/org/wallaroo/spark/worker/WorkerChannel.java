@@ -1,6 +1,5 @@
 package org.wallaroo.spark.worker;
 
-import com.google.protobuf.MessageLite;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.MethodDescriptor;
@@ -9,18 +8,14 @@ import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.rpc.Channels;
 import wallaroo.worker.v1.WorkerOuterClass.Failure;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Reply;
+import wallaroo.worker.v1.WorkerOuterClass.Request;
 import wallaroo.worker.v1.WorkerOuterClass.Stage;
-import wallaroo.worker.v1.WorkerOuterClass.StateReply;
-import wallaroo.worker.v1.WorkerOuterClass.StateRequest;
 
 /** The channel of one task to a worker. It counts the task's failures in succession. */
 public final class WorkerChannel {
-    public static final MethodDescriptor<ProcessRequest, ProcessReply> PROCESS =
-            method("Process", MethodType.BIDI_STREAMING, ProcessRequest.parser(), ProcessReply.parser());
-    public static final MethodDescriptor<StateRequest, StateReply> PROCESS_STATE =
-            method("ProcessState", MethodType.BIDI_STREAMING, StateRequest.parser(), StateReply.parser());
+    public static final MethodDescriptor<Request, Reply> PROCESS = method("Process");
+    public static final MethodDescriptor<Request, Reply> PROCESS_STATE = method("ProcessState");
     private static final int RETRY_LIMIT = 3;
     private static final int DEADLINE_LIMIT = 2;
     private final StageSettings settings;
@@ -34,9 +29,9 @@ public final class WorkerChannel {
         this.connection = WorkerConnection.of(settings);
     }
 
-    private static <Q extends MessageLite, R extends MessageLite> MethodDescriptor<Q, R> method(
-            String name, MethodType type, com.google.protobuf.Parser<Q> request, com.google.protobuf.Parser<R> reply) {
-        return Channels.method("wallaroo.worker.v1.Worker/" + name, type, request, reply);
+    private static MethodDescriptor<Request, Reply> method(String name) {
+        return Channels.method(
+                "wallaroo.worker.v1.Worker/" + name, MethodType.BIDI_STREAMING, Request.parser(), Reply.parser());
     }
 
     /** Returns the number of endpoints that share the work. */

@@ -31,7 +31,7 @@ public final class WorkerConnection {
     private final StageSettings settings;
     private final Path directory;
     private final SupervisorClient supervisor;
-    private final Set<WorkerStream<?, ?>> streams = ConcurrentHashMap.newKeySet();
+    private final Set<WorkerStream> streams = ConcurrentHashMap.newKeySet();
     private SupervisorClient.Process process;
     private List<ManagedChannel> endpoints = List.of();
 
@@ -104,18 +104,18 @@ public final class WorkerConnection {
     }
 
     /** Records that a stream is open. */
-    void open(WorkerStream<?, ?> stream) {
+    void open(WorkerStream stream) {
         streams.add(stream);
     }
 
     /** Records that a stream is closed. */
-    void closed(WorkerStream<?, ?> stream) {
+    void closed(WorkerStream stream) {
         streams.remove(stream);
     }
 
     /** Returns the streams of all tasks to a process. */
-    List<WorkerStream<?, ?>> streams(int generation) {
-        List<WorkerStream<?, ?>> found = new ArrayList<>(streams);
+    List<WorkerStream> streams(int generation) {
+        List<WorkerStream> found = new ArrayList<>(streams);
         found.removeIf(stream -> stream.generation() != generation);
         return found;
     }

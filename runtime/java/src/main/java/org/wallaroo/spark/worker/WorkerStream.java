@@ -1,21 +1,15 @@
 package org.wallaroo.spark.worker;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.google.protobuf.MessageLite;
 import io.grpc.MethodDescriptor;
 import java.util.Map;
 import org.wallaroo.spark.rpc.ReplyQueue;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
-import wallaroo.worker.v1.WorkerOuterClass.StateReply;
+import wallaroo.worker.v1.WorkerOuterClass.Reply;
+import wallaroo.worker.v1.WorkerOuterClass.Request;
 
-/**
- * One open call to a worker, with a deadline.
- *
- * @param <Q> type of the requests
- * @param <R> type of the replies
- */
-public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
+/** One open call to a worker, with a deadline. */
+public final class WorkerStream {
     private static final int LOOKS = 8; // number of looks at the marks within a deadline
     private static final int LEAST_LOOKS = 4; // number of looks without progress before a deadline passes
     private static final int PATIENCE = 2; // number of deadlines for a call that may wait for another call
@@ -24,15 +18,15 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     private final WorkerChannel channel;
     private final WorkerConnection connection;
     private final int generation;
-    private final ReplyQueue<Q, R> replies;
+    private final ReplyQueue<Request, Reply> replies;
     private final FlightFile flight;
     private final Opening opening;
     private final Deadline deadline;
     private long calls; // number of calls of the stream so far
     private int outputs; // number of outputs of the current call so far
 
-    public WorkerStream(
-            WorkerChannel channel, int number, MethodDescriptor<Q, R> method, Opening opening, Deadline deadline) {
+    public WorkerStream(WorkerChannel channel, int number, MethodDescriptor<Request, Reply> method, Opening opening,
+            Deadline deadline) {
         this.channel = channel;
         this.deadline = deadline;
         this.connection = channel.connection();
@@ -69,7 +63,7 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
         return generation;
     }
 
-    public void send(Q request) {
+    public void send(Request request) {
         replies.send(request);
     }
 
@@ -82,9 +76,9 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
      * @param quarantine of the call
      * @throws WorkerGone if the stream broke, or missed its deadline
      */
-    public R receive(Quarantine quarantine) {
+    public Reply receive(Quarantine quarantine) {
         long own = deadline.of(quarantine);
-        R reply = poll(own);
+        Reply reply = poll(own);
         Map<String, FlightFile.Mark> seen = Map.of();
         IdleTimer timer = null;
         long waited = 0;
@@ -103,16 +97,8 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
             reply = poll(allowed);
         }
         deadline.progressed(waited);
-        outputs = outputs(reply);
+        outputs = reply.hasOutput() ? outputs + 1 : reply.hasDone() || reply.hasReleased() ? 0 : outputs;
         return reply;
-    }
-
-    private int outputs(R reply) {
-        if (reply instanceof ProcessReply data) {
-            return data.hasOutput() ? outputs + 1 : data.hasDone() ? 0 : outputs;
-        }
-        StateReply state = (StateReply) reply;
-        return state.hasOutput() ? outputs + 1 : state.hasDone() || state.hasReleased() ? 0 : outputs;
     }
 
     /**
@@ -130,7 +116,7 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
         if (own.message() != 0) {
             throw hung(own, allowed);
         }
-        for (WorkerStream<?, ?> stream : connection.streams(generation)) {
+        for (WorkerStream stream : connection.streams(generation)) {
             FlightFile.Mark mark = marks.get(stream.flight.name());
             if (mark != null && mark.message() != 0 && (isPatienceOver || stream.deadline == deadline)) {
                 throw stream.hung(mark, allowed);
@@ -145,7 +131,7 @@ public final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
         }
     }
 
-    private R poll(long allowed) {
+    private Reply poll(long allowed) {
         try {
             return replies.poll(Math.max(1, allowed / LOOKS));
         } catch (ReplyQueue.StreamEnded error) {

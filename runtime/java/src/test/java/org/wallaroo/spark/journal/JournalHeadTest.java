@@ -17,8 +17,8 @@ import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.FakeServer;
-import wallaroo.service.v1.Service.FollowRequest;
 import wallaroo.service.v1.Service.Position;
+import wallaroo.service.v1.Service.ReadRequest;
 
 @SuppressWarnings("try") // a server serves while it is open
 class JournalHeadTest {
@@ -36,7 +36,7 @@ class JournalHeadTest {
         return JournalHead.of(settings(), START);
     }
 
-    private FakeServer gateway(FakeServer.Stream<FollowRequest, Position> answer) throws Exception {
+    private FakeServer gateway(FakeServer.Stream<ReadRequest, Position> answer) throws Exception {
         var service = ServerServiceDefinition.builder("wallaroo.service.v1.JournalService");
         FakeServer.add(service, JournalHead.FOLLOW, () -> answer);
         return new FakeServer(directory.resolve("gateway.sock"), service);

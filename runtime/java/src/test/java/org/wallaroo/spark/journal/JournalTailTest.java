@@ -15,6 +15,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -34,8 +35,6 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.Credentials;
 import org.wallaroo.spark.rpc.FakeServer;
 import wallaroo.service.v1.Service.Chunk;
-import wallaroo.service.v1.Service.Failure;
-import wallaroo.service.v1.Service.Failures;
 import wallaroo.service.v1.Service.ReadRequest;
 
 @SuppressWarnings("try") // a server serves while it is open
@@ -280,9 +279,8 @@ class JournalTailTest {
     void whatAGatewayRefusesHasItsCode() throws Exception {
         fails("R641", "another-token-of-16", (request, call) -> { });
         Metadata trailers = new Metadata();
-        Failure superseded = Failure.newBuilder().setCode("R644").setMessage("R644 is its text").build();
         trailers.put(Metadata.Key.of("wallaroo-failures-bin", Metadata.BINARY_BYTE_MARSHALLER),
-                Failures.newBuilder().addFailures(superseded).build().toByteArray());
+                "[{\"code\": \"R644\", \"message\": \"its text\"}]".getBytes(StandardCharsets.UTF_8));
         fails("R644", TOKEN, (request, call) -> call.close(Status.FAILED_PRECONDITION, trailers));
         fails("R648", TOKEN, (request, call) -> call.close(Status.UNIMPLEMENTED, new Metadata()));
         byte[] frame = FramesTest.frame(2, 1, 0, new byte[5]);

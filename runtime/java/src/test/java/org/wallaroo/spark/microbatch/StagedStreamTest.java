@@ -9,6 +9,7 @@ import io.grpc.ServerCall;
 import io.grpc.ServerServiceDefinition;
 import io.grpc.Status;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -28,8 +29,6 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.rpc.Credentials;
 import org.wallaroo.spark.rpc.FakeServer;
-import wallaroo.service.v1.Service.Failure;
-import wallaroo.service.v1.Service.Failures;
 import wallaroo.service.v1.Service.StageReply;
 import wallaroo.service.v1.Service.StageRequest;
 import wallaroo.service.v1.Service.StagedFile;
@@ -94,8 +93,8 @@ class StagedStreamTest {
     @Timeout(60)
     void whatTheEgressRefusesIsKnownBeforeAllIsSent() throws IOException {
         Metadata trailers = new Metadata();
-        trailers.put(Metadata.Key.of("wallaroo-failures-bin", Metadata.BINARY_BYTE_MARSHALLER), Failures.newBuilder()
-                .addFailures(Failure.newBuilder().setCode("R644").setMessage("R644 is its text")).build().toByteArray());
+        trailers.put(Metadata.Key.of("wallaroo-failures-bin", Metadata.BINARY_BYTE_MARSHALLER),
+                "[{\"code\": \"R644\", \"message\": \"its text\"}]".getBytes(StandardCharsets.UTF_8));
         try (FakeServer server = egress(1, (request, call) -> call.close(Status.FAILED_PRECONDITION, trailers))) {
             var ended = write(server, 200, TimeUnit.MINUTES.toMillis(5));
             assertTrue(ended.getValue().getMessage().startsWith("R644"), ended.getValue().getMessage());

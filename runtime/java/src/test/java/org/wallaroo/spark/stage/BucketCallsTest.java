@@ -32,9 +32,9 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
 import wallaroo.worker.v1.WorkerOuterClass.Released;
 import wallaroo.worker.v1.WorkerOuterClass.StateChange;
-import wallaroo.worker.v1.WorkerOuterClass.StateDone;
-import wallaroo.worker.v1.WorkerOuterClass.StateReply;
-import wallaroo.worker.v1.WorkerOuterClass.StateRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Done;
+import wallaroo.worker.v1.WorkerOuterClass.Reply;
+import wallaroo.worker.v1.WorkerOuterClass.Request;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 
 class BucketCallsTest {
@@ -57,18 +57,18 @@ class BucketCallsTest {
         return new LetterFrame.Letter(sequence, path, value);
     }
 
-    private static StateReply output(long index, int port, byte[] frame) {
-        return StateReply.newBuilder()
+    private static Reply output(long index, int port, byte[] frame) {
+        return Reply.newBuilder()
                 .setOutput(Output.newBuilder().setIndex(index).setPort(port).setBucket(-1).setFrame(FakeWorker.bytes(frame)))
                 .build();
     }
 
-    private static StateReply letters(long index, LetterFrame.Letter... letters) {
+    private static Reply letters(long index, LetterFrame.Letter... letters) {
         return output(index, LETTERS, new LetterFrame(5, List.of(letters)).toBytes());
     }
 
-    private static StateReply released(long index) {
-        return StateReply.newBuilder().setReleased(Released.newBuilder().setIndex(index)).build();
+    private static Reply released(long index) {
+        return Reply.newBuilder().setReleased(Released.newBuilder().setIndex(index)).build();
     }
 
     private static byte[] messages(int port, int count, long sequence) {
@@ -76,11 +76,11 @@ class BucketCallsTest {
     }
 
     /** Of the second message's state it finds out at the end of the call that it cannot be written. */
-    private static final class LateFailure implements FakeServer.Stream<StateRequest, StateReply> {
+    private static final class LateFailure implements FakeServer.Stream<Request, Reply> {
         private int part;
 
         @Override
-        public void accept(StateRequest request, ServerCall<StateRequest, StateReply> call) {
+        public void accept(Request request, ServerCall<Request, Reply> call) {
             if (!request.hasBucket()) {
                 return;
             }
@@ -93,10 +93,10 @@ class BucketCallsTest {
             } else if (part == 2) {
                 call.sendMessage(output(index, 2, messages(2, 1, 3)));
             } else if (!isCareful) {
-                call.sendMessage(StateReply.newBuilder().setFailure(Failure.newBuilder().setCode("C511")).build());
+                call.sendMessage(Reply.newBuilder().setFailure(Failure.newBuilder().setCode("C511")).build());
                 return;
             } else {
-                call.sendMessage(StateReply.newBuilder().setDone(StateDone.newBuilder().setIndex(index).setNonce(9)
+                call.sendMessage(Reply.newBuilder().setDone(Done.newBuilder().setIndex(index).setNonce(9)
                         .addCounts(StepCount.newBuilder().setPath(STEP).setMessagesIn(4).setMessagesOut(2).setDeadLetters(2))
                         .addCounts(StepCount.newBuilder().setPath(SINK).setMessagesIn(2).setMessagesOut(2))).build());
                 return;
@@ -136,9 +136,9 @@ class BucketCallsTest {
     }
 
     /** Answers a call of one part, and breaks one rule. */
-    private record Faulty(String fault) implements FakeServer.Stream<StateRequest, StateReply> {
+    private record Faulty(String fault) implements FakeServer.Stream<Request, Reply> {
         @Override
-        public void accept(StateRequest request, ServerCall<StateRequest, StateReply> call) {
+        public void accept(Request request, ServerCall<Request, Reply> call) {
             if (!request.hasBucket()) {
                 return;
             }
@@ -148,15 +148,15 @@ class BucketCallsTest {
                 call.sendMessage(released(index));
                 return;
             }
-            call.sendMessage(StateReply.newBuilder()
+            call.sendMessage(Reply.newBuilder()
                     .setChange(StateChange.newBuilder().setIndex(index).addEntries(FakeWorker.bytes(change())))
                     .build());
-            call.sendMessage(StateReply.newBuilder()
-                    .setDone(StateDone.newBuilder().setIndex(index).setNonce(9).addAllCounts(counts()))
+            call.sendMessage(Reply.newBuilder()
+                    .setDone(Done.newBuilder().setIndex(index).setNonce(9).addAllCounts(counts()))
                     .build());
         }
 
-        private StateReply faultyOutput(long index) {
+        private Reply faultyOutput(long index) {
             return switch (fault) {
                 case "port" -> output(index, 55, messages(55, 2, 0));
                 case "frame port" -> output(index, 2, messages(55, 2, 0));

@@ -35,8 +35,8 @@ import wallaroo.worker.v1.WorkerOuterClass.Node;
 import wallaroo.worker.v1.WorkerOuterClass.NodeKind;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Reply;
+import wallaroo.worker.v1.WorkerOuterClass.Request;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 
 class DataCallsTest {
@@ -52,9 +52,9 @@ class DataCallsTest {
     Path directory;
 
     /** Gives each data one frame with so many messages, and says other numbers. */
-    record Answers(int in, int out, int frames) implements FakeServer.Stream<ProcessRequest, ProcessReply> {
+    record Answers(int in, int out, int frames) implements FakeServer.Stream<Request, Reply> {
         @Override
-        public void accept(ProcessRequest request, ServerCall<ProcessRequest, ProcessReply> call) {
+        public void accept(Request request, ServerCall<Request, Reply> call) {
             if (!request.hasData()) {
                 return;
             }
@@ -62,8 +62,8 @@ class DataCallsTest {
             Output output = Output.newBuilder().setIndex(index).setPort(1).setBucket(3)
                     .setFrame(FakeWorker.bytes(FramesTest.keyed(1, frames))).build();
             StepCount count = StepCount.newBuilder().setPath(SOURCE).setMessagesIn(in).setMessagesOut(out).build();
-            call.sendMessage(ProcessReply.newBuilder().setOutput(output).build());
-            call.sendMessage(ProcessReply.newBuilder().setDone(Done.newBuilder().setIndex(index).addCounts(count)).build());
+            call.sendMessage(Reply.newBuilder().setOutput(output).build());
+            call.sendMessage(Reply.newBuilder().setDone(Done.newBuilder().setIndex(index).addCounts(count)).build());
         }
     }
 
@@ -115,19 +115,19 @@ class DataCallsTest {
     }
 
     /** Notes which stream data comes by. */
-    private static final class Noted implements FakeServer.Stream<ProcessRequest, ProcessReply> {
+    private static final class Noted implements FakeServer.Stream<Request, Reply> {
         private final List<String> came;
-        private final List<ServerCall<ProcessRequest, ProcessReply>> calls;
+        private final List<ServerCall<Request, Reply>> calls;
         private final Answers answers = new Answers(2, 2, 2);
         private String file;
 
-        private Noted(List<String> came, List<ServerCall<ProcessRequest, ProcessReply>> calls) {
+        private Noted(List<String> came, List<ServerCall<Request, Reply>> calls) {
             this.came = came;
             this.calls = calls;
         }
 
         @Override
-        public void accept(ProcessRequest request, ServerCall<ProcessRequest, ProcessReply> call) {
+        public void accept(Request request, ServerCall<Request, Reply> call) {
             if (request.hasOpening()) {
                 file = request.getOpening().getInFlight();
                 calls.add(call);
@@ -172,7 +172,7 @@ class DataCallsTest {
     @ParameterizedTest
     @ValueSource(ints = {0, 1, 2})
     void aStreamThatCannotBeClosedDoesNotKeepOthersOpen(int broken) throws IOException {
-        List<ServerCall<ProcessRequest, ProcessReply>> opened = new CopyOnWriteArrayList<>();
+        List<ServerCall<Request, Reply>> opened = new CopyOnWriteArrayList<>();
         try (FakeWorker worker = new FakeWorker(directory, () -> new Noted(new ArrayList<>(), opened), () -> null)) {
             worker.haveEndpoints(3);
             StageSettings settings = worker.settings();

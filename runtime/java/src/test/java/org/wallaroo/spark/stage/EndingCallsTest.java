@@ -39,9 +39,9 @@ import wallaroo.worker.v1.WorkerOuterClass.Node;
 import wallaroo.worker.v1.WorkerOuterClass.NodeKind;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
-import wallaroo.worker.v1.WorkerOuterClass.StateDone;
-import wallaroo.worker.v1.WorkerOuterClass.StateReply;
-import wallaroo.worker.v1.WorkerOuterClass.StateRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Done;
+import wallaroo.worker.v1.WorkerOuterClass.Reply;
+import wallaroo.worker.v1.WorkerOuterClass.Request;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 
 /** Calls of drawn buckets that end at once, as micro-batches make them, against the plain order. */
@@ -76,7 +76,7 @@ class EndingCallsTest {
     }
 
     /** Gives back each frame of a call; some calls fail until they are made carefully. */
-    private final class Echo implements FakeServer.Stream<StateRequest, StateReply> {
+    private final class Echo implements FakeServer.Stream<Request, Reply> {
         private final Set<Integer> failing;
         private final List<byte[]> frames = new ArrayList<>();
 
@@ -85,7 +85,7 @@ class EndingCallsTest {
         }
 
         @Override
-        public void accept(StateRequest request, ServerCall<StateRequest, StateReply> call) {
+        public void accept(Request request, ServerCall<Request, Reply> call) {
             streams.add(call);
             streams.removeIf(ServerCall::isCancelled);
             most.accumulateAndGet(streams.size(), Math::max);
@@ -102,16 +102,16 @@ class EndingCallsTest {
                 return;
             }
             if (failing.contains(bucket.getBucket()) && !bucket.getCareful()) {
-                call.sendMessage(StateReply.newBuilder().setFailure(Failure.newBuilder().setCode("C511")).build());
+                call.sendMessage(Reply.newBuilder().setFailure(Failure.newBuilder().setCode("C511")).build());
                 return;
             }
-            frames.forEach(frame -> call.sendMessage(StateReply.newBuilder()
+            frames.forEach(frame -> call.sendMessage(Reply.newBuilder()
                     .setOutput(Output.newBuilder().setIndex(bucket.getIndex()).setPort(2).setBucket(-1)
                             .setFrame(FakeWorker.bytes(result(frame))))
                     .build()));
             long messages = frames.stream().mapToLong(frame -> Frames.count(frame, 0)).sum();
-            call.sendMessage(StateReply.newBuilder()
-                    .setDone(StateDone.newBuilder().setIndex(bucket.getIndex()).setNonce(9)
+            call.sendMessage(Reply.newBuilder()
+                    .setDone(Done.newBuilder().setIndex(bucket.getIndex()).setNonce(9)
                             .addCounts(count(STEP, messages, messages)).addCounts(count(SINK, messages, messages)))
                     .build());
         }
@@ -183,13 +183,13 @@ class EndingCallsTest {
     @ValueSource(ints = {4, BucketCalls.OPEN_CALLS})
     void aFewBucketsRunSideBySide(int buckets) throws IOException {
         CopyOnWriteArrayList<Runnable> waiting = new CopyOnWriteArrayList<>();
-        FakeServer.Stream<StateRequest, StateReply> all = (request, call) -> {
+        FakeServer.Stream<Request, Reply> all = (request, call) -> {
             Bucket bucket = request.getBucket();
             if (!request.hasBucket() || bucket.getMore()) {
                 return;
             }
-            waiting.add(() -> call.sendMessage(StateReply.newBuilder()
-                    .setDone(StateDone.newBuilder().setIndex(bucket.getIndex()).setNonce(9)
+            waiting.add(() -> call.sendMessage(Reply.newBuilder()
+                    .setDone(Done.newBuilder().setIndex(bucket.getIndex()).setNonce(9)
                             .addCounts(count(STEP, 1, 0)).addCounts(count(SINK, 0, 0)))
                     .build()));
             if (waiting.size() == buckets) {

@@ -30,8 +30,8 @@ import wallaroo.worker.v1.WorkerOuterClass.Node;
 import wallaroo.worker.v1.WorkerOuterClass.NodeKind;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Reply;
+import wallaroo.worker.v1.WorkerOuterClass.Request;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 
 class ReceivingStageTest {
@@ -60,7 +60,7 @@ class ReceivingStageTest {
     @CsvSource({"1, 1", "70, 1", "20, 3", "3, 40"})
     void muchOfOneOriginGoesInSeveralRequests(int frames, int origins, @TempDir Path directory) throws IOException {
         List<Integer> sizes = new CopyOnWriteArrayList<>();
-        FakeServer.Stream<ProcessRequest, ProcessReply> answers = (request, call) -> {
+        FakeServer.Stream<Request, Reply> answers = (request, call) -> {
             sizes.add(request.getSerializedSize());
             if (!request.hasData()) {
                 return;
@@ -69,10 +69,10 @@ class ReceivingStageTest {
             byte[] came = data.getFrames().toByteArray();
             long messages = Frames.countByPort(came).get(1);
             byte[] first = FramesTest.frame(2, (int) messages, sequence(came), new byte[3]);
-            call.sendMessage(ProcessReply.newBuilder()
+            call.sendMessage(Reply.newBuilder()
                     .setOutput(Output.newBuilder().setIndex(data.getIndex()).setPort(2).setBucket(-1).setFrame(FakeWorker.bytes(first)))
                     .build());
-            call.sendMessage(ProcessReply.newBuilder()
+            call.sendMessage(Reply.newBuilder()
                     .setDone(Done.newBuilder().setIndex(data.getIndex())
                             .addCounts(count(STEP, messages)).addCounts(count(SINK, messages)))
                     .build());

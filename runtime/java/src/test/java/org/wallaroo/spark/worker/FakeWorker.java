@@ -28,11 +28,9 @@ import org.wallaroo.spark.rpc.Channels;
 import org.wallaroo.spark.rpc.FakeServer;
 import wallaroo.worker.v1.WorkerOuterClass.InitReply;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Reply;
+import wallaroo.worker.v1.WorkerOuterClass.Request;
 import wallaroo.worker.v1.WorkerOuterClass.Stage;
-import wallaroo.worker.v1.WorkerOuterClass.StateReply;
-import wallaroo.worker.v1.WorkerOuterClass.StateRequest;
 
 /** A worker and its supervisor, on real sockets; a test says what it answers. */
 public final class FakeWorker implements AutoCloseable {
@@ -50,8 +48,8 @@ public final class FakeWorker implements AutoCloseable {
     private final List<String> asked = new CopyOnWriteArrayList<>(); // operations of its supervisor
     private int generation = 1;
 
-    public FakeWorker(Path directory, Supplier<FakeServer.Stream<ProcessRequest, ProcessReply>> process,
-            Supplier<FakeServer.Stream<StateRequest, StateReply>> state) throws IOException {
+    public FakeWorker(Path directory, Supplier<FakeServer.Stream<Request, Reply>> process,
+            Supplier<FakeServer.Stream<Request, Reply>> state) throws IOException {
         this.directory = directory;
         FakeServer.Stream<InitRequest, InitReply> init = (request, call) -> {
             if (isSilent) {

@@ -24,8 +24,8 @@ import org.wallaroo.spark.query.OperatorFailure;
 import wallaroo.worker.v1.WorkerOuterClass.Failure;
 import wallaroo.worker.v1.WorkerOuterClass.InitReply;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Reply;
+import wallaroo.worker.v1.WorkerOuterClass.Request;
 
 /** What tasks share of the way to a worker, and what each has of its own. */
 class WorkerChannelTest {
@@ -33,7 +33,7 @@ class WorkerChannelTest {
     Path directory;
 
     private FakeWorker worker() throws IOException {
-        return new FakeWorker(directory, () -> (request, call) -> call.sendMessage(ProcessReply.getDefaultInstance()), () -> null);
+        return new FakeWorker(directory, () -> (request, call) -> call.sendMessage(Reply.getDefaultInstance()), () -> null);
     }
 
     /** An engine that ends while a worker begins leaves nothing half open to the next engine. */
@@ -191,7 +191,7 @@ class WorkerChannelTest {
             while (thread.isAlive()) {
                 var stream = WorkerStreamTest.open(channel, new Deadline(20_000));
                 try {
-                    stream.send(ProcessRequest.getDefaultInstance());
+                    stream.send(Request.getDefaultInstance());
                     stream.receive(new Quarantine());
                 } catch (WorkerGone gone) {
                     int now = channel.connection().endpoint(0).generation();

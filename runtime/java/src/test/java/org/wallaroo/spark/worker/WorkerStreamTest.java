@@ -27,8 +27,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
-import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
+import wallaroo.worker.v1.WorkerOuterClass.Reply;
+import wallaroo.worker.v1.WorkerOuterClass.Request;
 
 /** Deadlines of calls to a worker that never answers. */
 class WorkerStreamTest {
@@ -37,12 +37,12 @@ class WorkerStreamTest {
     @TempDir
     Path directory;
 
-    private static WorkerStream<ProcessRequest, ProcessReply> open(WorkerChannel channel) {
+    private static WorkerStream open(WorkerChannel channel) {
         return open(channel, new Deadline(DEADLINE_MS));
     }
 
-    static WorkerStream<ProcessRequest, ProcessReply> open(WorkerChannel channel, Deadline deadline) {
-        return new WorkerStream<>(channel, 0, WorkerChannel.PROCESS, Opening.getDefaultInstance(), deadline);
+    static WorkerStream open(WorkerChannel channel, Deadline deadline) {
+        return new WorkerStream(channel, 0, WorkerChannel.PROCESS, Opening.getDefaultInstance(), deadline);
     }
 
     private static void note(FlightFile flight, long call, long ordinal) throws IOException {
@@ -116,7 +116,7 @@ class WorkerStreamTest {
                     awaited.flight().name(), List.of(3, 7), other.flight().name(), List.of(5, 9));
             worker.haveEnded(Map.of("status", 4, "killed_for", "", "at_work", atWork));
             WorkerGone gone = assertThrows(WorkerGone.class, () -> awaited.receive(new Quarantine()));
-            for (WorkerStream<?, ?> stream : List.of(awaited, other)) {
+            for (WorkerStream stream : List.of(awaited, other)) {
                 Suspect suspect = gone.suspect(stream.flight());
                 assertEquals(Suspect.Cause.CRASHED, suspect.cause());
                 assertTrue(suspect.isShared());
@@ -161,7 +161,7 @@ class WorkerStreamTest {
         }
     }
 
-    private static long givenUp(WorkerStream<ProcessRequest, ProcessReply> awaited, Quarantine quarantine) {
+    private static long givenUp(WorkerStream awaited, Quarantine quarantine) {
         long begin = System.nanoTime();
         assertThrows(RuntimeException.class, () -> awaited.receive(quarantine));
         return (System.nanoTime() - begin) / 1_000_000;
@@ -232,7 +232,7 @@ class WorkerStreamTest {
             try (FakeWorker worker = new FakeWorker(Files.createTempDirectory(directory, ""),
                     () -> (request, call) -> call.close(status, new Metadata()), () -> null)) {
                 var stream = open(new WorkerChannel(worker.settings()));
-                stream.send(ProcessRequest.getDefaultInstance());
+                stream.send(Request.getDefaultInstance());
                 RuntimeException broken = assertThrows(RuntimeException.class, () -> stream.receive(new Quarantine()));
                 stream.close();
                 if (lost.contains(code)) {
