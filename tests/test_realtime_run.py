@@ -83,7 +83,7 @@ def test_a_generator_goes_on_as_soon_as_its_messages_are_processed(receiver: Rec
     program = tmp_path / "many.py"
     program.write_text(GENERATOR)
     out = "{}:{}".format(*receiver.listener.getsockname())
-    options = (*REALTIME, "--checkpoint", tmp_path / "c", "--stop-when-idle", "1", "--master", "local[2]")
+    options = (*REALTIME, "--checkpoint", tmp_path / "c", "--stop-when-idle", "5", "--master", "local[2]")
     done = wallaroo("run", program, *options, "--out", out)
     assert done.returncode == 0, done.stderr
     assert lines(receiver) == [str(number) for number in range(100_000)], done.stderr

@@ -118,9 +118,9 @@ def test_a_signal_while_kafka_is_fetched(tmp_path: Path, number: int, as_json: b
         wait_until(lambda: (tmp_path / "pid").exists(), lambda: "Maven", 60)
         broker.send_signal(number)
         out, err = broker.communicate(timeout=60)
-    assert (broker.returncode, err) == (128 + number, "")
+    assert (broker.returncode, out) == (128 + number, "")
     text = f"fetching Kafka {VERSION} with Maven, once for this user; it takes about a minute"
-    assert out == f"{text}\nstopped before it was ready\n" if not as_json else json.loads(out)["doing"] == text
+    assert err == f"{text}\nstopped before it was ready\n" if not as_json else json.loads(err)["doing"] == text
     maven = int((tmp_path / "pid").read_text())
     wait_until(lambda: not Path(f"/proc/{maven}").exists(), lambda: "the end of Maven", 60)
 

@@ -24,8 +24,8 @@ def test_a_full_disk_of_sparks_is_told_with_its_remedy(text: str) -> None:
     assert finding.message.startswith("the disk of Spark takes nothing more; ")
     assert finding.message.endswith(text)
     assert finding.fix == (
-        f"free some space (the checkpoint is /c/spark, temporary files are in {gettempdir()}) and run again; it"
-        " continues from the checkpoint, and nothing that was acknowledged is lost"
+        f"free some space (the checkpoint is /c/spark, temporary files are in {gettempdir()}), and repeat it; a"
+        " run continues from its checkpoint, and nothing that was acknowledged is lost"
     )
 
 

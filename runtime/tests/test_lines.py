@@ -167,7 +167,7 @@ def test_an_application_of_json_lines(
     assert ran(app, receiver, client=client) == 0
     assert receiver.close() == b'{"total": 2}\n{"total": 4}\n{"total": 6}\n'
     out, err = capsys.readouterr()
-    assert re.search(r"stopped: in 4  out 3 ", out)
+    assert (out, "stopped: in 4  out 3 " in err) == ("", True)
     assert re.search(
         r'^R606 source "orders", connection 127.0.0.1:\d+: a message has more than max_message_bytes, 40; a line ',
         err,

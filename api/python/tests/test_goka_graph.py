@@ -122,7 +122,7 @@ GRAPH = goka.define_group("g", INPUT, TABLE)
         (lambda: goka.application([]), "T207", "goka.application: parameter groups is ()"),
         (lambda: goka.application(["h:1"], INPUT), "T207", "parameter groups is Edge("),
         (lambda: goka.application("h:1", GRAPH), "T207", "parameter brokers is 'h:1'; expected a list of HOST:PORT"),
-        (lambda: goka.application([], GRAPH), "T207", "goka.input: parameter brokers is []"),
+        (lambda: goka.application([], GRAPH), "T207", "goka.input: parameter brokers is none"),
         (lambda: goka.application(["h"], GRAPH), "T211", "broker address 'h:' is not usable"),
         (lambda: goka.application(["h:1"], GRAPH, start="now"), "T207", "goka.input: parameter start is 'now'"),
         (lambda: goka.application(["h:1"], GRAPH, partitioner="crc32"), "T207", "parameter partitioner is 'crc32'"),

@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from wallaroo_runtime.run.mode import Query
 
 STOPPING, STOPPED = "stopping", "stopped"
-LOOK_S = 0.1
-PROGRESS_S, SIGNALS_S = 1.0, 1.0
+LOOK_S, PROGRESS_S, SIGNALS_S = 0.1, 1.0, 1.0
 
 
 def execute(options: RunOptions, reporter: Reporter) -> int:
@@ -284,8 +283,7 @@ def _run(
         peers.egress.stop()  # the egress delivers waiting output for some seconds; the next run delivers the rest
         for finding in flow.new_findings():
             reporter.warn(finding)
-        last = flow.snapshot(STOPPED)
-        reporter.progress(last)
+        reporter.progress(last := flow.snapshot(STOPPED))
         if java is not None:
             java.has_worked = last.run["messages_in"] > 0
         if (failure := flow.failure(last)) is not None:
