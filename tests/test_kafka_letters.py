@@ -240,7 +240,7 @@ def test_a_replay_writes_the_records_of_the_chosen_letters_again_once(
     (tmp_path / FOLDER / name).write_bytes(encode_frame(letters, port=DEAD_LETTER_PORT))
     for chosen, said in (("3-0-0", "1 replayed\n"), ("--all", "2 replayed, 1 were"), ("--all", "0 replayed, 3 were")):
         assert main(["dead-letters", "replay", str(tmp_path), chosen]) == 0
-        assert capsys.readouterr().err.startswith(said)
+        assert capsys.readouterr().out.startswith(said)
     found = follow(broker.cluster, topic, from_beginning=True, to_end=True)
     read = [(each.partition, each.key, each.value, list(each.headers) or None) for each in found]
     assert sorted(read, key=str) == sorted(written, key=str)

@@ -227,7 +227,7 @@ def test_records_that_only_the_broker_refuses(
     refused = dict[int, str]()
     while True:
         try:
-            session.write(records, SinkPosition(0, 0, 0, 20, 0, topic), refused)
+            session.write([RecordColumns.of(records)], SinkPosition(0, 0, 0, 20, 0, topic), refused)
         except Lasting as error:
             assert error.numbers, error
             assert error.is_too_large
