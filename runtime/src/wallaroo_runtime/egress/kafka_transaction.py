@@ -98,13 +98,15 @@ class TransactionalSession(ProducerSession):
         self._produce_all(records, without)
         reach("egress.kafka_produced")
         partition = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
-        within(ANSWER_S, self._producer.send_offsets_to_transaction, [partition], self._group, look=self.look)
+        position = partial(self._producer.send_offsets_to_transaction, [partition], self._group)
+        within(ANSWER_S, position, look=self.look)
         reach("egress.kafka_positioned")
         if records:
             self.prepare(end)
         while self._producer.flush(LOOK_S) and not self._failed:
             self.look()
         if self._failed:  # the other records are not sent then: a commit would wait for them, and permit no abort
+            within(ANSWER_S, position, look=self.look)  # raises the error of the transaction, which may say more
             raise self._client.KafkaException(self._failed[0][1])
         within(COMMIT_S, self._producer.commit_transaction, look=self.look)
 
