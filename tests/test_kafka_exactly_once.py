@@ -107,6 +107,7 @@ def test_an_egress_whose_output_another_one_writes(is_older: bool, delivery: Del
     delivery.publish()
     first = delivery.start()
     delivery.wait_delivered()
+    delivery.wait(lambda: not list((delivery.root / "outbox").glob("*.frames")), "the end of delivered files")
     shutil.copytree(delivery.root / "outbox", tmp_path / "copy" / "outbox")
     second = Delivery(tmp_path / "copy", delivery.broker, delivery.topic)
     second.sent, second.batch = list(delivery.sent), delivery.batch

@@ -28,7 +28,7 @@ from wallaroo_runtime.spark.query import RunningQuery, start_query
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.spark.source.file_name import check_files
 from wallaroo_runtime.storage.journal.writer import JournalWriter
-from wallaroo_runtime.storage.outbox.sink_record import PARTITION, SinkRecord, records_of
+from wallaroo_runtime.storage.outbox.sink_record import PARTITION, SinkRecord, columns_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.storage.record_count import RecordCount
@@ -62,8 +62,8 @@ def test_frames_of_a_sink_become_rows() -> None:
         values, port=1, keys=keys, key_indexes=[1, 0, 1], headers=[other + chosen, b"", other], absent=[1]
     )
     records = [SinkRecord(b"k", b"one", 3), SinkRecord(None, None, None), SinkRecord(b"k", b"three", None)]
-    assert list(records_of(read_frame(frame))) == records
-    assert list(records_of(read_frame(encode_frame([b"x"], port=1)))) == [SinkRecord(None, b"x", None)]
+    assert list(columns_of(read_frame(frame)).records()) == records
+    assert list(columns_of(read_frame(encode_frame([b"x"], port=1))).records()) == [SinkRecord(None, b"x", None)]
 
 
 def topology(source: dict[str, Any], sink: dict[str, Any], *args: str) -> Topology:

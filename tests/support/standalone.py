@@ -19,7 +19,7 @@ import pyspark
 from support.host import Host, Scene, descendants
 from support.remote import Service, start_all, token_setting
 from support.run import Receiver, Run, wait_until
-from wallaroo_runtime.system.disk import cache_directory
+from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.java import QUICK_JAVA
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from wallaroo.worker.host.process import OBJECTS
+from wallaroo.worker.host.gc import OBJECTS
 
 PROGRAM = """
 import gc, weakref
-from wallaroo.worker.host.process import collect_less
+from wallaroo.worker.host.gc import collect_less
 {first}
 collect_less()
 

@@ -46,14 +46,11 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
     try:
         yield ended
     except BaseException as error:
-        is_failure = not (isinstance(error, KeyboardInterrupt) or is_stop(error))
-        is_refused = (
-            is_failure
-            and isinstance(error, RunError)
-            and not (ended.has_begun and error.exit_code not in (USAGE, TOPOLOGY))
-        )
-        ended.reason = _reason(error, checkpoint) if is_failure else BROKEN_OFF
-        failures = past.get("failures", 0) + 1 if is_failure else 0
+        if isinstance(error, KeyboardInterrupt) or is_stop(error):
+            ended.reason = BROKEN_OFF
+        else:
+            ended.reason, failures = _reason(error, checkpoint), past.get("failures", 0) + 1
+            is_refused = isinstance(error, RunError) and (not ended.has_begun or error.exit_code in (USAGE, TOPOLOGY))
         raise
     finally:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

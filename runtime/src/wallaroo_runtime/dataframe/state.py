@@ -35,8 +35,6 @@ from wallaroo_runtime.topology.model import Step, Topology
 from wallaroo_runtime.worker.idempotent_call import WorkerShower
 
 SHOW_BYTES = 4 << 20  # bytes of states in one request to a worker
-
-
 OPERATOR, LOG = "transformWithStateExec", "log"
 LEFT = {"name": "string", "key": "binary", "encoding": "int", "value": "binary", "type": "string"}
 STATES, TAKEN = "the parameter `states`", "pass the result of `states` or `read_states`"
@@ -94,7 +92,7 @@ def check_columns(states: DataFrame) -> None:
     """Refuse a DataFrame that is a stream, or does not have the columns of states.
 
     Raises:
-        RunError: R716, see above.
+        RunError: R716 if it is one, or lacks a column.
     """
     if not isinstance(states, DataFrame):
         reason = f"they are a {type(states).__name__}"
@@ -116,7 +114,7 @@ def check_states(
     """Refuse rows that are not states of the application. `later` is added to the remedy of a changed program.
 
     Raises:
-        RunError: R716, see above.
+        RunError: R716 for the first row that is none.
     """
     kept = kept_states(topology)
     for row in rows:

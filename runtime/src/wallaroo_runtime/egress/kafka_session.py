@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from wallaroo.diagnostic.fault import reach
 from wallaroo.message.kafka_record import has_time, too_large
@@ -69,6 +69,19 @@ class Lasting(Exception):
         self.is_fenced, self.is_too_large, self.numbers = is_fenced, is_too_large, numbers or {}
 
 
+class RecordPart(NamedTuple):
+    """A few records of a write.
+
+    Attributes:
+        begin: Number of the first record within the write.
+        is_plain: Whether the records have only keys and values, and the topic surely takes them.
+    """
+
+    begin: int
+    columns: RecordColumns
+    is_plain: bool
+
+
 class ProducerSession:
     """A producer that loses no record. After a failure it may write some records twice.
 
@@ -98,8 +111,7 @@ class ProducerSession:
             self._settings |= batch_settings(self._limit)
         self.position: SinkPosition | None = None
         self._partitions = 0  # number of partitions of the topic; 0 until a record needs it
-        # Numbers of the first records of plain parts, and of records that are in a batch of their own.
-        self._plain, self._alone = set[int](), set[int]()
+        self._alone = set[int]()  # numbers of records that are in a batch of their own
         self._delivered = self._noting()
         try:
             self._open()
@@ -177,14 +189,14 @@ class ProducerSession:
             Unavailable: Kafka takes no records now; it may have some of these records.
             Lasting: Kafka refuses some of the records.
         """
-        all_records, left_out = list(records), without or None
-        self._check(all_records, without)
+        parts, left_out = list(self._parts(records)), without or None
+        self._check(parts, without)
         self._alone.clear()
         while True:
             self._failed.clear()
             try:
                 with self._judged():
-                    return self._write(all_records, end, left_out)
+                    return self._write(parts, end, left_out)
             except Lasting as error:
                 suspects = self._refused() - self._alone
                 if error.is_fenced:
@@ -199,7 +211,7 @@ class ProducerSession:
         """Return the numbers of records in refused batches, as far as they are known."""
         return {number for number, failed in self._failed if failed.name() in OF_RECORD}
 
-    def _check(self, records: Sequence[RecordColumns], without: Collection[int]) -> None:
+    def _check(self, parts: Sequence[RecordPart], without: Collection[int]) -> None:
         """Find records that the topic will never take, as far as that is known before they are written.
 
         Raises:
@@ -207,12 +219,8 @@ class ProducerSession:
             Unavailable: The topic has other limits now.
         """
         reasons, is_too_large = dict[int, str](), False
-        self._plain.clear()
-        for begin, part in self._parts(records):
-            if self._is_plain(part):
-                self._plain.add(begin)
-                continue
-            for number, record in enumerate(part.records(), begin):
+        for part in parts:
+            for number, record in () if part.is_plain else enumerate(part.columns.records(), part.begin):
                 if number not in without and (reason := self._refusal(record)):
                     is_too_large |= not reasons and reason.startswith(LARGE)
                     reasons[number] = reason
@@ -221,8 +229,8 @@ class ProducerSession:
                 raise Unavailable("")  # the topic was changed: a new session reads its limits; there is no outage
             raise Lasting(reasons[min(reasons)], is_too_large=is_too_large, numbers=reasons)
 
-    def _write(self, records: Sequence[RecordColumns], _: SinkPosition, without: Collection[int] | None) -> None:
-        self._produce_all(records, without)
+    def _write(self, parts: Sequence[RecordPart], _: SinkPosition, without: Collection[int] | None) -> None:
+        self._produce_all(parts, without)
         reach("egress.kafka_produced")
         while self._producer.flush(LOOK_S):
             self.look()
@@ -233,17 +241,17 @@ class ProducerSession:
         """End a failed write, so that no record of it is in flight."""
         self._producer.flush(ANSWER_S)
 
-    def _produce_all(self, records: Sequence[RecordColumns], without: Collection[int] | None) -> None:
+    def _produce_all(self, parts: Sequence[RecordPart], without: Collection[int] | None) -> None:
         """Produce the records, except the numbers in `without`; None produces plain parts without noting numbers.
 
         If Kafka refuses a record of a plain part, the refused record is not known.
         """
-        for begin, part in self._parts(records):
+        for part in parts:
             self._producer.poll(0)
-            if without is None and begin in self._plain:
-                self._queue_plain(part)
+            if without is None and part.is_plain:
+                self._queue_plain(part.columns)
                 continue
-            for number, record in enumerate(part.records(), begin):
+            for number, record in enumerate(part.columns.records(), part.begin):
                 if number in self._alone:
                     self._producer.flush(ANSWER_S)
                 if number not in (without or ()):
@@ -251,12 +259,14 @@ class ProducerSession:
                 if number in self._alone or number == 0 and without is not None:
                     self._producer.flush(ANSWER_S)  # a broker that refuses a batch does not name the record
 
-    def _parts(self, records: Iterable[RecordColumns]) -> Iterator[tuple[int, RecordColumns]]:
-        """Yield parts of the records, each with the number of its first record. Poll the client between parts."""
+    def _parts(self, records: Iterable[RecordColumns]) -> Iterator[RecordPart]:
+        """Yield the records in parts, between which the client is polled."""
         begin = 0
         for columns in records:
             size = len(columns.values)
-            yield from ((begin + at, columns.part(at, at + POLL_RECORDS)) for at in range(0, size, POLL_RECORDS))
+            for at in range(0, size, POLL_RECORDS):
+                part = columns.part(at, at + POLL_RECORDS)
+                yield RecordPart(begin + at, part, self._is_plain(part))
             begin += size
 
     def _is_plain(self, part: RecordColumns) -> bool:

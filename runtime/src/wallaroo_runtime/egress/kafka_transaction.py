@@ -11,11 +11,10 @@ from functools import partial
 from typing import Any
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo_runtime.egress.kafka_session import LOOK_S, Lasting, ProducerSession, Unavailable
+from wallaroo_runtime.egress.kafka_session import LOOK_S, Lasting, ProducerSession, RecordPart, Unavailable
 from wallaroo_runtime.egress.kafka_settings import reader_settings
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
-from wallaroo_runtime.storage.outbox.sink_record import RecordColumns
 
 ANSWER_S, COMMIT_S = 15.0, 30.0
 GRACE_S = 5.0
@@ -91,22 +90,22 @@ class TransactionalSession(ProducerSession):
         own = {"transactional.id": self._name, "enable.idempotence": True, **LINGER}
         return self._made({**RETRIES, **self._settings, **own})
 
-    def _write(self, records: Sequence[RecordColumns], end: SinkPosition, without: Collection[int] | None) -> None:
+    def _write(self, parts: Sequence[RecordPart], end: SinkPosition, without: Collection[int] | None) -> None:
         """Write records and the position after them in one transaction."""
         self._producer.begin_transaction()
         self._began = _now()
-        self._produce_all(records, without)
+        self._produce_all(parts, without)
         reach("egress.kafka_produced")
         partition = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
-        position = partial(self._producer.send_offsets_to_transaction, [partition], self._group)
-        within(ANSWER_S, position, look=self.look)
+        send_position = partial(self._producer.send_offsets_to_transaction, [partition], self._group)
+        within(ANSWER_S, send_position, look=self.look)
         reach("egress.kafka_positioned")
-        if records:
+        if parts:
             self.prepare(end)
         while self._producer.flush(LOOK_S) and not self._failed:
             self.look()
         if self._failed:  # the other records are not sent then: a commit would wait for them, and permit no abort
-            within(ANSWER_S, position, look=self.look)  # raises the error of the transaction, which may say more
+            within(ANSWER_S, send_position, look=self.look)  # raises the error of the transaction, which may say more
             raise self._client.KafkaException(self._failed[0][1])
         within(COMMIT_S, self._producer.commit_transaction, look=self.look)
 

@@ -10,8 +10,6 @@ from wallaroo_runtime.gateway.connection import Connection
 
 CONTROL_BYTES = 64 * 1024
 LENGTH_BYTES = 4
-
-
 MOST_UNSENT_BYTES = 256 * 1024
 MOST_DELIVERIES = 1024
 LINGER_S = 5.0

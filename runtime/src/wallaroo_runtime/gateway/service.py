@@ -28,8 +28,6 @@ from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 # Names as text, since this package does not import `worker`.
 SPLITTER, MAKER = (f"wallaroo_runtime.worker.idempotent_call:{name}" for name in ("WorkerSplitter", "WorkerMaker"))
-
-
 MAX_SOURCES = 1000
 MAX_PARTS = 100_000
 

@@ -13,7 +13,8 @@ from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.lock import LOCK
 from wallaroo_runtime.checkpoint.registry import state_directory
 from wallaroo_runtime.monitor.endpoint import is_served
-from wallaroo_runtime.system.disk import cache_directory, measure
+from wallaroo_runtime.system.cache import cache_directory
+from wallaroo_runtime.system.disk import measure
 from wallaroo_runtime.system.lock import TRY, locked
 
 DAY_S = 86_400.0

@@ -16,7 +16,7 @@ from wallaroo.message.timer import FIRST_MS, ms_of
 from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.memory.engine import BatchResult
 from wallaroo_runtime.memory.part import refused
-from wallaroo_runtime.storage.outbox.sink_record import records_of
+from wallaroo_runtime.storage.outbox.sink_record import columns_of
 from wallaroo_runtime.topology.model import Source, SparkSource
 
 ROW = "*"  # the message of a source is the whole row, not an SQL expression
@@ -27,7 +27,7 @@ def in_order(batch: BatchResult, port: int) -> Iterator[Record]:
     rows: list[tuple[int, Record]] = []
     for data in batch.frames.get(port, ()):
         frame = read_frame(data)
-        for number, record in enumerate(records_of(frame)):
+        for number, record in enumerate(columns_of(frame).records()):
             rows.append((frame.sequence_of(number), Record(record.value, record.key, record.partition)))
     return (output for _, output in sorted(rows, key=lambda row: row[0]))
 

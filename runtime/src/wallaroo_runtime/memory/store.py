@@ -13,8 +13,6 @@ from wallaroo_runtime.storage.state_log import latest_states
 PROTOBUF_MARK = 0x48
 GROUP_STATE = b"wallaroo.record.v1.GroupState"
 TIMES_BYTES = 19  # with a ttl the key's times precede the state
-
-
 Place = tuple[str, int]  # id of the stage, bucket
 LARGE_LOG_BYTES = 256 * 1024 * 1024  # limit for changes, since a log is one value of RocksDB
 SMALL_LOG_BYTES = 256 * 1024  # changes up to this size are not worth a snapshot

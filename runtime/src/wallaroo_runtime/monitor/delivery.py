@@ -10,8 +10,6 @@ from wallaroo_runtime.spark.batch_report import BatchReport
 
 RECENT_S = 300.0
 SLICE_S = 30.0
-
-
 STAGES = ("wait", "compute", "deliver", "end_to_end")
 MOST_BATCHES = 10_000
 SETTLED_MS = 2000  # a status of the egress is never older than this

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from wallaroo_runtime.system.disk import cache_directory
+from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.lock import SHARE, TRY, locked
 
 BOUND_BYTES = 1 << 30  # enough for about sixty binaries

@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from wallaroo_runtime.system.disk import cache_directory
+from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.java import java_program
 from wallaroo_runtime.system.lock import TRY, UNLOCKED, take_lock
 

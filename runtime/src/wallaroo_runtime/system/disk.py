@@ -1,4 +1,4 @@
-"""Files on the disk: their size, and the user's cache, the directory for files that can be made or fetched again."""
+"""The size of files on the disk."""
 
 import os
 from pathlib import Path
@@ -20,10 +20,3 @@ def measure(path: Path) -> int:
                 seen.add((status.st_dev, status.st_ino))
                 size += status.st_blocks * 512
     return size if seen else os.lstat(path).st_blocks * 512
-
-
-def cache_directory() -> Path:
-    """Return the directory of this user's cache."""
-    folder = os.environ.get("XDG_CACHE_HOME", "")
-    root = Path(folder) if os.path.isabs(folder) else Path.home() / ".cache"
-    return root / "wallaroo"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.system.disk import cache_directory
+from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.process import dying_with_parent
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"

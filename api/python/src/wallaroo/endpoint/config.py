@@ -12,8 +12,6 @@ from wallaroo.diagnostic.error import Place
 from wallaroo.diagnostic.location import called_from
 
 _arguments: ContextVar[tuple[str, ...]] = ContextVar("_arguments", default=())
-
-
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 
 

@@ -18,10 +18,10 @@ from wallaroo.worker.bucket.state import MAX_STATE_BYTES
 from wallaroo.worker.host.call import CallRunner
 from wallaroo.worker.host.debugger import has_terminal, refuse_breakpoints
 from wallaroo.worker.host.descriptor import guard_descriptors, open_descriptors
+from wallaroo.worker.host.gc import collect_less
 from wallaroo.worker.host.process import (
     NUMBER,
     WorkerChildren,
-    collect_less,
     command_of,
     end_with_parent,
     socket_path,

@@ -14,7 +14,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.spark.machine.jar import packed_jar
 from wallaroo_runtime.spark.machine.java import check_java
-from wallaroo_runtime.system.disk import cache_directory
+from wallaroo_runtime.system.cache import cache_directory
 
 FREE_DISK_BYTES = 1 << 30
 GIB = 1 << 30

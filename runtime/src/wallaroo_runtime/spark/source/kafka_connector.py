@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.spark.machine.settings import JARS
-from wallaroo_runtime.system.disk import cache_directory
+from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.maven import run_maven
 from wallaroo_runtime.topology.model import SparkSink, SparkSource, Topology
 

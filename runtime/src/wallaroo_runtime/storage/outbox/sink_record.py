@@ -59,17 +59,12 @@ class RecordColumns(NamedTuple):
 
 
 def columns_of(frame: Frame) -> RecordColumns:
-    """Return the record of each message of a frame."""
+    """Return the records of the messages of a frame."""
     values: list[bytes | None] = [*frame.values()]
     for number in frame.absent:
         values[number] = None
     keys = [frame.keys[each] or None for each in frame.key_indexes]
     return RecordColumns(values, keys, [*map(partition_of, frame.headers)])
-
-
-def records_of(frame: Frame) -> Iterator[SinkRecord]:
-    """Yield the record of each message of a frame."""
-    return columns_of(frame).records()
 
 
 def partition_of(headers: bytes) -> int | None:

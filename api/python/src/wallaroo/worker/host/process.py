@@ -4,7 +4,6 @@ Parent and children end together: a child ends when the parent's end of a pipe c
 of a child at once.
 """
 
-import gc
 import json
 import os
 import subprocess
@@ -15,11 +14,6 @@ from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.emit.module import module_command
-
-# With Python's default and half a million states in a process, the collector took a sixth of the worker's time.
-OBJECTS = 10_000
-_default = gc.get_threshold()
-
 
 NUMBER = "WALLAROO_WORKER_NUMBER"
 LIFELINE = "WALLAROO_WORKER_LIFELINE"
@@ -130,14 +124,3 @@ def tell_end(directory: Path, process_id: int, status: int) -> None:
 
 def _wait(process: "subprocess.Popen[bytes]", on_death: Callable[[int, int], None]) -> None:
     on_death(process.pid, process.wait())
-
-
-def collect_less() -> None:
-    """Run the collector only after `OBJECTS` new objects, and exclude all present objects from it forever.
-
-    If the program has changed the number or switched the collector off, this setting is kept.
-    """
-    if gc.isenabled() and gc.get_threshold() == _default:
-        gc.set_threshold(max(OBJECTS, _default[0]))
-    gc.collect()
-    gc.freeze()

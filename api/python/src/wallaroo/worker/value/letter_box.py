@@ -16,6 +16,7 @@ from wallaroo.worker.value.value import ValueCodec
 
 PREVIEW_CHARACTERS = 200
 MAX_VALUE_BYTES = 48 * 1024 * 1024  # limit for a value with its key; leaves room for a frame's other columns
+SPLIT = "split it, e.g. let a @computation_multi return several smaller messages"
 
 
 class WrongResultError(Exception):
@@ -188,9 +189,6 @@ class LetterBox:
             # The input cannot be written: the letter is written without it. The preview still shows the message.
             return PLAIN, b""
         return encoding, data
-
-
-SPLIT = "split it, e.g. let a @computation_multi return several smaller messages"
 
 
 def too_large(step: str, size: int, key_size: int = 0, split: str = SPLIT) -> Diagnostic:

@@ -16,13 +16,13 @@ import org.wallaroo.spark.worker.Quarantine;
 import org.wallaroo.spark.worker.WorkerChannel;
 import org.wallaroo.spark.worker.WorkerStream;
 import wallaroo.worker.v1.WorkerOuterClass.Bucket;
+import wallaroo.worker.v1.WorkerOuterClass.Done;
 import wallaroo.worker.v1.WorkerOuterClass.Failure;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
-import wallaroo.worker.v1.WorkerOuterClass.StateChange;
-import wallaroo.worker.v1.WorkerOuterClass.Done;
-import wallaroo.worker.v1.WorkerOuterClass.StateLog;
 import wallaroo.worker.v1.WorkerOuterClass.Reply;
 import wallaroo.worker.v1.WorkerOuterClass.Request;
+import wallaroo.worker.v1.WorkerOuterClass.StateChange;
+import wallaroo.worker.v1.WorkerOuterClass.StateLog;
 import wallaroo.worker.v1.WorkerOuterClass.Version;
 
 /**
