@@ -19,7 +19,7 @@ from wallaroo.emit.program import load
 from wallaroo.message.frame import read_frame
 from wallaroo.message.handshake import CAPABILITIES
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.host.process import OBJECTS
+from wallaroo.worker.host.gc import OBJECTS
 from wallaroo.worker.host.rpc import WORKER_SERVICE, client
 
 CASES = Path(__file__).resolve().parents[3] / "tests" / "cases"
