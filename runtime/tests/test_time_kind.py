@@ -9,8 +9,8 @@ import pytest
 from support.valid_topology import VALID
 from wallaroo.message.frame import TICK_PORT
 from wallaroo_runtime.dataframe.query import check_topology
-from wallaroo_runtime.dataframe.state import kept_states
 from wallaroo_runtime.dataframe.ticks import Ticks
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, compile_topology, explain
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.plan.stage_message import stage_message
@@ -135,16 +135,14 @@ def test_a_source_gives_times_of_arrival_if_only_they_are_used(times: tuple[str,
     assert [node.arrival for node in stage_message(first).nodes if node.kind == NodeKind.SOURCE] == [arrival]
 
 
-def test_states_with_timers_of_one_name_at_two_steps_belong_to_the_ports_of_these_steps() -> None:
-    """In another program the timers would be dropped, or run the function of the other step."""
-    document = timed(1, timers=["end"])
-    type_, more = (kept_states(load_document(each))["carts"].type for each in (TIMED, document))
-    assert more == type_ + ', timer "end" of steps 1 and 2'
-    (pipeline,) = document["pipelines"]
-    source = {"path": "0/sources/1", "name": "made", "kind": "generator", "codec": "native", "worker": "main"}
-    pipeline["sources"].append(source)
-    pipeline["sinks"][0]["inputs"].append("0/sources/1")
-    assert kept_states(load_document(document))["carts"].type == type_ + ', timer "end" of steps 2 and 3'
+def test_a_timer_belongs_to_one_step_of_its_state() -> None:
+    with pytest.raises(RunError) as caught:
+        load_document(timed(1, timers=["end"]))
+    (found,) = caught.value.diagnostics
+    assert str(found).startswith(
+        'T205 state "carts" is declared with timer "end" of step "add" and with timer "end" of step "look"\n'
+        "  at /pipelines/0/steps/1/timers"
+    ), found
 
 
 def test_timed_steps_between_dataframes_take_times_of_the_data() -> None:

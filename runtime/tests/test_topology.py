@@ -271,12 +271,12 @@ MEANINGS = {
     "T205": (
         two_pipelines(lambda document: document["workers"][0]["components"][-2].update(symbol="Other")),
         'T205 state "word totals" is declared with {first} and with Other\n  at /pipelines/1/steps/1/state  '
-        "(declared in app.py:7)\n  fix: use one state class, list of keys and ttl for one state name, or two names",
+        "(declared in app.py:7)\n  fix: {one}",
     ),
     "T205 of a shape": (
         two_pipelines(lambda document: document["workers"][0]["components"][-2].update(shape={"": "other.Totals"})),
         'T205 state "word totals" is declared with {first} and with {first}\n  at /pipelines/1/steps/1/state  '
-        "(declared in app.py:7)\n  fix: use one state class, list of keys and ttl for one state name, or two names",
+        "(declared in app.py:7)\n  fix: {one}",
     ),
     "T203 of a key": (
         put(*STATE, "key", "values", ["a", {"base64": "YQ=="}]),
@@ -320,7 +320,7 @@ MEANINGS = {
         'T205 state "word totals" is declared with {keys}, others are dead letters and with '
         'keys of kind "partition", ["zebra"], others are dead letters\n'
         "  at /pipelines/1/steps/1/state/key  "
-        "(declared in app.py:7)\n  fix: use one state class, list of keys and ttl for one state name, or two names",
+        "(declared in app.py:7)\n  fix: {one}",
     ),
     "T203 of an address": (
         two_pipelines(put("pipelines", 1, "sources", 0, "port", WORD_COUNT["pipelines"][0]["sources"][0]["port"])),
@@ -344,6 +344,7 @@ def test_text_of_meaning_findings(code: str) -> None:
     keys = f'keys of kind "{rule["kind"]}", {shown_json(rule["values"])}'
     values = {
         "{keys}": keys,
+        "{one}": "use one state class, list of keys and ttl for one state name, each timer in one step, or two names",
         "{first}": components.get("0/steps/1/state", ""),
         "{address}": f"{source['host']}:{source['port']}",
     }

@@ -199,31 +199,25 @@ def visited_late(context: Context) -> None:
         assert found == (wanted, [(2, 0)]) if time == "ingest" else (wanted, [(0, 0)]), (time, found)
 
 
-@check("timer: a step whose path has changed runs the timers that it has set, as they have its port")
+@check("timer: a step whose path and port have changed runs the timers that its state has, by their names")
 def moved(context: Context) -> None:
-    case = X | {"steps": [{"x": {"gives": True}}] * 2}
+    gives = {"gives": True}
+    case, told = X | {"steps": [{"x": gives}, {"y": gives}]}, X | {"steps": [{"x": gives, "y": gives}] * 2}
     store, before, after = BucketStore(0), timed_stage(case), timed_stage(case)
     for node, path in zip(after.nodes, (PATHS[1], PATHS[1], PATHS[0], PATHS[0]), strict=True):
         node.path, node.inputs[:] = path, [path] * len(node.inputs)
-    begin = [{"sequence": at, "step": at, "key": "a", "time": at, "value": at, "ops": SET} for at in range(2)]
-    run(context, before, store, [frame_of(event, case) for event in begin])
+        node.port += 7 if node.state else 0
+    begin = [
+        {"sequence": at, "step": at, "key": "a", "time": at, "value": at, "ops": [{"set": name, "after": 5}]}
+        for at, name in enumerate("xy")
+    ]
+    run(context, before, store, [frame_of(event, told) for event in begin])
     answer = run(context, after, store, [tick(3, 10)])
     assert [(each.port, each.text()) for each in answer.messages] == [
         (SENT, "a 1 x 5 [0,1]"),
-        (SENT + 1, "a 0 x 6 [0,1]"),
+        (SENT + 1, "a 0 y 6 [0,1]"),
     ]
     assert sum(each.more["timers_fired"] for each in answer.done.counts) == 2
-
-
-@check("timer: a step that takes over the state of two steps runs the timer of the lower port")
-def taken_over(context: Context) -> None:
-    case = X | {"steps": [{"x": {"gives": True}}] * 2}
-    store, after = BucketStore(0), timed_stage(X)
-    after.nodes[0].port += 7
-    begin = [{"sequence": at, "step": 1 - at, "key": "a", "time": at, "value": at, "ops": SET} for at in range(2)]
-    run(context, timed_stage(case), store, [frame_of(event, case) for event in begin])
-    answer = run(context, after, store, [tick(3, 10)])
-    assert [each.text() for each in answer.messages] == ["a 0 x 6 [0,1]"]
 
 
 @check("timer: names of a node that its step does not have are W403")

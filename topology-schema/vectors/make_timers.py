@@ -10,7 +10,7 @@ from typing import Any
 from make_windows import FIRST_TIME, LAST_TIME, Event, events
 
 Behaviour = dict[str, Any]  # of a timer's callback
-Due = tuple[int, int, int, bytes]  # time; 1: the state ends, 0: a timer; step; name
+Due = tuple[int, int, bytes]  # time; 1: the state ends, 0: a timer; name
 FAILS = -1
 YEAR_MS = 31_536_000_000
 END = 1 << 60  # a tick of the end of the data
@@ -28,14 +28,14 @@ class Key:
     values: list[int] = field(default_factory=list)
     time: int | None = None
     silent: int | None = None
-    timers: dict[tuple[int, str], int] = field(default_factory=dict)  # by number of the step and name: when it is due
+    timers: dict[str, int] = field(default_factory=dict)  # by name: when it is due
 
 
 class Reference:
     """The steps that share one state.
 
     Args:
-        steps: For each one its timers: what the callback of each does.
+        steps: For each one its timers, whose names differ: what the callback of each does.
         time: `ingest`, `event`, or `watermarks`: that of the data, and so are the times of ticks.
         ttl_ms: Of the state; 0: none.
         before: Values of keys whose state has no times, since the steps had none.
@@ -95,16 +95,14 @@ class Reference:
 
         `cause` is the time of the message or tick. At the end of the data each timer runs once.
         """
-        is_end, last, ran = self.has_watermarks and until > LAST_TIME, (-END, 0, 0, b""), set[Due]()
+        is_end, last, ran = self.has_watermarks and until > LAST_TIME, (-END, 0, b""), set[bytes]()
         for _ in range(MOST):
             due = self._due(key, until)
-            due = (
-                [each for each in due if (0, *each[1:]) not in ran] if is_end else [each for each in due if each > last]
-            )
+            due = [each for each in due if (each[-1] not in ran if is_end else each > last)]
             if not due:
                 break
             last = due[0]
-            ran.add((0, *last[1:]))
+            ran.add(last[-1])
             self._run_due(key, last, sequence, cause)
         if is_end and key in self.keys:
             self.keys[key].timers.clear()
@@ -113,22 +111,23 @@ class Reference:
         if key not in self.keys:
             return []
         state = self.keys[key]
-        due = [(time, 0, step, name.encode()) for (step, name), time in state.timers.items() if time <= until]
+        due = [(time, 0, name.encode()) for name, time in state.timers.items() if time <= until]
         if self.ttl_ms and state.time is not None and state.time + self.ttl_ms <= until:
-            due.append((state.time + self.ttl_ms, 1, 0, b""))
+            due.append((state.time + self.ttl_ms, 1, b""))
         return sorted(due)
 
     def _run_due(self, key: str, due: Due, sequence: int, cause: int) -> None:
-        time, is_expiry, step, data = due
+        time, is_expiry, data = due
         if is_expiry:
             del self.keys[key]
             self.expired += 1
         else:
-            self._fire(key, step, data.decode(), time, sequence, cause)
+            self._fire(key, data.decode(), time, sequence, cause)
 
-    def _fire(self, key: str, step: int, name: str, due: int, sequence: int, cause: int) -> None:
+    def _fire(self, key: str, name: str, due: int, sequence: int, cause: int) -> None:
+        (step,) = (number for number, timers in enumerate(self.steps) if name in timers)
         behaviour = self.steps[step][name]
-        del self.keys[key].timers[step, name]
+        del self.keys[key].timers[name]
         self.fired += 1
         state = deepcopy(self.keys[key])
         try:
@@ -151,12 +150,12 @@ class Reference:
             if name not in self.steps[step]:
                 raise Failure("C529")
             if "delete" in op:
-                state.timers.pop((step, name), None)
+                state.timers.pop(name, None)
                 continue
             due = now + op["after"] if "after" in op else op["at"]
             if op.get("after", 0) < 0 or not FIRST_TIME <= due <= LAST_TIME:
                 raise Failure("C529")
-            state.timers[step, name] = due
+            state.timers[name] = due
 
     def _give(self, sequence: int, key: str, time: int, step: int, timer: str, now: int) -> None:
         given = {"sequence": sequence, "key": key, "time": time, "step": step}
@@ -172,7 +171,7 @@ class Reference:
             {
                 "key": key,
                 "values": state.values,
-                "timers": [[step, name, due] for (step, name), due in sorted(state.timers.items())],
+                "timers": [[name, due] for name, due in sorted(state.timers.items())],
             }
             for key, state in sorted(self.keys.items(), key=lambda item: item[0].encode())
         ]
@@ -295,11 +294,11 @@ TIMERS: tuple[tuple[str, list[dict[str, Behaviour]], str, int, str], ...] = (
     ("watermarks: ttl, from before there was one", TTL, "watermarks", 20, "a5=2 |100 |119 |120"),
     ("watermarks: at the end of the data each timer fires once", [{"x": callback("+x10")}, {"y": callback("+z10"), "z": callback("+y10@x5")}], "watermarks", 0, f"a0=1+x10 1:a1=1+y30 b5=1 |15 |{END} |{END + YEAR_MS}"),
     ("watermarks: at the end of the data states end, too", [{"x": callback("+x7")}], "watermarks", 20, f"a0=1+x7 b5=1 |9 |{END} a30=2+x5 |{END}"),
-    ("two steps: timers are those of their step", [{"x": callback("", 7)}, {"x": callback("", 8), "y": callback()}], "ingest", 0, "a0=1+x5 1:a1=2+x9+y9 a2=3-x |10 a11=4+q1 1:a12=5+y1 |20"),
-    ("two steps: timers of one time in order of the steps, then of the names", [{"y": callback()}, {"x": callback()}], "ingest", 0, "1:a0=1+x5 a0=2+y5 |10"),
+    ("two steps: each sets its own timers", [{"x": callback("", 7)}, {"y": callback("", 8), "z": callback()}], "ingest", 0, "a0=1+x5 1:a1=2+y9+z9 a2=3-x |10 a11=4+y1 1:a12=5+y1 |20"),
+    ("two steps: timers of one time in order of the names", [{"y": callback()}, {"x": callback()}], "ingest", 0, "1:a0=1+x5 a0=2+y5 |10"),
     ("two steps: the latest message of either counts", [{}, {}], "ingest", 20, "a0=1 1:a15=2 |20 |34 |35"),
-    ("two steps: the end takes timers of both", [{"x": callback()}, {"x": callback()}], "ingest", 20, "a0=1+x30 1:a1=1+x30 |50 |60"),
-    ("two steps: a callback of one deletes the state, and timers of both", [{"x": callback(deletes=True)}, {"x": callback()}], "event", 0, "a0=1+x3 1:a1=1+x30 a4=2 |10 |60"),
+    ("two steps: the end takes timers of both", [{"x": callback()}, {"y": callback()}], "ingest", 20, "a0=1+x30 1:a1=1+y30 |50 |60"),
+    ("two steps: a callback of one deletes the state, and timers of both", [{"x": callback(deletes=True)}, {"y": callback()}], "event", 0, "a0=1+x3 1:a1=1+y30 a4=2 |10 |60"),
     ("two steps, one without timers: its messages wake the key", [{"x": callback()}, {}], "ingest", 0, "a0=1+x5 1:a6=2 |10"),
 )  # fmt: skip
 BEFORE = {"a": [3], "b": [4, 5]}
@@ -310,7 +309,8 @@ def drawn(seed: int) -> dict[str, Any]:
     chance = random.Random(seed)
     ttl_ms = chance.choice((0, 0, 1, 10, 25, 60))
     clock = chance.choice((0, -17, 1000, 0, FIRST_TIME, 95_617_584_000_000, LAST_TIME - 100))
-    steps = [_drawn_timers(chance, clock) for _ in range(chance.choice((1, 1, 1, 2, 3)))]
+    names = [*"xyz\u00fc"]
+    steps = [_drawn_timers(chance, names, clock) for _ in range(chance.choice((1, 1, 1, 2, 3)))]
     if not ttl_ms and not any(steps):
         steps[0] = {"x": callback("+x7", 5)}
     case = {"steps": steps, "time": chance.choice(("ingest", "event", "watermarks")), "ttl_ms": ttl_ms}
@@ -324,8 +324,9 @@ def drawn(seed: int) -> dict[str, Any]:
     return _case(f"drawn {seed}", case, history, before)
 
 
-def _drawn_timers(chance: random.Random, clock: int) -> dict[str, Behaviour]:
-    names = "xyü"[: chance.choice((0, 1, 2, 2, 3))]
+def _drawn_timers(chance: random.Random, left: list[str], clock: int) -> dict[str, Behaviour]:
+    """Draw the timers of a step, whose names are taken from those that are left."""
+    names = [left.pop(0) for _ in range(min(chance.choice((0, 1, 2, 2, 3)), len(left)))]
     found = {}
     for name in names:
         behaviour = callback("", *chance.choice(((), (7,), (8, 9))), gives=chance.random() < 0.8)

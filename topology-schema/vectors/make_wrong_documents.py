@@ -74,6 +74,7 @@ INVALID: dict[str, Document] = {
     "ttl_of_a_window": bad([("T102", "/pipelines/0/steps/1/state/ttl_ms")], "every_kind", put(5, "pipelines", 0, "steps", 1, "state", "ttl_ms")),
     "ttl_of_nothing": bad([("T102", f"{T0}/state/ttl_ms"), ("T205", f"{T1}/state")], "timed", put(0, *STEP0, "state", "ttl_ms")),
     "ttl_conflict": bad([("T205", f"{T1}/state")], "timed", put(60001, *STEP1, "state", "ttl_ms")),
+    "timer_of_two_steps": bad([("T205", f"{T1}/timers")], "timed", put(["end"], *STEP0, "timers"), put(["end"], *STEP1, "timers")),
     "timer_twice": bad([("T102", f"{T0}/timers/1")], "timed", put(["end", "end"], *STEP0, "timers")),
     "timer_not_nfc": bad([("T210", f"{T0}/timers/0")], "timed", put(["a\u0301"], *STEP0, "timers")),
     "timers_on_a_computation": bad([("T102", f"{T0}/timers")], "reverse", put(["end"], *STEP0, "timers")),

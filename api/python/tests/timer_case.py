@@ -227,8 +227,7 @@ def left(stage: Stage, state: BucketState) -> list[dict[str, Any]]:
         if cell.size < 0:
             continue  # of a first message that failed: no log has it
         known = cell.timers if isinstance(cell, TimedCell) else None
-        timers = [[*name.decode().split("\n"), due] for name, due in (known or {}).items()]
-        timers = sorted([int(port) - STATE, name, due] for port, name, due in timers)
+        timers = [[name, due] for name, due in sorted((known or {}).items())]
         values = stage.codec.load(cell.data) if cell.live is UNREAD else cell.live
         found.append({"key": key.decode(), "values": values, "timers": timers})
     return found

@@ -51,7 +51,6 @@ type stateful struct {
 	windows   window.Windows       // nil if the step is not a window
 	state     *declaration.State
 	port      uint16      // port of the state in state logs
-	prefix    string      // of the ids of the step's timers
 	form      valueReader // form of the messages
 	allowed   map[string]bool
 	visits    map[string]bool // names of the visits that the step accepts
@@ -61,7 +60,7 @@ type stateful struct {
 }
 
 func newStateful(step *declaration.Step, d *pb.Node, form valueReader) *stateful {
-	s := &stateful{functions: step.Stateful, state: step.State, port: uint16(d.GetStatePort()), prefix: timing.Prefix(uint16(d.GetPort())), form: form}
+	s := &stateful{functions: step.Stateful, state: step.State, port: uint16(d.GetStatePort()), form: form}
 	if step.State.Closed {
 		s.allowed = make(map[string]bool, len(step.State.Keys))
 		for _, key := range step.State.Keys {
@@ -234,7 +233,7 @@ func (n *node) computeState(message, value any) (results emission.Results, fault
 	defer caught(&fault)
 	var call *timing.Changes
 	if n.stateful.timed != nil {
-		call = timing.NewChanges(n.x.timestamp, n.stateful.prefix, n.stateful.timers)
+		call = timing.NewChanges(n.x.timestamp, n.stateful.timers)
 		n.x.keyed.asked = call
 	}
 	results = n.stateful.functions.Compute(call, message, value)

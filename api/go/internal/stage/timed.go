@@ -21,7 +21,7 @@ type timed struct {
 	rules  timing.StateRules
 	port   uint16
 	steps  []*node
-	owners map[string]*node // steps by the ids of their timers
+	owners map[string]*node // steps by the names of their timers
 }
 
 // IsTimed reports whether a node has timers or a TTL.
@@ -53,8 +53,7 @@ func (x *Executor) findTimed(description *pb.Stage) error {
 		t := x.timedOf(n.stateful.port)
 		n.stateful.timed, t.steps = t, append(t.steps, n)
 		for _, name := range n.stateful.timers {
-			id := n.stateful.prefix + name
-			t.rules.Timers, t.owners[id] = append(t.rules.Timers, id), n
+			t.owners[name] = n
 		}
 	}
 	return nil
@@ -189,7 +188,7 @@ func (t *timed) expire(x *Executor, table *state.Table, entry *state.Entry) erro
 
 // fire runs the function of a timer. It does nothing if the step no longer has this timer.
 func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer *timing.SetTimer) error {
-	n, timestamp := t.owners[timer.ID], x.timestamp
+	n, timestamp := t.owners[timer.Name], x.timestamp
 	if n == nil {
 		return nil
 	}
@@ -199,10 +198,10 @@ func (t *timed) fire(x *Executor, table *state.Table, entry *state.Entry, timer 
 	}
 	x.flight.Advance()
 	n.add("timers_fired")
-	call := timing.NewChanges(timer.Due, n.stateful.prefix, n.stateful.timers)
-	given := &wa.Timer{Name: timer.Name(), Key: x.keyed.key, At: time.UnixMilli(timer.Due)}
+	call := timing.NewChanges(timer.Due, n.stateful.timers)
+	given := &wa.Timer{Name: timer.Name, Key: x.keyed.key, At: time.UnixMilli(timer.Due)}
 	_, err := n.runOn(table, entry, &function{
-		input: []byte(timer.Name()), deletes: given.DeletesState, done: func() { entry.Time.Apply(call) },
+		input: []byte(timer.Name), deletes: given.DeletesState, done: func() { entry.Time.Apply(call) },
 		run: func(value any) emission.Results { return n.stateful.functions.Fire(call, given, value) },
 	})
 	return err

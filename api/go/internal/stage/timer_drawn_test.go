@@ -59,7 +59,7 @@ func (p *plainTimes) run() timerResult {
 	for key, k := range p.keys {
 		timers := []string{}
 		for _, timer := range k.timers {
-			timers = append(timers, fmt.Sprintf("%05d %s %d", 1+timer.step, timer.name, timer.due))
+			timers = append(timers, fmt.Sprint(timer.name, " ", timer.due))
 		}
 		slices.Sort(timers)
 		p.got.keys = append(p.got.keys, fmt.Sprint(key, " ", k.values, " ", timers))
@@ -105,7 +105,7 @@ func (p *plainTimes) tick(event timerEvent, key string) {
 
 // order is the order in which what is due happens.
 func (t plainTimer) order(other plainTimer) int {
-	return cmp.Or(cmp.Compare(t.due, other.due), t.step-other.step, cmp.Compare(t.name, other.name))
+	return cmp.Or(cmp.Compare(t.due, other.due), cmp.Compare(t.name, other.name))
 }
 
 func (p *plainTimes) wake(key string, until int64, sequence uint64, cause int64) {
@@ -117,7 +117,7 @@ func (p *plainTimes) wake(key string, until int64, sequence uint64, cause int64)
 		}
 		due := slices.Clone(k.timers)
 		if p.c.TTLMs > 0 && k.time != nil {
-			due = append(due, plainTimer{1000, "", *k.time + p.c.TTLMs})
+			due = append(due, plainTimer{1000, "\uffff", *k.time + p.c.TTLMs})
 		}
 		due = slices.DeleteFunc(due, func(t plainTimer) bool { return t.due > until || t.order(last) <= 0 })
 		if len(due) == 0 {
@@ -170,7 +170,7 @@ func (p *plainTimes) apply(k *plainKey, step int, ops []timerOp, now int64) (cod
 		if _, is := p.c.Steps[step][name]; !is || op.After != nil && *op.After < 0 {
 			return "C529"
 		}
-		k.timers = slices.DeleteFunc(k.timers, func(t plainTimer) bool { return t.step == step && t.name == name })
+		k.timers = slices.DeleteFunc(k.timers, func(t plainTimer) bool { return t.name == name })
 		switch {
 		case op.After != nil:
 			k.timers = append(k.timers, plainTimer{step, name, now + *op.After})
@@ -195,13 +195,13 @@ func drawnTimes(draw *rand.Rand) *timerCase {
 	for step := range 1 + draw.IntN(3) {
 		timers := map[string]behaviour{}
 		for i := range draw.IntN(3) {
-			timers[string(rune('x'+i))] = behaviour{Ops: drawnOps(draw, 2), Gives: draw.IntN(4) > 0, Deletes: draw.IntN(6) == 0,
+			timers[string(rune('a'+2*step+i))] = behaviour{Ops: drawnOps(draw, step, 2), Gives: draw.IntN(4) > 0, Deletes: draw.IntN(6) == 0,
 				Fails: draw.IntN(6) == 0, Appends: []int64{int64(100 * step)}[:draw.IntN(2)]}
 		}
 		c.Steps = append(c.Steps, timers)
 	}
 	if c.TTLMs == 0 && len(slices.Collect(maps.Keys(c.Steps[0]))) == 0 {
-		c.Steps[0]["x"] = behaviour{Gives: true}
+		c.Steps[0]["a"] = behaviour{Gives: true}
 	}
 	for _, key := range []string{"a", "b"}[:draw.IntN(3)] {
 		c.Before[key] = []int64{7}
@@ -227,7 +227,7 @@ func drawnTimes(draw *rand.Rand) *timerCase {
 			event.Time = data - draw.Int64N(20)
 		}
 		if event.Tick == nil {
-			event.Ops = drawnOps(draw, 3)
+			event.Ops = drawnOps(draw, event.Step, 3)
 		}
 		if draw.IntN(8) == 0 {
 			event.Value = -1
@@ -237,9 +237,9 @@ func drawnTimes(draw *rand.Rand) *timerCase {
 	return c
 }
 
-func drawnOps(draw *rand.Rand, most int) (ops []timerOp) {
+func drawnOps(draw *rand.Rand, step, most int) (ops []timerOp) {
 	for range draw.IntN(most + 1) {
-		op, name := timerOp{}, string(rune('x'+draw.IntN(2)))
+		op, name := timerOp{}, string(rune('a'+2*step+draw.IntN(2)))
 		time := draw.Int64N(50)
 		switch draw.IntN(6) {
 		case 0:

@@ -71,7 +71,7 @@ func (c *timerCase) want() (r timerResult) {
 	for _, k := range c.Keys {
 		timers := []string{}
 		for _, timer := range k.Timers {
-			timers = append(timers, fmt.Sprintf("%05d %s %d", 1+int(timer[0].(float64)), timer[1], int64(timer[2].(float64))))
+			timers = append(timers, fmt.Sprint(timer[0], " ", int64(timer[1].(float64))))
 		}
 		slices.Sort(timers)
 		r.keys = append(r.keys, fmt.Sprint(k.Key, " ", k.Values, " ", timers))

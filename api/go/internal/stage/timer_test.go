@@ -66,7 +66,6 @@ type timerCase struct {
 	Before    map[string][]int64
 	Events    []timerEvent
 	IsOneCall bool `json:"is_one_call"`
-	shift     int  // how many other steps the program has before these, so that the plan gives them other ports
 	Outputs   []struct {
 		Sequence  uint64
 		Key       string
@@ -153,7 +152,7 @@ func (s timedSteps) Fire(call *timing.Changes, timer *wa.Timer, kept any) emissi
 }
 
 // path returns that of a step; of some steps the bytes are not in the order of the numbers.
-func (c *timerCase) path(step int) string { return fmt.Sprint("0/steps/", 9+c.shift+step) }
+func (c *timerCase) path(step int) string { return fmt.Sprint("0/steps/", 9+step) }
 
 // executor makes a stage of the steps, whose results leave through a key exit; untimed: one of the same steps without times.
 func (c *timerCase) executor(t testing.TB, untimed bool) *stage.Executor {
@@ -164,7 +163,7 @@ func (c *timerCase) executor(t testing.TB, untimed bool) *stage.Executor {
 	described := &pb.Stage{Id: "s1", BucketCount: 1}
 	var steps []*declaration.Step
 	for i, timers := range c.Steps {
-		node := &pb.Node{Path: c.path(i), Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION, Port: uint32(1 + i + 7*c.shift), StatePort: 1}
+		node := &pb.Node{Path: c.path(i), Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION, Port: uint32(1 + i), StatePort: 1}
 		step := &declaration.Step{Path: node.Path, Name: fmt.Sprint("step ", i), Kind: declaration.StateComputation, State: byKey, Stateful: timedStep{c, i}}
 		if i%2 == 1 {
 			node.Kind, step.Kind = pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI, declaration.StateComputationMulti

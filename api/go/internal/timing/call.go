@@ -14,17 +14,15 @@ import (
 // succeeds.
 type Changes struct {
 	Now    int64
-	prefix string
 	names  []string // names of the timers that the step declares
 	mutex  sync.Mutex
 	asked  []*SetTimer // a timer that is due at None is deleted
 	isOver bool
 }
 
-// NewChanges makes the empty changes of a call. now is the time of the call, prefix is that of the step, and names are the
-// step's timers.
-func NewChanges(now int64, prefix string, names []string) *Changes {
-	return &Changes{Now: now, prefix: prefix, names: names}
+// NewChanges makes the empty changes of a call. now is the time of the call, and names are the step's timers.
+func NewChanges(now int64, names []string) *Changes {
+	return &Changes{Now: now, names: names}
 }
 
 // Wrong is the value with which a function panics if it sets or deletes a timer wrongly. Its code is C529.
@@ -79,7 +77,7 @@ func (c *Changes) ask(name string, due int64) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if !c.isOver {
-		c.asked = append(c.asked, &SetTimer{c.prefix + name, due})
+		c.asked = append(c.asked, &SetTimer{name, due})
 	}
 }
 

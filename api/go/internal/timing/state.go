@@ -23,33 +23,26 @@ type KeyTime struct {
 	Key    string
 	time   int64       // latest time of a message
 	silent int64       // time of the first tick after the last message, if ticks indicate silence
-	timers []*SetTimer // sorted by id
+	timers []*SetTimer // sorted by name
 	rules  *StateRules
 }
 
 // SetTimer is a timer that is set.
 type SetTimer struct {
-	ID  string // port of its step in five digits, "\n", name
-	Due int64
+	Name string
+	Due  int64
 }
-
-// Prefix returns what the ids of a step's timers begin with. A step keeps its port when its path changes.
-func Prefix(port uint16) string { return fmt.Sprintf("%05d\n", port) }
-
-// Name returns the name of the timer.
-func (t *SetTimer) Name() string { return t.ID[strings.IndexByte(t.ID, '\n')+1:] }
 
 // StateRules are the rules that apply to the times of all keys of a state.
 type StateRules struct {
-	TTL     int64    // in milliseconds; 0 if states never end
-	IsEvent bool     // times are event times
-	Waits   bool     // ticks indicate silence; otherwise they advance time
-	Timers  []string // ids of the timers that the steps declare
+	TTL     int64 // in milliseconds; 0 if states never end
+	IsEvent bool  // times are event times
+	Waits   bool  // ticks indicate silence; otherwise they advance time
 }
 
-// byID orders timers by their steps, then their names; compare orders them by their times before.
-func byID(a, b *SetTimer) int    { return strings.Compare(a.ID, b.ID) }
-func compare(a, b *SetTimer) int { return cmp.Or(cmp.Compare(a.Due, b.Due), byID(a, b)) }
+// byName orders timers by their names; compare orders them by their times before.
+func byName(a, b *SetTimer) int  { return strings.Compare(a.Name, b.Name) }
+func compare(a, b *SetTimer) int { return cmp.Or(cmp.Compare(a.Due, b.Due), byName(a, b)) }
 
 // New returns the time of a key that has no message yet.
 func (r *StateRules) New(key string) *KeyTime {
@@ -131,7 +124,7 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 		}
 		last := (*SetTimer)(nil)
 		waits := func(t *SetTimer) bool {
-			return t.Due > at || isEnd && ran[t.ID] || !isEnd && last != nil && compare(t, last) <= 0
+			return t.Due > at || isEnd && ran[t.Name] || !isEnd && last != nil && compare(t, last) <= 0
 		}
 		for range mostTimers {
 			due := slices.DeleteFunc(slices.Clone(s.timers), waits)
@@ -145,7 +138,7 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 				return
 			}
 			last = slices.MinFunc(due, compare)
-			ran[last.ID] = true
+			ran[last.Name] = true
 			s.timers = slices.DeleteFunc(s.timers, func(t *SetTimer) bool { return t == last })
 			if !yield(last) {
 				return
@@ -157,7 +150,7 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 // Apply applies the timer changes of one call.
 func (s *KeyTime) Apply(call *Changes) {
 	for _, timer := range call.end() {
-		at, is := slices.BinarySearchFunc(s.timers, timer, byID)
+		at, is := slices.BinarySearchFunc(s.timers, timer, byName)
 		switch {
 		case is && timer.Due == None:
 			s.timers = slices.Delete(s.timers, at, at+1)
@@ -180,7 +173,7 @@ func (s *KeyTime) Append(out []byte, encoding byte) []byte {
 	out = binary.LittleEndian.AppendUint64(out, uint64(silent))
 	out = binary.LittleEndian.AppendUint16(out, uint16(len(timers)))
 	for _, timer := range timers {
-		out = append(binary.LittleEndian.AppendUint16(out, uint16(len(timer.ID))), timer.ID...)
+		out = append(binary.LittleEndian.AppendUint16(out, uint16(len(timer.Name))), timer.Name...)
 		out = binary.LittleEndian.AppendUint64(out, uint64(timer.Due))
 	}
 	return out
@@ -203,7 +196,7 @@ func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, b
 			return nil, 0, nil, errCut
 		}
 		size := int(binary.LittleEndian.Uint16(data))
-		if len(data) < 2+size+8 || !strings.Contains(string(data[2:2+size]), "\n") {
+		if len(data) < 2+size+8 {
 			return nil, 0, nil, errCut
 		}
 		s.timers = append(s.timers, &SetTimer{string(data[2 : 2+size]), int64(binary.LittleEndian.Uint64(data[2+size:]))})
@@ -212,32 +205,15 @@ func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, b
 	if !r.Waits {
 		s.silent = None
 	}
-	s.adopt()
+	slices.SortFunc(s.timers, byName)
 	return s, encoding, data, nil
 }
 
-// adopt gives timers of a step that had another port to the only step that declares their name, the lowest port first.
-// States that were handed over between DataFrames come from another plan, whose ports may differ.
-func (s *KeyTime) adopt() {
-	for _, timer := range s.timers {
-		if slices.Contains(s.rules.Timers, timer.ID) {
-			continue
-		}
-		other := func(id string) bool { return (&SetTimer{ID: id}).Name() != timer.Name() }
-		same := slices.DeleteFunc(slices.Clone(s.rules.Timers), other)
-		isSet := func(t *SetTimer) bool { return t.ID == same[0] }
-		if len(same) == 1 && !slices.ContainsFunc(s.timers, isSet) {
-			timer.ID = same[0]
-		}
-	}
-	slices.SortFunc(s.timers, byID)
-}
-
-// String lists the timers, sorted by id.
+// String lists the timers, sorted by name.
 func (s *KeyTime) String() string {
 	shown := []string{}
 	for _, timer := range s.timers {
-		shown = append(shown, fmt.Sprint(strings.Replace(timer.ID, "\n", " ", 1), " ", timer.Due))
+		shown = append(shown, fmt.Sprint(timer.Name, " ", timer.Due))
 	}
 	return fmt.Sprint(shown)
 }

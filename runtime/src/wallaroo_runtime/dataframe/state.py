@@ -2,7 +2,6 @@
 
 import json
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from functools import reduce
@@ -22,7 +21,6 @@ from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.plan.change import window_shape
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.kept import KeptState, refusal
-from wallaroo_runtime.plan.port import first_ports
 from wallaroo_runtime.plan.shape import state_component
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.program.application import Application
@@ -31,7 +29,7 @@ from wallaroo_runtime.spark.row import field_of, refused
 from wallaroo_runtime.spark.state_store.choice import StateChoice
 from wallaroo_runtime.spark.state_store.layout import Stored, reason_of, state_store
 from wallaroo_runtime.storage.state_log import entries_of, grouped
-from wallaroo_runtime.topology.model import Step, Topology
+from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.idempotent_call import WorkerShower
 
 SHOW_BYTES = 4 << 20  # bytes of states in one request to a worker
@@ -49,14 +47,13 @@ def state_ports(stages: Iterable[Stage]) -> dict[str, int]:
 
 def kept_states(topology: Topology) -> dict[str, KeptState]:
     """Return the facts about each state that are the same in all queries, by the name of the state."""
-    kept, ports = dict[str, KeptState](), first_ports(topology).parts
+    kept = dict[str, KeptState]()
     for name, step in topology.states().items():
         found, language = state_component(topology, step), topology.worker(step.worker).language
         own = topology.component(step.worker, f"{step.path}/state")
         codec, key = (step.state.codec, step.state.key.kind) if step.state else ("", "")
         kept[name] = KeptState(
-            type=f"{own.symbol if own else 'a state'} of a worker in {language}, codec {codec}"
-            + "".join(_shared_timers(topology, ports, step)),
+            type=f"{own.symbol if own else 'a state'} of a worker in {language}, codec {codec}",
             key=key,
             window=window_shape(step.window),
             language=language,
@@ -64,15 +61,6 @@ def kept_states(topology: Topology) -> dict[str, KeptState]:
             shape=found.shape if found else None,
         )
     return kept
-
-
-def _shared_timers(topology: Topology, ports: Mapping[str, int], step: Step) -> Iterator[str]:
-    """Describe timers of one name at several steps of a state: only the numbers of the steps tell them apart."""
-    numbers = defaultdict[str, list[str]](list)
-    for each in topology.state_steps():
-        for name in each.timers if each.state and step.state and each.state.name == step.state.name else ():
-            numbers[name].append(str(ports[each.path]))
-    return (f', timer "{name}" of steps {" and ".join(at)}' for name, at in numbers.items() if len(at) > 1)
 
 
 def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, dict[str, Any]]:

@@ -136,10 +136,11 @@ def _position(path: str) -> tuple[int, int]:
 
 
 def check_states(index: Index) -> Iterator[Diagnostic]:
-    """Check that state kinds have a state, and that steps that share a state agree on its class, ttl and keys."""
+    """Check that state kinds have a state, and that steps of one state agree on its class, ttl, keys and timers."""
     classes: dict[str, tuple[str, Any]] = {}
     keys: dict[str, tuple[Any, tuple[frozenset[bytes], Any] | None, str]] = {}
     ttls: dict[str, str] = {}
+    timers: dict[tuple[str, Json], str] = {}
     for part in index.parts:
         kind, state = part.text("kind"), part.state()
         if part.kind == "steps" and kind:
@@ -154,6 +155,10 @@ def check_states(index: Index) -> Iterator[Diagnostic]:
         ttl = f"ttl_ms {shown_json(state['ttl_ms'])}" if "ttl_ms" in state else "no ttl_ms"
         if ttls.setdefault(name, ttl) != ttl:
             yield index.finding("T205", part, "/state", name=name, first=ttls[name], second=ttl)
+        for timer in items_of(part.value, "timers"):
+            mine = f'timer {shown_json(timer)} of step "{part.text("name")}"'
+            if isinstance(timer, str) and (first := timers.setdefault((name, timer), mine)) != mine:
+                yield index.finding("T205", part, "/timers", name=name, first=first, second=mine)
         key = state.get("key")
         if not isinstance(key, dict):
             continue

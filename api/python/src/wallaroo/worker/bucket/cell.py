@@ -7,8 +7,7 @@ from wallaroo.message.frame import FrameError
 from wallaroo.worker.value.value import StateReadError, ValueCodec
 
 # Encoding of the log entries of timed states: encoding of the state, time, silent, number of timers. Then come the
-# timers: length of "PORT, line break, NAME", this text, and the due time. Then comes the state. The port is that of the
-# step, in five digits, so that these texts sort as steps and names. A step keeps its port when its path changes.
+# timers: length of the name, the name, and the due time. Then comes the state.
 TIMED = 34
 NEVER = -(1 << 63)  # no time
 ASLEEP = NEVER + 1  # the time of a key without a part that the time to live ends, until its next message
@@ -43,7 +42,7 @@ class TimedCell(Cell):
     Attributes:
         time: Latest time of its messages; NEVER if it had no message since the step is timed; or ASLEEP.
         silent: With event times, the time of the first tick after its last message; NEVER if there was no tick.
-        timers: Due time of each timer, by port of its step, line break and name; None without timers.
+        timers: Due time of each timer, by name; None without timers.
         queued: Time under which the key is in the heap of its table; None if the key is not in the heap.
     """
 
@@ -52,7 +51,7 @@ class TimedCell(Cell):
     def __init__(self, live: Any, data: bytes = b"", size: int = -1) -> None:
         super().__init__(live, data, size)
         self.time = self.silent = NEVER
-        self.timers: dict[bytes, int] | None = None
+        self.timers: dict[str, int] | None = None
         self.queued: int | None = None
 
     def head(self, encoding: int) -> bytes:
@@ -60,7 +59,7 @@ class TimedCell(Cell):
         timers = self.timers or {}
         parts = [_HEAD.pack(encoding, self.time, self.silent, len(timers))]
         for name, due in timers.items():
-            parts += (_LENGTH.pack(len(name)), name, _DUE.pack(due))
+            parts += (_LENGTH.pack(len(data := name.encode())), data, _DUE.pack(due))
         return b"".join(parts)
 
 
@@ -76,7 +75,7 @@ def read_timed(data: bytes) -> tuple[TimedCell, int, bytes]:
         at = _HEAD.size
         for _ in range(count):
             end = at + _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
-            timers[data[at + _LENGTH.size : end]] = _DUE.unpack_from(data, end)[0]
+            timers[str(data[at + _LENGTH.size : end], "utf-8")] = _DUE.unpack_from(data, end)[0]
             at = end + _DUE.size
     except struct.error as err:
         msg = f"an entry of a state log has no timing; {err}"

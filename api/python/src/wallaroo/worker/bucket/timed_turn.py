@@ -8,7 +8,7 @@ from wallaroo.message.key import readable
 from wallaroo.message.timer import Timers
 from wallaroo.worker.bucket.cell import ASLEEP, NEVER, CellTable, TimedCell
 from wallaroo.worker.bucket.message_order import Messages
-from wallaroo.worker.bucket.timing import Timing, timer_id
+from wallaroo.worker.bucket.timing import Timing
 from wallaroo.worker.bucket.visit import Tick, Visit, Visitor, VisitTurn
 from wallaroo.worker.stage.keyed import StateEntry
 
@@ -48,13 +48,12 @@ class TimedTurn:
         self.tables = dict[int, StateEntry]()
         for entry in self._ticking:
             self.tables.setdefault(entry.node.state_port, entry)
-        self._owners = {timer_id(each.node.port, name): each for each in timed for name in each.node.timers}
+        self._owners = {(each.node.state_port, name): each for each in timed for name in each.node.timers}
         for port in self.tables:
             table, nodes = visits.state.table(port), [each.node for each in timed if each.node.state_port == port]
             if table.timing is None:
                 is_event, moves = (any(getattr(node, name) for node in nodes) for name in ("event_time", "watermarks"))
-                declared = [timer for timer, each in self._owners.items() if each.node.state_port == port]
-                Timing(nodes[0].ttl_ms, is_event, is_event and not moves).begin(table, declared)
+                Timing(nodes[0].ttl_ms, is_event, is_event and not moves).begin(table)
 
     def run(self, part: Messages) -> bool:
         """Process messages of a timed step, each after its key's due timers; at full speed False if one failed."""
@@ -115,7 +114,7 @@ class TimedTurn:
                 cell.time, cell.silent = max(cell.time, now), NEVER
             if expiring is not None and not expiring.is_in(cell.live):
                 cell.time = ASLEEP
-            _set(cell, timers, node.port)
+            _set(cell, timers)
             timing.enroll(key, cell)
 
         with self._stage.replaced(part.entry.number, run):
@@ -162,17 +161,17 @@ class TimedTurn:
             assert cell.timers is not None
             del cell.timers[name]
             self._changed(self.tables[port])[key] = cell
-            entry = self._owners.get(name)
-            if entry is None or entry.node.state_port != port:
+            entry = self._owners.get((port, name))
+            if entry is None:
                 continue  # the present program has no timer of this name
             timers = Timers(due, entry.node.timers)
-            is_done = self._fire(table, key, entry, name.decode().partition("\n")[2], timers, cause)
+            is_done = self._fire(table, key, entry, name, timers, cause)
             if not is_done and not self.is_careful:
                 return False
             if table.get(key) is not cell:
                 return True
             if is_done:
-                _set(cell, timers, entry.node.port)
+                _set(cell, timers)
         timing.enroll(key, cell)
         return True
 
@@ -227,13 +226,13 @@ def _timing(table: CellTable) -> Timing:
     return table.timing
 
 
-def _set(cell: TimedCell, timers: Timers, port: int) -> None:
+def _set(cell: TimedCell, timers: Timers) -> None:
     """Apply the changes of a function to a key's timers."""
     if not timers.changes:
         return
     known = cell.timers or {}
     for name, due in timers.changes.items():
-        known.pop(whole := timer_id(port, name), None)
+        known.pop(name, None)
         if due is not None:
-            known[whole] = due
+            known[name] = due
     cell.timers = known or None

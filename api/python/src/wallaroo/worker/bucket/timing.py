@@ -1,6 +1,6 @@
 """When timers and the ends of states are due, for all keys of one timed state."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
@@ -31,18 +31,12 @@ class Timing:
     heap: list[tuple[int, bytes]] = field(default_factory=list)
     last_tick: int = NEVER
 
-    def begin(self, table: CellTable, declared: Sequence[bytes]) -> None:
-        """Build the heap from all states of the log, without reading the states.
-
-        Args:
-            declared: Id of each timer that steps of the state declare.
-        """
+    def begin(self, table: CellTable) -> None:
+        """Build the heap from all states of the log, without reading the states."""
         table.timing = self
         for key, cell in table.items():
             if not isinstance(cell, TimedCell):
                 cell = table[key] = TimedCell(cell.live, cell.data, cell.size)  # noqa: PLW2901
-            if cell.timers:
-                _adopt(cell.timers, declared)
             self.last_tick = max(self.last_tick, cell.silent)
             if cell.time == NEVER:
                 self.fresh[key] = None
@@ -56,13 +50,13 @@ class Timing:
         next_due = min(cell.timers.values()) if cell.timers else FAR
         return min(next_due, cell.time + self.ttl_ms) if self.ttl_ms and cell.time > ASLEEP else next_due
 
-    def woken(self, cell: TimedCell, until: int) -> Iterator[tuple[int, bytes]]:
+    def woken(self, cell: TimedCell, until: int) -> Iterator[tuple[int, str]]:
         """Yield due time and name of each timer that must run now, in order. An empty name is the end of the state.
 
         This includes timers that the running ones set. At the end of the data, which is later than all times, each
         timer is due once.
         """
-        is_end, ran = self.is_event and not self.waits and until > LAST_MS, set[bytes]()
+        is_end, ran = self.is_event and not self.waits and until > LAST_MS, set[str]()
         entries = self._listed(cell, until)
         for _ in range(MOST_TIMERS):
             if not entries:
@@ -74,10 +68,10 @@ class Timing:
         if is_end:
             cell.timers = None
 
-    def _listed(self, cell: TimedCell, until: int) -> list[tuple[int, int, bytes]]:
+    def _listed(self, cell: TimedCell, until: int) -> list[tuple[int, int, str]]:
         entries = [(due, 0, name) for name, due in (cell.timers or {}).items() if due <= until]
         if self.ttl_ms and ASLEEP < cell.time <= until - self.ttl_ms:
-            entries.append((cell.time + self.ttl_ms, 1, b""))
+            entries.append((cell.time + self.ttl_ms, 1, ""))
         return entries
 
     def _tick_of(self, key: bytes, cell: TimedCell) -> int:
@@ -138,19 +132,3 @@ class Timing:
     def until(self, cell: TimedCell, time: int) -> int:
         """Return the present time of a key at a tick."""
         return cell.time + time - cell.silent if self.waits else time
-
-
-def timer_id(port: int, name: str) -> bytes:
-    """Return the id of a timer of the step with a port, under which its due time is kept."""
-    return f"{port:05}\n{name}".encode()
-
-
-def _adopt(timers: dict[bytes, int], declared: Sequence[bytes]) -> None:
-    """Give timers of a step that had another port to the only step that declares their name, the lowest port first.
-
-    States that were handed over between DataFrames come from another plan, whose ports may differ.
-    """
-    for old in sorted(each for each in timers if each not in declared):
-        same = [each for each in declared if each.partition(b"\n")[2] == old.partition(b"\n")[2]]
-        if len(same) == 1 and same[0] not in timers:
-            timers[same[0]] = timers.pop(old)
