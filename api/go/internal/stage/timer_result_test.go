@@ -52,9 +52,10 @@ func (r *timerResult) count(x *stage.Executor) {
 func (r *timerResult) takeKeys(bucket *state.Bucket) {
 	r.keys = nil
 	for entry := range bucket.Table(1).Entries() {
-		timers := "[]"
-		if entry.Time != nil {
-			timers = entry.Time.String()
+		timers := []string{}
+		for entry.Time != nil && len(timers) < len(entry.Time.Timers) {
+			timer := entry.Time.Timers[len(timers)]
+			timers = append(timers, fmt.Sprint(timer.Name, " ", timer.Due))
 		}
 		r.keys = append(r.keys, fmt.Sprint(entry.Key, " ", entry.Value.(*timedValues).Values, " ", timers))
 	}

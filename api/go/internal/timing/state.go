@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -23,7 +22,7 @@ type KeyTime struct {
 	Key    string
 	time   int64       // latest time of a message
 	silent int64       // time of the first tick after the last message, if ticks indicate silence
-	timers []*SetTimer // sorted by name
+	Timers []*SetTimer // sorted by name
 	rules  *StateRules
 }
 
@@ -57,7 +56,7 @@ func (r *StateRules) Calendar() *calendar.Calendar[*KeyTime] {
 }
 
 // Overhead returns the approximate memory in bytes that the time and timers of the key need.
-func (s *KeyTime) Overhead() int { return 120 + 80*len(s.timers) }
+func (s *KeyTime) Overhead() int { return 120 + 80*len(s.Timers) }
 
 // SilentSince returns the time of the first tick after the last message. The second result is false if no tick
 // followed.
@@ -80,7 +79,7 @@ func (s *KeyTime) next() (time int64, known bool) {
 		return 0, false
 	}
 	next := int64(calendar.Never)
-	for _, timer := range s.timers {
+	for _, timer := range s.Timers {
 		next = min(next, timer.Due)
 	}
 	if s.rules.TTL > 0 && s.time > asleep {
@@ -127,10 +126,10 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 			return t.Due > at || isEnd && ran[t.Name] || !isEnd && last != nil && compare(t, last) <= 0
 		}
 		for range mostTimers {
-			due := slices.DeleteFunc(slices.Clone(s.timers), waits)
+			due := slices.DeleteFunc(slices.Clone(s.Timers), waits)
 			if len(due) == 0 {
 				if isEnd {
-					s.timers = nil
+					s.Timers = nil
 				}
 				if ends {
 					yield(nil)
@@ -139,7 +138,7 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 			}
 			last = slices.MinFunc(due, compare)
 			ran[last.Name] = true
-			s.timers = slices.DeleteFunc(s.timers, func(t *SetTimer) bool { return t == last })
+			s.Timers = slices.DeleteFunc(s.Timers, func(t *SetTimer) bool { return t == last })
 			if !yield(last) {
 				return
 			}
@@ -150,14 +149,14 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 // Apply applies the timer changes of one call.
 func (s *KeyTime) Apply(call *Changes) {
 	for _, timer := range call.end() {
-		at, is := slices.BinarySearchFunc(s.timers, timer, byName)
+		at, is := slices.BinarySearchFunc(s.Timers, timer, byName)
 		switch {
 		case is && timer.Due == None:
-			s.timers = slices.Delete(s.timers, at, at+1)
+			s.Timers = slices.Delete(s.Timers, at, at+1)
 		case is:
-			s.timers[at] = timer
+			s.Timers[at] = timer
 		case timer.Due != None:
-			s.timers = slices.Insert(s.timers, at, timer)
+			s.Timers = slices.Insert(s.Timers, at, timer)
 		}
 	}
 }
@@ -167,7 +166,7 @@ func (s *KeyTime) Apply(call *Changes) {
 func (s *KeyTime) Append(out []byte, encoding byte) []byte {
 	time, silent, timers := int64(None), int64(None), []*SetTimer(nil)
 	if s != nil {
-		time, silent, timers = s.time, s.silent, s.timers
+		time, silent, timers = s.time, s.silent, s.Timers
 	}
 	out = binary.LittleEndian.AppendUint64(append(out, encoding), uint64(time))
 	out = binary.LittleEndian.AppendUint64(out, uint64(silent))
@@ -199,21 +198,12 @@ func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, b
 		if len(data) < 2+size+8 {
 			return nil, 0, nil, errCut
 		}
-		s.timers = append(s.timers, &SetTimer{string(data[2 : 2+size]), int64(binary.LittleEndian.Uint64(data[2+size:]))})
+		s.Timers = append(s.Timers, &SetTimer{string(data[2 : 2+size]), int64(binary.LittleEndian.Uint64(data[2+size:]))})
 		data = data[2+size+8:]
 	}
 	if !r.Waits {
 		s.silent = None
 	}
-	slices.SortFunc(s.timers, byName)
+	slices.SortFunc(s.Timers, byName)
 	return s, encoding, data, nil
-}
-
-// String lists the timers, sorted by name.
-func (s *KeyTime) String() string {
-	shown := []string{}
-	for _, timer := range s.timers {
-		shown = append(shown, fmt.Sprint(timer.Name, " ", timer.Due))
-	}
-	return fmt.Sprint(shown)
 }

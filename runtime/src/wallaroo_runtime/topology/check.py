@@ -18,7 +18,6 @@ from wallaroo_runtime.topology.check_by_kind import (
     check_message_keys,
     check_outputs,
     check_times,
-    check_visits,
     check_windows,
 )
 from wallaroo_runtime.topology.index import NOT_NORMAL, Index, Json, Part, items_of
@@ -255,7 +254,6 @@ RULES: tuple[Callable[[Index], Iterator[Diagnostic]], ...] = (
     check_states,
     check_addresses,
     check_outputs,
-    check_visits,
     check_windows,
     check_times,
     check_components,

@@ -42,40 +42,32 @@ def check_windows(index: Index) -> Iterator[Diagnostic]:
             yield index.finding("T271", part, f"/window/{names[1]}", count=count, limit=MAX_OPEN_WINDOWS)
 
 
-def check_visits(index: Index) -> Iterator[Diagnostic]:
-    """Check that only state computations take visits, and that the names of visits are in NFC."""
-    for part in index.parts:
-        kind = part.text("kind")
-        if "visits" in part.value and part.kind == "steps" and kind and not (kind.startswith("state_")):
-            reason = f'a step of kind "{kind}" takes no visits'
-            yield index.finding("T102", part, "/visits", reason=reason, fix="remove it")
-        for number, name in enumerate(items_of(part.value, "visits")):
-            yield from index.check_normal(part, f"/visits/{number}", "visit", name)
-
-
 def check_times(index: Index) -> Iterator[Diagnostic]:
-    """Check that only state computations have timers and a ttl, and that steps of a state use one kind of time."""
+    """Check that only state computations have visits, timers and a ttl, and that a state has one kind of time."""
     times: dict[str, str] = {}
     for part in index.parts:
         kind, time, name = part.text("kind"), part.text("time"), part.state().get("name")
         if part.kind != "steps" or not kind:
             continue
-        has_times = {"/state/ttl_ms": "ttl_ms" in part.state(), "/timers": "timers" in part.value}
+        own = [pointer for pointer in ("/visits", "/timers") if pointer[1:] in part.value]
+        own += ["/state/ttl_ms"] if "ttl_ms" in part.state() else []
+        is_timed = own[-1:] not in ([], ["/visits"])
         if not kind.startswith("state_"):
-            for pointer in (pointer for pointer, is_there in has_times.items() if is_there):
+            for pointer in own:
                 reason = f'a step of kind "{kind}" has no {pointer.rpartition("/")[2]}'
                 yield index.finding("T102", part, pointer, reason=reason, fix="remove it")
-        elif any(has_times.values()) and "time" not in part.value:
+        elif is_timed and "time" not in part.value:
             reason, fix = 'a step with timers, or with a ttl, needs the property "time"', 'add "time": "ingest"'
             yield index.finding("T102", part, reason=reason, fix=fix)
-        if "time" in part.value and not any(has_times.values()):
+        if "time" in part.value and not is_timed:
             reason, fix = "a step without timers, and without a ttl, has no time", "remove it"
             yield index.finding("T102", part, "/time", reason=reason, fix=fix)
         elif time and isinstance(name, str) and times.setdefault(name, time) != time:
             reason = f'state "{name}" has the time "{times[name]}" at another step'
             yield index.finding("T102", part, "/time", reason=reason, fix=f'write "{times[name]}"')
-        for number, timer in enumerate(items_of(part.value, "timers")):
-            yield from index.check_normal(part, f"/timers/{number}", "timer", timer)
+        for what in ("visit", "timer"):
+            for number, name in enumerate(items_of(part.value, f"{what}s")):
+                yield from index.check_normal(part, f"/{what}s/{number}", what, name)
 
 
 def check_outputs(index: Index) -> Iterator[Diagnostic]:

@@ -147,7 +147,7 @@ class TimedTurn:
         for key in timing.tick(table, time, self._changed(self.tables[port])):
             cell = table[key]
             assert isinstance(cell, TimedCell)
-            if not self._wake(port, key, cell, timing.until(cell, time), tick):
+            if not self._wake(port, key, cell, time + (cell.time - cell.silent if timing.waits else 0), tick):
                 return False
         return True
 

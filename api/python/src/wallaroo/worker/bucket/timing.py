@@ -128,7 +128,3 @@ class Timing:
         if self.waits and cell.silent == NEVER and self.due(cell) != FAR:
             cell.silent, changed[key] = time, cell
         self.enroll(key, cell)
-
-    def until(self, cell: TimedCell, time: int) -> int:
-        """Return the present time of a key at a tick."""
-        return cell.time + time - cell.silent if self.waits else time
