@@ -4,7 +4,6 @@ import json
 import os
 import random
 import signal
-import sys
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -12,11 +11,8 @@ from pathlib import Path
 import pytest
 
 from support import row_windows
-from support.run import TESTS
 from support.spark_job import FILES, ROWS, USERS, Job
-
-sys.path.insert(0, str(TESTS.parent / "topology-schema" / "vectors"))
-from make_windows import Reference, ranges
+from vector.make_windows import Reference, ranges
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 WINDOW = ranges(50, 20, delay=20, late="fire_per_message", time="event")

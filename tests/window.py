@@ -23,14 +23,12 @@ from typing import Any
 
 from support.life import free_port
 from support.run import MODES, TESTS, Receiver, Run, finish, framed, wait_until, wallaroo
+from vector.make_window_cases import counts, ranges, sessions
+from vector.make_windows import Reference
 from wallaroo.message.frame import TICK_PORT, read_frame, split_frames
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.monitor.endpoint import status_of
 from wallaroo_runtime.storage.journal.reader import JournalReader
-
-sys.path.insert(0, str(TESTS.parent / "topology-schema" / "vectors"))
-from make_window_cases import counts, ranges, sessions
-from make_windows import Reference
 
 APPS = {"python": TESTS / "recovery" / "window" / "app.py", "go": TESTS / "recovery" / "window"}
 WINDOWS = {

@@ -1,7 +1,6 @@
 """Timers in one batch and in one stream, and what the progress of a stream, or an Observation, counts of steps."""
 
 import random
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,6 @@ from support import row_windows
 from support.drawn_timers import (
     DELAY_MS,
     LEVELS,
-    VECTORS,
     YEAR_MS,
     Event,
     Step,
@@ -27,6 +25,7 @@ from support.drawn_timers import (
 from support.drawn_timers import steps_of as drawn_steps
 from support.row_stream import BEGIN_MS, SPAN, Unlucky, ends, ms_of, parts, streamed, watermarks
 from support.row_timers import SCHEMA, arguments, write_program
+from vector.make_windows import Reference, ranges
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
 
@@ -140,9 +139,6 @@ def test_a_batch_runs_all_timers_and_counts_them(session: Any, timed: Path) -> N
 
 
 def test_messages_that_a_window_has_dropped(session: Any, tmp_path: Path) -> None:
-    sys.path.insert(0, str(VECTORS))
-    from make_windows import Reference, ranges
-
     window, batches = (
         ranges(20, 6, late="drop", time="event"),
         parts([(key, v, at, n) for key, v, _, at, n in drawn(5)], 34),

@@ -1,13 +1,14 @@
 """Windows in a Spark query, against the plain reference; the query ends and goes on in between."""
 
 import random
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from vector.make_window_cases import counts, ranges
+from vector.make_windows import Reference
 from wallaroo.message.frame import TICK_PORT
 from wallaroo.message.timer import FIRST_MS
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
@@ -20,7 +21,6 @@ from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 pytestmark = pytest.mark.jvm
-VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
 PROGRAM = """
 import wallaroo
 
@@ -108,10 +108,6 @@ def by_key(lines: list[str]) -> dict[str, list[str]]:
 
 def expected(events: list[dict[str, Any]]) -> tuple[list[str], int]:
     """Return what the windows give, and how many messages they drop."""
-    sys.path.insert(0, str(VECTORS))
-    from make_window_cases import counts, ranges
-    from make_windows import Reference
-
     sums, lists = Reference(ranges(9000, 3000)), Reference(counts(4))
     sums.run(events)
     ticks = [event for event in events if "tick" in event]

@@ -61,8 +61,8 @@ def test_codes_whose_causes_need_other_commands_name_their_causes() -> None:
 
 @pytest.mark.slow
 def test_vectors_are_fresh() -> None:
-    script = ROOT / "topology-schema" / "vectors" / "make_vectors.py"
-    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "vector.make_vectors", "--check"]
+    done = subprocess.run(command, cwd=ROOT / "tests", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

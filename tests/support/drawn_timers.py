@@ -2,16 +2,14 @@
 
 import json
 import random
-import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from support.row_stream import BEGIN_MS, EPOCH, SPAN, ms_of, watermarks
 from support.row_timers import CLOSE_MS
-from support.run import TESTS
+from vector.make_timers import Reference
 
-VECTORS = TESTS.parent / "topology-schema" / "vectors"
 DELAY_MS, LEVELS = 40, 2
 YEAR_MS = 31_536_000_000
 CLOSE = [{"set": "close", "after": CLOSE_MS}]
@@ -71,9 +69,6 @@ def messages(rows: Sequence[Row]) -> list[Event]:
 
 def references(step: Step, events: list[Event], time: str = "watermarks") -> tuple[Any, Any]:
     """Run the reference of a step, then that of the step that collects its output."""
-    sys.path.insert(0, str(VECTORS))
-    from make_timers import Reference
-
     ticks = [
         [each for each in events if "tick" in each and each.get("level", level) == level] for level in range(LEVELS)
     ]

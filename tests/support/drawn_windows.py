@@ -1,7 +1,6 @@
 """Draws windows, some after others, rows for them, and what a plain reference makes of these."""
 
 import random
-import sys
 from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -9,9 +8,8 @@ from operator import itemgetter
 from typing import Any
 
 from support.row_stream import BEGIN_MS, EPOCH, SPAN, ends, ms_of
-from support.run import TESTS
+from vector.make_windows import Reference
 
-VECTORS = TESTS.parent / "topology-schema" / "vectors"
 LATE = ("drop", "fire_per_message", "place_in_oldest_window")
 Row = tuple[str, int, datetime, int]  # as `SCHEMA`
 Chain = list[dict[str, Any]]
@@ -76,9 +74,6 @@ def expected(
 
     Windows of time get results between two ticks in the order of their times; with `in_time` count windows do so, too.
     """
-    sys.path.insert(0, str(VECTORS))
-    from make_windows import Reference
-
     ticks = [event for event in events if "tick" in event]
     events = [event for event in events if "tick" not in event]
     for level, described in enumerate(chain):

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from call_case import attempt
-from timer_case import VECTORS, Case, Told, check, entries, framed, left, make, read
+from timer_case import Case, Told, check, entries, framed, left, make, read
+from window_case import VECTORS
 
+from vector.make_timers import drawn
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.state import BucketState
 
@@ -23,8 +25,6 @@ def test_vector(kit: Any, case: Case) -> None:
 
 @pytest.mark.parametrize("histories", [150, pytest.param(5000, marks=pytest.mark.long)])
 def test_drawn_histories_are_those_of_the_reference(kit: Any, histories: int) -> None:
-    from make_timers import drawn
-
     for seed in range(1000, 1000 + histories):
         case = drawn(seed)
         check(kit, case, random.Random(seed), sizes=(1000,) if case["is_one_call"] else (1, 2, 5, 1000))

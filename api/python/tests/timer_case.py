@@ -3,7 +3,6 @@
 import copy
 import json
 import random
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from call_case import attempt, closed_call, open_call
-from window_case import VECTORS, tick
+from window_case import tick
 
 import wallaroo
 from wallaroo.component.application import Application
@@ -23,7 +22,6 @@ from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.value import PICKLED
 
-sys.path.insert(0, str(VECTORS))
 STATE, KEYED, SINK = 1, 60, 90
 KNOWN: dict[tuple[int, int], Application] = {}
 Case = dict[str, Any]

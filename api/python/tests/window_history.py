@@ -1,12 +1,12 @@
 """Any windows, and any messages and ticks for them: what property tests draw."""
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import strategies as some
-from window_case import PORT, VECTORS, Event, tick
+from window_case import PORT, Event, tick
 
+from vector.make_windows import Reference
 from wallaroo.message.frame import encode_frame
 
 Encode = Callable[[Sequence[int]], tuple[int, list[bytes]]]  # from values to an encoding and their bytes
@@ -58,9 +58,6 @@ def histories(draw: some.DrawFn) -> list[Event]:
 
 
 def reference(window: dict[str, Any], events: list[Event], *, has_watermarks: bool = False) -> Any:
-    sys.path.insert(0, str(VECTORS))
-    from make_windows import Reference
-
     found = Reference(window, has_watermarks=has_watermarks)
     found.run(events)
     return found

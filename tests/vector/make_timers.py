@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from make_windows import FIRST_TIME, LAST_TIME, Event, events
+from vector.make_windows import FIRST_TIME, LAST_TIME, Event, events
 
 Behaviour = dict[str, Any]  # of a timer's callback
 Due = tuple[int, int, bytes]  # time; 1: the state ends, 0: a timer; name

@@ -17,7 +17,7 @@ def read(path: Path) -> Document:
     return document
 
 
-FOLDER = Path(__file__).resolve().parent / "topologies" / "valid"
+FOLDER = Path(__file__).resolve().parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 VALID = {path.stem: read(path) for path in sorted(FOLDER.glob("*.json"))}
 
 

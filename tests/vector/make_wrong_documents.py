@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from make_documents import VALID, Document, changed, drop, put, state
+from vector.make_documents import VALID, Document, changed, drop, put, state
 
 P0, S0, T0, T1, K0 = (
     "/pipelines/0",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from math import gcd
 from typing import Any, NamedTuple
 
-from make_window_cases import SESSIONS, WINDOWS, ranges
+from vector.make_window_cases import SESSIONS, WINDOWS, ranges
 
 Event = dict[str, Any]
 FAILS_UPDATE, FAILS_OUTPUT = -1, -2

@@ -1,4 +1,4 @@
-"""Writes the test vectors of this folder from the text of SPECIFICATION.md alone; --check only compares.
+"""Writes `topology-schema/vectors` from the text of SPECIFICATION.md alone; --check only compares.
 
 Imports nothing of the project: what it computes is a second opinion on frames, keys, framing, codecs and the canonical form.
 """
@@ -15,15 +15,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from make_documents import SAME_INTERFACE, VALID
-from make_frames import HOPE, frame_vector, invalid_frames, piece_vectors, seal, valid_frames
-from make_goka import goka_vectors, wrong_goka
-from make_records import record_vectors, wrong_records
-from make_timers import timer_vectors, wrong_timers
-from make_windows import window_vectors, wrong_windows
-from make_wrong_documents import INVALID
+from vector.make_documents import SAME_INTERFACE, VALID
+from vector.make_frames import HOPE, frame_vector, invalid_frames, piece_vectors, seal, valid_frames
+from vector.make_goka import goka_vectors, wrong_goka
+from vector.make_records import record_vectors, wrong_records
+from vector.make_timers import timer_vectors, wrong_timers
+from vector.make_windows import window_vectors, wrong_windows
+from vector.make_wrong_documents import INVALID
 
-HERE = Path(__file__).resolve().parent
+FOLDER = Path(__file__).resolve().parents[2] / "topology-schema" / "vectors"
 BUCKET_COUNTS = (1, 2, 7, 8, 16, 1000, 65536)
 NAMED_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -328,7 +328,7 @@ def files() -> dict[str, str]:
 def main() -> int:
     stale = []
     for name, text in files().items():
-        path = HERE / name
+        path = FOLDER / name
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         stale.append(name)

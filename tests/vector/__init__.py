@@ -1,0 +1,1 @@
+"""The references for windows and timers, and all test vectors, written from the specification's text alone."""
