@@ -319,8 +319,7 @@ MEANINGS = {
         two_pipelines(put("pipelines", 1, "steps", 1, "state", "key", "values", ["zebra"])),
         'T205 state "word totals" is declared with {keys}, others are dead letters and with '
         'keys of kind "partition", ["zebra"], others are dead letters\n'
-        "  at /pipelines/1/steps/1/state/key  "
-        "(declared in app.py:7)\n  fix: {one}",
+        "  at /pipelines/1/steps/1/state/key  (declared in app.py:7)\n  fix: {one}",
     ),
     "T203 of an address": (
         two_pipelines(put("pipelines", 1, "sources", 0, "port", WORD_COUNT["pipelines"][0]["sources"][0]["port"])),

@@ -97,8 +97,7 @@ class Reference:
         """
         is_end, last, ran = self.has_watermarks and until > LAST_TIME, (-END, 0, b""), set[bytes]()
         for _ in range(MOST):
-            due = self._due(key, until)
-            due = [each for each in due if (each[-1] not in ran if is_end else each > last)]
+            due = [each for each in self._due(key, until) if (each[-1] not in ran if is_end else each > last)]
             if not due:
                 break
             last = due[0]
