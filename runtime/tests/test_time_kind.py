@@ -135,13 +135,14 @@ def test_a_source_gives_times_of_arrival_if_only_they_are_used(times: tuple[str,
     assert [node.arrival for node in stage_message(first).nodes if node.kind == NodeKind.SOURCE] == [arrival]
 
 
-def test_a_timer_belongs_to_one_step_of_its_state() -> None:
+@pytest.mark.parametrize("name", ["look", "add"])
+def test_a_timer_belongs_to_one_step_of_its_state(name: str) -> None:
     with pytest.raises(RunError) as caught:
-        load_document(timed(1, timers=["end"]))
+        load_document(timed(1, timers=["end"], name=name))
     (found,) = caught.value.diagnostics
     assert str(found).startswith(
-        'T205 state "carts" is declared with timer "end" of step "add" and with timer "end" of step "look"\n'
-        "  at /pipelines/0/steps/1/timers"
+        'T205 state "carts" is declared with timer "end" of step "add" (0/steps/0) '
+        f'and with timer "end" of step "{name}" (0/steps/1)\n  at /pipelines/0/steps/1/timers'
     ), found
 
 

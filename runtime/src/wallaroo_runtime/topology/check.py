@@ -139,7 +139,7 @@ def check_states(index: Index) -> Iterator[Diagnostic]:
     classes: dict[str, tuple[str, Any]] = {}
     keys: dict[str, tuple[Any, tuple[frozenset[bytes], Any] | None, str]] = {}
     ttls: dict[str, str] = {}
-    timers: dict[tuple[str, Json], str] = {}
+    timers: dict[tuple[str, str], str] = {}
     for part in index.parts:
         kind, state = part.text("kind"), part.state()
         if part.kind == "steps" and kind:
@@ -155,9 +155,9 @@ def check_states(index: Index) -> Iterator[Diagnostic]:
         if ttls.setdefault(name, ttl) != ttl:
             yield index.finding("T205", part, "/state", name=name, first=ttls[name], second=ttl)
         for timer in items_of(part.value, "timers"):
-            mine = f'timer {shown_json(timer)} of step "{part.text("name")}"'
-            if isinstance(timer, str) and (first := timers.setdefault((name, timer), mine)) != mine:
-                yield index.finding("T205", part, "/timers", name=name, first=first, second=mine)
+            owner = f'timer {shown_json(timer)} of step "{part.text("name")}" ({part.path})'
+            if isinstance(timer, str) and (former := timers.setdefault((name, timer), owner)) != owner:
+                yield index.finding("T205", part, "/timers", name=name, first=former, second=owner)
         key = state.get("key")
         if not isinstance(key, dict):
             continue
