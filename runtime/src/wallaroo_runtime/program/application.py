@@ -14,10 +14,14 @@ from wallaroo_runtime.program.emit import emit, say_nothing
 from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load_document, parse
-from wallaroo_runtime.topology.model import TcpSink, Topology
+from wallaroo_runtime.topology.model import SparkSink, SparkSource, TcpSink, Topology
 from wallaroo_runtime.topology.override import BROKERS, override, parse_brokers, with_brokers
 from wallaroo_runtime.topology.secret import declare
 
+DATAFRAME = "dataframe"  # format of sources and sinks that a PySpark job has
+IN_A_JOB = (
+    "write a job that calls `load(APP).apply(SOURCE=DATAFRAME)` of wallaroo_runtime.dataframe; run the job instead"
+)
 BROKERS_END = "_BROKERS"  # names of all environment variables with brokers end so
 PORT = re.compile(r":([0-9]{1,5})(?=,|\Z)")
 
@@ -94,12 +98,16 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diag
 
 
 def check_runnable(topology: Topology) -> None:
-    """Refuse a topology with sinks that have no port of a receiver.
+    """Refuse a topology whose sources and sinks only a PySpark job has, or whose sinks have no port of a receiver.
 
     Raises:
-        RunError: T211, with a finding for each such sink.
+        RunError: P303 or T211, with a finding for each such source or sink.
     """
     findings = []
+    for part in (*topology.sources(), *topology.sinks()):
+        if isinstance(part, SparkSource | SparkSink) and part.format == DATAFRAME:
+            what = f'DataFrame "{part.name}" outside of a PySpark job'
+            findings.append(Diagnostic.of("P303", path=part.path, what=what, fix=IN_A_JOB))
     for sink in topology.sinks():
         if isinstance(sink, TcpSink) and not sink.port:
             reason = f'sink "{sink.name}" needs the port of its receiver'
