@@ -67,7 +67,7 @@ def test_a_program_is_compared_with_its_own_checkpoint(
     app = tmp_path / "app.py"
     app.write_text(PROGRAM)
     assert main(["diff", str(app), str(app), "--in", "127.0.0.1:2"]) == 2
-    assert "it is no checkpoint, and no program that runs, or was run without --checkpoint" in capsys.readouterr().err
+    assert "it is no checkpoint, and no run of it has left one" in capsys.readouterr().err
     checkpoint = default_directory("Reverse", "python", app)
     checkpoint.mkdir(parents=True)
     put_manifest(checkpoint, json.loads(said_document(app, "127.0.0.1:2")))

@@ -57,7 +57,7 @@ def chosen(named: str | None) -> Path:
     if len(runs) == 1:
         return Path(runs[0]["checkpoint"])
     if not runs:
-        fix = "give CHECKPOINT or APP: how its last run ended is shown, too"
+        fix = "give CHECKPOINT or APP, to see how its last run ended"
         raise wrong_usage(reason="no application of yours runs on this machine", fix=fix)
     places = ", ".join(f'{shlex.quote(each["checkpoint"])} ("{each["application"]}")' for each in runs)
     raise wrong_usage(reason=f"{len(runs)} applications run", fix=f"give one of {places}")
