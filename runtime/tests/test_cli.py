@@ -87,7 +87,7 @@ USAGE = {
     ),
     "no number": (
         ["run", "a.py", "--stop-when-idle", "soon"],
-        "argument --stop-when-idle: invalid float value: 'soon'",
+        "argument --stop-when-idle: 'soon' is not a number",
         "see `wallaroo run --help`",
     ),
     "value missing": (
@@ -238,7 +238,8 @@ def test_a_sink_needs_a_port(capsys: pytest.CaptureFixture[str], tmp_path: Path)
 def test_no_java(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     app = tmp_path / "no_java.py"
     app.write_text(PROGRAM)
-    fix = "  fix: install Java 17 and put `java` on PATH, or set JAVA_HOME\n"
+    fix = "  fix: install Java 17 and put `java` on PATH, or set JAVA_HOME; "
+    fix += "`wallaroo test` and `wallaroo run APP --engine memory` need no Java\n"
     arguments = ("run", str(app), "--in", "127.0.0.1:0", "--checkpoint", str(tmp_path / "checkpoint"))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))

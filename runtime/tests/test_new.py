@@ -220,6 +220,17 @@ def test_a_project_with_a_job_passes_its_test_and_runs(
     assert {"README.md", "job.py", ".gitignore"} < names and "cases" not in names
 
 
+@pytest.mark.parametrize("arguments", [["python"], ["--kafka", "go"], ["--pyspark", "mixed"]])
+def test_a_language_without_a_directory(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["new", *arguments]) == 2
+    said = f"R608 new has no directory\n  fix: give one, e.g. `wallaroo new {' '.join(arguments)} shop`\n"
+    assert capsys.readouterr().err == said
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
