@@ -84,6 +84,12 @@ def lines(status: Mapping[str, Any]) -> Iterator[str]:
         yield from _last(status)
 
 
+def processes(status: Mapping[str, Any]) -> dict[str, int]:
+    """Return the pid of each process of a run by its name. Only the monitor of the run knows them."""
+    workers = ({**each, "name": f"worker {each['name']}"} for each in status.get("workers", ()))
+    return {each["name"]: each["pid"] for each in (*status.get("processes", ()), *workers) if each["pid"]}
+
+
 def _numbers(status: Mapping[str, Any]) -> Iterator[str]:
     run, total, lag = status["run"], status["total"], status["lag"]
     yield (
@@ -108,8 +114,7 @@ def _numbers(status: Mapping[str, Any]) -> Iterator[str]:
     for row, part in zip(rows, status["parts"], strict=True):
         yield from parts.lines(row)
         yield from (f"    {name.replace('_', ' ')}: {part[name]:,}" for name in status["counters"] if part[name])
-    others = [*status["processes"], *({**each, "name": f"worker {each['name']}"} for each in status["workers"])]
-    if listed := ", ".join(f"{each['name']} {each['pid']}" for each in others if each["pid"]):
+    if listed := ", ".join(f"{name} {pid}" for name, pid in processes(status).items()):
         yield f"processes: {listed}"
     for finding in status["findings"][-5:]:
         yield f"{finding['time']} {finding['code']} {finding['message']}"
