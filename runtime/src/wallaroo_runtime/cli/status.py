@@ -144,8 +144,8 @@ def labels(parts: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def _last(status: Mapping[str, Any]) -> Iterator[str]:
-    if "messages" in status["gateway"]:
-        yield f"gateway: {count(status['gateway']['messages'], 'message')} since it was started"
+    if messages := status["gateway"].get("messages"):  # none if Spark reads all sources
+        yield f"gateway: {count(messages, 'message')} since it was started"
     for sink in status["sinks"]:
         taken, waiting = count(sink.get("messages", 0), "message"), sink.get("pending_messages", 0)
         yield f'sink "{sink.get("name", "")}": {taken} since the checkpoint began, {waiting:,} waiting'

@@ -76,7 +76,7 @@ def _elsewhere(topology: Topology) -> Topology:
     return with_brokers(topology, os.environ) if any(name.endswith(BROKERS_END) for name in os.environ) else topology
 
 
-def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diagnostic]:
+def unused_addresses(topology: Topology, inputs: str, outputs: str, *, is_packed: bool = False) -> list[Diagnostic]:
     """Return a finding (R743) for `--in` or `--out` if the program has declared none of the option's ports.
 
     A value without a port is such a value, too: the program has ignored it.
@@ -85,6 +85,7 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diag
         topology: Topology that the program has declared.
         inputs: The value of `--in`.
         outputs: The value of `--out`.
+        is_packed: Whether the program becomes an archive, whose addresses can be replaced when it runs.
     """
     findings = []
     for option, text, what in (("--in", inputs, "sources"), ("--out", outputs, "sinks")):
@@ -92,7 +93,7 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diag
         ports = {int(port) for port in PORT.findall(text)}
         if text and ports.isdisjoint(end["port"] for end in ends):
             places = ", ".join(f"{end['host']}:{end['port']}" for end in ends) or f"its {what}, which have no address"
-            fix = f"let the program take its addresses from its arguments, or leave {option} out"
+            fix = f"let the program take its addresses from its arguments, or {f'give {option} when the archive runs' if is_packed else f'leave {option} out'}"
             findings.append(Diagnostic.of("R743", option=option, places=places, fix=fix))
     return findings
 
