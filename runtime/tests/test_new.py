@@ -76,13 +76,13 @@ def test_what_is_printed_to_do_next_can_be_pasted(names: list[str]) -> None:
         patch.setenv("PATH", f"{stub.parent}:{os.environ['PATH']}")
         command, place = next_command(directory, "python"), directory.resolve()
         done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=True)
-    assert os.fsdecode(done.stdout) == f"test . in {place}.\nrun app.py in {place}.\n"
+    assert os.fsdecode(done.stdout) == f"test . in {place}.\nrun app.py --engine memory in {place}.\n"
 
 
 def test_a_command_that_is_not_on_the_path_is_printed_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     own = Path(sys.executable).with_name("wallaroo")
-    assert next_command(Path(), "python") == f"{own} test . && {own} run app.py"
+    assert next_command(Path(), "python") == f"{own} test . && {own} run app.py --engine memory"
 
 
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "a\tb"])

@@ -119,8 +119,8 @@ def next_command(directory: Path, kind: str) -> str:
     app, _, tests, _ = TEXTS[kind]
     if kind.startswith(PYSPARK):
         return " && ".join([*steps, tests.replace("python", python), f"{python} job.py"])
-    memory = " --engine memory" if kind.startswith(KAFKA) else ""  # a broker may not run yet
-    return " && ".join([*steps, f"{wallaroo} test .", f"{wallaroo} run {app}{memory}"])
+    memory = f" < {CASE}/input.txt" if kind.startswith(KAFKA) else ""  # records come from a file in place of a broker
+    return " && ".join([*steps, f"{wallaroo} test .", f"{wallaroo} run {app} --engine memory{memory}"])
 
 
 def write(kind: str, directory: Path) -> list[Path]:
