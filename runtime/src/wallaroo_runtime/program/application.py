@@ -93,7 +93,8 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str, *, is_packed
         ports = {int(port) for port in PORT.findall(text)}
         if text and ports.isdisjoint(end["port"] for end in ends):
             places = ", ".join(f"{end['host']}:{end['port']}" for end in ends) or f"its {what}, which have no address"
-            fix = f"let the program take its addresses from its arguments, or {f'give {option} when the archive runs' if is_packed else f'leave {option} out'}"
+            other = f"give {option} when the archive runs" if is_packed else f"leave {option} out"
+            fix = f"let the program take its addresses from its arguments, or {other}"
             findings.append(Diagnostic.of("R743", option=option, places=places, fix=fix))
     return findings
 
