@@ -152,11 +152,10 @@ def test_show_everything(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -
         "time      2023-11-14T22:13:20.125Z\n"
         "code      C505\n"
         "step      Split and Count (0/sources/0)\n"
-        "key       \n"
         "position  7\n"
         "error     UnicodeDecodeError: invalid start byte\n"
         "preview   b'\\xff\\x00payload'\n"
-        "replayed  False\n"
+        "replayed  no\n"
         "\ntraceback\n"
         '  File "app.py", line 70, in decode\n'
         "      return payload.decode()\n"

@@ -244,17 +244,6 @@ def test_a_monitor_that_is_gone_is_not_asked(stopped: Path, capsys: pytest.Captu
     assert objects(out(capsys, "status", stopped, "--json"))[0]["monitor"] == ""
 
 
-def test_ps_lists_the_processes_of_a_run(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    others = [{"name": "driver", "pid": os.getpid()}, {"name": "spark", "pid": 7}, {"name": "egress", "pid": None}]
-    with monitored(stopped) as server, registered(stopped, "Word Count"):
-        workers = [{"name": "main", "pid": 8}]
-        server.board.update("running", Sample({}, processes=others, workers=workers))
-        (found,) = objects(out(capsys, "ps", "--json"))
-        assert found["processes"] == {"spark": 7, "worker main": 8}
-        assert "spark 7, worker main 8" in out(capsys, "ps")
-        assert f"processes: driver {os.getpid()}, spark 7, worker main 8\n" in out(capsys, "status")
-
-
 def test_ps_lists_runs_and_forgets_those_that_were_killed(
     stopped: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
