@@ -149,6 +149,8 @@ def test_validate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, err = run(capsys, "validate", str(missing))
     assert (code, out) == (2, "")
     assert err.startswith(f"R616 {missing} cannot be read; there is no such file\n  fix: correct the path or ")
+    code, out, err = run(capsys, "validate", "--json", str(missing))
+    assert (code, out, json.loads(err)[0]["code"]) == (2, "", "R616")
     code, _, err = run(capsys, "validate", str(tmp_path))
     assert (code, err.split("; ")[1].splitlines()[0]) == (2, "the directory has neither a .go file nor app.py")
 
@@ -160,10 +162,10 @@ def test_validate_compares_the_interface_hash_and_prints_it(capsys: pytest.Captu
     file = tmp_path / "topology.json"
     file.write_text(json.dumps(document))
     code, out, err = run(capsys, "validate", str(file))
-    assert (code, out) == (3, "")
-    assert err.startswith("W403 ")
-    assert right in err
-    assert "  at /workers/0/interface_hash" in err
+    assert (code, err) == (3, "")
+    assert out.startswith("W403 ")
+    assert right in out
+    assert "  at /workers/0/interface_hash" in out
     assert run(capsys, "validate", "--hash", str(file)) == (0, f"{right}\n", "")
 
 
@@ -172,7 +174,7 @@ def test_all_faults_of_a_topology_come_at_once_as_json_too(capsys: pytest.Captur
     file = tmp_path / "topology.json"
     file.write_text(json.dumps(case["document"]))
     code, out, err = run(capsys, "validate", str(file))
-    assert (code, out, err.count("  fix: ")) == (3, "", 3)
+    assert (code, out.count("  fix: "), err) == (3, 3, "")
     code, out, err = run(capsys, "validate", "--json", str(file))
     assert (code, err) == (3, "")
     found = [{"code": each["code"], "pointer": each["pointer"]} for each in map(timeless, out.splitlines())]
