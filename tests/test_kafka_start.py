@@ -52,7 +52,8 @@ def test_a_start_waits_for_brokers_and_creates_the_topics_then(mode: str, tmp_pa
     broker.address = f"127.0.0.1:{broker._port}"
     running = application(APP, "late", broker.address, "--create")
     told = (
-        f'R672 sink "late" with create: no answer from Kafka at {broker.address}; Connection refused\n'
+        'R672 sink "late" that creates topic "late-out": no answer from '
+        f"Kafka at {broker.address}; Connection refused\n"
         "  fix: start the brokers, e.g. `wallaroo broker`, or correct their address: in the program, by "
         "WALLAROO_BROKERS=HOST:PORT (for several clusters by the variables that `wallaroo pack` names), or by "
         "--brokers of `wallaroo topics`\n"

@@ -94,3 +94,10 @@ def test_the_program_sees_addresses_and_what_follows_the_dashes(
     parts = split_document([*own, *address, "--json", "--", *app])
     assert parts.own == [*own, *address, "--json"]
     assert parts.app == [*address, *app]
+
+
+def test_errors_of_the_use_of_validate_are_no_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "no.json"
+    assert main(["validate", "--json", str(missing)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, json.loads(err)[0]["code"]) == ("", "R616")
