@@ -281,7 +281,7 @@ def test_topics_that_cannot_be_created(broker: Broker) -> None:
     assert "sometimes" in str(caught.value)
     with pytest.raises(RunError, match="R672") as caught:
         create_topics(creating(f"127.0.0.1:{free_port()}", sixth={"partitions": 1}), print)
-    assert 'R672 source "users" with create: no answer from Kafka at ' in str(caught.value)
+    assert 'R672 source "users" that creates topic "sixth": no answer from Kafka at ' in str(caught.value)
 
 
 class Played:

@@ -52,9 +52,11 @@ def test_a_start_waits_for_brokers_and_creates_the_topics_then(mode: str, tmp_pa
     broker.address = f"127.0.0.1:{broker._port}"
     running = application(APP, "late", broker.address, "--create")
     told = (
-        f'R672 sink "late" with create: no answer from Kafka at {broker.address}; Connection refused\n'
-        "  fix: start the brokers, e.g. `wallaroo broker`, or correct their address; an archive or a topology "
-        "takes other brokers from WALLAROO_BROKERS, or from the variable that `wallaroo pack` names\n"
+        'R672 sink "late" that creates topic "late-out": no answer from '
+        f"Kafka at {broker.address}; Connection refused\n"
+        "  fix: start the brokers, e.g. `wallaroo broker`, or correct their address: in the program, by "
+        "WALLAROO_BROKERS=HOST:PORT (for several clusters by the variables that `wallaroo pack` names), or by "
+        "--brokers of `wallaroo topics`\n"
     )
     for number in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C, `wallaroo stop`
         running.start("--mode", mode)

@@ -12,6 +12,7 @@ from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
+from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.program.pack import PackOptions, pack
@@ -105,9 +106,13 @@ def test_the_worker_of_an_archive_shows_states(tmp_path: Path, packed: Path) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["", "Tallies"])
 def test_another_archive_is_refused_before_spark_starts(
-    tmp_path: Path, packed: Path, name: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, packed: Path, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = archived(tmp_path / "checkpoint", name)
-    assert main(["state", "dump", str(path), "word totals", "--archive", str(packed)]) == 1
+    with registered(path, name, packed):
+        pass
+    arguments = [str(packed), "word totals"] if name else [str(path), "word totals", "--archive", str(packed)]
+    assert main(["state", "dump", *arguments]) == 1
     what = "is another version of the application than that of the last run" if name else 'is the archive of "Tallies"'
     assert f"cannot be shown; {packed} {what}\n  fix: give the archive that was run last" in capsys.readouterr().err

@@ -167,19 +167,24 @@ def test_kafka_ends_at_once_with_a_killed_broker(tmp_path: Path, monkeypatch: py
     wait_until(lambda: process_start_time(java) is None, lambda: f"the end of {java}", 60)
 
 
-def test_topics_without_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
+def test_topics_without_a_broker(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
     assert main(["topics", "--brokers", address, "ls"]) == 1
     before = capsys.readouterr().err
+    monkeypatch.setenv("WALLAROO_BROKERS", address)
+    assert main(["topics", "ls"]) == 1
+    assert capsys.readouterr().err == before
+    monkeypatch.setenv("WALLAROO_BROKERS", "127.0.0.1:1")
     assert main(["topics", "ls", "--brokers", address]) == 1
     assert (
         capsys.readouterr().err
         == before
         == (
             f"R672 wallaroo topics: no answer from Kafka at {address}; Connection refused\n"
-            "  fix: start the brokers, e.g. `wallaroo broker`, or correct their address; an archive or a topology "
-            "takes other brokers from WALLAROO_BROKERS, or from the variable that `wallaroo pack` names\n"
+            "  fix: start the brokers, e.g. `wallaroo broker`, or correct their address: in the program, by "
+            "WALLAROO_BROKERS=HOST:PORT (for several clusters by the variables that `wallaroo pack` names), or by "
+            "--brokers of `wallaroo topics`\n"
         )
     )
 

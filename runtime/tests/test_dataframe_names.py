@@ -56,6 +56,13 @@ def test_a_worker_that_lacks_what_a_step_needs(session: Any, program: str, tmp_p
         load(file).apply(rows)
 
 
+def test_messages_of_other_sources_are_in_the_column_value(session: Any) -> None:
+    program = Path(__file__).parents[2] / "examples" / "tutorial" / "word_count" / "app.py"
+    rows = rows_of(session, [("a", 1, BEGIN)])
+    said = 'source "lines" is not usable; it has no column "value" for its messages; it has user, amount, at\n'
+    refused(lambda: load(program).apply(lines=rows), said.strip())
+
+
 def test_where_case_counts_the_exact_column_is_taken(session: Any, changed: Change, steps: Steps) -> None:
     rows = rows_of(session, [("a", 1, BEGIN), ("a", 5, BEGIN)])
     changed("spark.sql.caseSensitive", "true")

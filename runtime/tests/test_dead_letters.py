@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -126,7 +127,7 @@ def test_ls_names_the_checkpoint_of_a_program(
     app.touch()
     code, _, err = run(capsys, "ls", app)
     assert code == 2
-    assert "no program that runs, or was run without --checkpoint; --engine memory keeps nothing\n" in err
+    assert "it is no checkpoint, and no run of it has left one; --engine memory leaves none\n" in err
     place = default_directory("Word Count", "python", app)
     place.parent.mkdir(parents=True)
     checkpoint.rename(place)
@@ -135,12 +136,12 @@ def test_ls_names_the_checkpoint_of_a_program(
     code, _, err = run(capsys, "ls", tmp_path / "gone.py")
     assert (code, err) == (
         2,
-        f"R616 {tmp_path / 'gone.py'} cannot be read; there is no such checkpoint or program\n  fix: correct the "
-        "path or its permissions, or give another path\n",
+        f"R616 {tmp_path / 'gone.py'} cannot be read; there is no such checkpoint or program, and no application of "
+        "this name runs\n  fix: correct the path or its permissions, or give another path\n",
     )
     with registered(place, "clicks p1"), registered(place, "full"):
         # A process has one file there: the later run's.
-        assert 'or program; what runs is "full"\n' in run(capsys, "ls", "gone")[2]
+        assert 'runs; these run: "full"\n' in run(capsys, "ls", "gone")[2]
 
 
 def test_show_everything(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,11 +152,10 @@ def test_show_everything(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -
         "time      2023-11-14T22:13:20.125Z\n"
         "code      C505\n"
         "step      Split and Count (0/sources/0)\n"
-        "key       \n"
         "position  7\n"
         "error     UnicodeDecodeError: invalid start byte\n"
         "preview   b'\\xff\\x00payload'\n"
-        "replayed  False\n"
+        "replayed  no\n"
         "\ntraceback\n"
         '  File "app.py", line 70, in decode\n'
         "      return payload.decode()\n"
@@ -171,12 +171,31 @@ def test_show_writes_the_input_to_a_file(checkpoint: Path, tmp_path: Path, capsy
     assert (tmp_path / "input").read_bytes() == DECODER.input
 
 
+def test_the_checkpoint_of_the_last_run_of_a_program_is_found(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    app = tmp_path / "app.tar.gz"
+    app.touch()
+    with registered(tmp_path / "elsewhere", "clicks", app):
+        pass
+    assert "no run of it has left one" in run(capsys, "ls", app)[2]  # because this run had no checkpoint yet
+    with registered(checkpoint, "clicks", app):
+        pass
+    code, out, _ = run(capsys, "ls", app)
+    assert (code, len(out.splitlines())) == (0, 4)
+    shutil.copytree(checkpoint, default_directory("clicks", "python", app))
+    code, _, err = run(capsys, "ls", app)
+    assert code == 2
+    assert "this program has several checkpoints" in err and str(checkpoint) in err
+
+
 @pytest.mark.parametrize("wanted", ["9-9-9", "2-1-2", "2-1", "word"])
 def test_an_id_that_does_not_exist(checkpoint: Path, wanted: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "show", checkpoint, wanted)
     assert code == 2
     assert err == (
-        f"R720 {checkpoint} has no dead letter {wanted}; it has what `wallaroo dead-letters ls {checkpoint}` lists\n"
+        f"R720 {checkpoint} has no dead letter {wanted}; it has the ids in `wallaroo dead-letters ls {checkpoint}`\n"
         "  fix: use a name from this list\n"
     )
 

@@ -67,7 +67,7 @@ def test_a_program_is_compared_with_its_own_checkpoint(
     app = tmp_path / "app.py"
     app.write_text(PROGRAM)
     assert main(["diff", str(app), str(app), "--in", "127.0.0.1:2"]) == 2
-    assert "it is no checkpoint, and no program that runs, or was run without --checkpoint" in capsys.readouterr().err
+    assert "it is no checkpoint, and no run of it has left one" in capsys.readouterr().err
     checkpoint = default_directory("Reverse", "python", app)
     checkpoint.mkdir(parents=True)
     put_manifest(checkpoint, json.loads(said_document(app, "127.0.0.1:2")))
@@ -94,3 +94,10 @@ def test_the_program_sees_addresses_and_what_follows_the_dashes(
     parts = split_document([*own, *address, "--json", "--", *app])
     assert parts.own == [*own, *address, "--json"]
     assert parts.app == [*address, *app]
+
+
+def test_errors_of_the_use_of_validate_are_no_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "no.json"
+    assert main(["validate", "--json", str(missing)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, json.loads(err)[0]["code"]) == ("", "R616")

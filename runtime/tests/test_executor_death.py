@@ -22,7 +22,7 @@ from pathlib import Path
 from pyspark import SparkFiles
 from wallaroo_runtime.spark.session import create_session
 from wallaroo_runtime.system.process import process_start_time
-from wallaroo_runtime.worker.here import start
+from wallaroo_runtime.worker.executor import start
 from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker.spec import WorkerSpec
 

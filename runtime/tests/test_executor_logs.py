@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo_runtime.worker.here import LOGS_OF_CLUSTER, located
+from wallaroo_runtime.worker.executor import LOGS_OF_CLUSTER, located
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 

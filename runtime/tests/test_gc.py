@@ -20,7 +20,7 @@ from wallaroo_runtime.maintenance.gc import find_unused, held
 from wallaroo_runtime.system.process import process_start_time
 
 DAY_S = 86_400
-KINDS = ("checkpoint", "leftover", "broker", "crash", "jars", "slot", "binary", "classes")
+KINDS = ("checkpoint", "leftover", "broker", "crash", "note", "jars", "slot", "binary", "classes")
 USES = ("nobody", "lock", "process")
 ENTRIES = st.lists(
     st.tuples(st.sampled_from(KINDS), st.sampled_from(USES), st.sampled_from((0.0, 0.5, 3.0, 40.0))), max_size=8
@@ -41,11 +41,11 @@ def make(homes: tuple[Path, Path], number: int, kind: str, use: str, stack: Exit
     """Make something; returns its path, and whether somebody uses it."""
     state, cache = homes
     name = f"{kind}-{number}"
-    places = {"crash": state / "crashes" / f"{name}.log"}
+    places = {"crash": state / "crashes" / f"{name}.log", "note": state / "chosen" / f"{name}.json"}
     places |= {each: cache / "go" / each / name for each in ("binary", "slot")}
     places |= {"classes": cache / "classes" / f"{name}.jsa"}
     path = places.get(kind, (cache if kind == "jars" else state) / name)
-    file = path if kind in ("crash", "classes") else path / "file"
+    file = path if kind in ("crash", "note", "classes") else path / "file"
     if kind == "leftover":
         file = path / "logs" / "spark.log"
     file.parent.mkdir(parents=True, exist_ok=True)

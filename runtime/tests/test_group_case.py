@@ -156,7 +156,7 @@ def test_a_run_in_memory_goes_on_after_a_line_that_is_wrong(project: Path) -> No
     assert done.returncode == 0, done.stderr
     assert [line[:5] for line in done.stderr.splitlines() if line[0] == "R"] == ["R721 ", "R720 ", "R720 ", "R720 "]
     assert (
-        'R720 the application has no source that reads topic "other"; it has such of "clicks"\n'
+        'R720 the application has no source of topic "other"; it has sources of "clicks"\n'
         "  fix: use a name from this list\n"
     ) in done.stderr
     assert "counts-table Ann 1\n" in done.stdout
@@ -183,11 +183,11 @@ def test_topics_that_nothing_reads_or_feeds_are_named(tmp_path: Path) -> None:
     done = ran(tmp_path / "app.py", "names Ann Smith\norders Ann hat\nchecked Ann coat\n")
     assert "checked Ann hat Smith\n" in done.stdout and "no records came" not in done.stderr
     assert [line for line in done.stderr.splitlines() if line[0] == "R"] == [
-        'R720 the application has no source that reads topic "checked"; it has such of "orders", "checks-loop"'
+        'R720 the application has no source of topic "checked"; it has sources of "orders", "checks-loop"'
     ]  # but "names" is looked up
     done = ran(CASES / "goka_clicks", "purchases Ann hat\nnobody Ann a\n", "127.0.0.1:9092")
     assert "no records came for: user-clicks\n" in done.stderr, done.stderr
-    assert 'R720 the application has no source that reads topic "nobody"; it has such of "' in done.stderr
+    assert 'R720 the application has no source of topic "nobody"; it has sources of "' in done.stderr
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.storage.outbox import letter_tail
-from wallaroo_runtime.storage.outbox.refused import set_aside
+from wallaroo_runtime.storage.outbox.refused_record import set_aside
 
 QUERY = "0a1b2c3d-1111-2222-3333-444455556666"
 

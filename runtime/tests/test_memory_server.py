@@ -192,6 +192,26 @@ def test_sources_of_spark_are_refused(capsys: pytest.CaptureFixture[str]) -> Non
     )
 
 
+@pytest.mark.parametrize("command", [["run"], ["run", "--engine", "memory"], ["submit"]])
+def test_dataframes_are_refused_outside_of_a_job(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = CASES.parents[1] / "examples" / "tutorial" / "pyspark_job" / "app.py"
+    assert main(["emit", str(program)]) == 0
+    (topology := tmp_path / "alerts.json").write_text(capsys.readouterr().out)
+    assert main([*command, str(topology)]) == 3
+    fix = (
+        "write a job that calls `load(APP).apply(SOURCE=DATAFRAME)` of wallaroo_runtime.dataframe; run the job instead"
+    )
+    parts = {"0/sources/0": "orders", "0/sinks/0": "alerts"}
+    assert capsys.readouterr().err.endswith(
+        "".join(
+            f'P303 "{path}": DataFrame "{name}" outside of a PySpark job is not supported\n  fix: {fix}\n'
+            for path, name in parts.items()
+        )
+    )
+
+
 def test_a_generator_runs_to_its_end(receiver: Receiver) -> None:
     assert ran(CASES / "alerts_stateless" / "app.py", receiver) == 0
     lines = (CASES / "alerts_stateless" / "expected.txt").read_text().splitlines()

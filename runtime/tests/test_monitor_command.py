@@ -153,7 +153,7 @@ def test_status_without_a_name_is_of_the_only_application_that_runs(
     assert main(["status"]) == 2
     assert capsys.readouterr().err == (
         "R608 no application of yours runs on this machine\n"
-        "  fix: give CHECKPOINT or APP: how its last run ended is shown, too\n"
+        "  fix: give CHECKPOINT or APP, to see how its last run ended\n"
     )
     with monitored(stopped), registered(stopped, "Word Count"):
         assert out(capsys, "status") == out(capsys, "status", stopped)
@@ -255,7 +255,7 @@ def test_ps_lists_runs_and_forgets_those_that_were_killed(
         assert (found["pid"], found["application"], found["monitor"]) == (os.getpid(), "Word Count", server.url)
         assert str(stopped) in out(capsys, "ps")
         assert not killed.exists()
-    assert out(capsys, "ps").split() == ["pid", "application", "checkpoint"]
+    assert out(capsys, "ps").split() == ["pid", "application", "processes", "checkpoint"]
 
 
 @pytest.mark.slow
@@ -289,8 +289,8 @@ def test_diff_takes_the_name_of_a_running_application(stopped: Path, capsys: pyt
         assert main(["diff", "Words", str(topology)]) == 2
         assert main(["diff", str(topology), str(stopped.parent / "gone")]) == 2
     first, _, second, _ = capsys.readouterr().err.splitlines()
-    assert first.startswith("R609 Words ") and first.endswith('; what runs is "Word Count"')
-    assert second.startswith("R609 ") and second.endswith('; what runs is "Word Count"')
+    assert first.startswith("R609 Words ") and first.endswith('; these run: "Word Count"')
+    assert second.startswith("R609 ") and second.endswith('; these run: "Word Count"')
 
 
 def test_a_home_that_cannot_be_written_does_no_harm(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,13 +76,13 @@ def test_what_is_printed_to_do_next_can_be_pasted(names: list[str]) -> None:
         patch.setenv("PATH", f"{stub.parent}:{os.environ['PATH']}")
         command, place = next_command(directory, "python"), directory.resolve()
         done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=True)
-    assert os.fsdecode(done.stdout) == f"test . in {place}.\nrun app.py in {place}.\n"
+    assert os.fsdecode(done.stdout) == f"test . in {place}.\nrun app.py --engine memory in {place}.\n"
 
 
 def test_a_command_that_is_not_on_the_path_is_printed_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     own = Path(sys.executable).with_name("wallaroo")
-    assert next_command(Path(), "python") == f"{own} test . && {own} run app.py"
+    assert next_command(Path(), "python") == f"{own} test . && {own} run app.py --engine memory"
 
 
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "a\tb"])
@@ -218,6 +218,17 @@ def test_a_project_with_a_job_passes_its_test_and_runs(
     assert ("ok " if language else "2 passed") in said and said.endswith(ALERTS + "\n")
     names = {path.name for path in (tmp_path / "totals").iterdir()}
     assert {"README.md", "job.py", ".gitignore"} < names and "cases" not in names
+
+
+@pytest.mark.parametrize("arguments", [["python"], ["--kafka", "go"], ["--pyspark", "mixed"]])
+def test_a_language_without_a_directory(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["new", *arguments]) == 2
+    said = f"R608 new has no directory\n  fix: give one, e.g. `wallaroo new {' '.join(arguments)} shop`\n"
+    assert capsys.readouterr().err == said
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

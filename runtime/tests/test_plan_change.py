@@ -147,6 +147,7 @@ CHANGES: dict[str, tuple[Any, list[Edit], list[tuple[Impact, str]]]] = {
                           *WORD_COUNT["workers"][0]["command"][1:]], "workers", 0, "command")], [],
     ),
     "args": (WORD_COUNT, [put(["-v"], "workers", 0, "args")], [(S, 'args of worker "main" changed')]),
+    "directory": (WORD_COUNT, [put("/a", "workers", 0, "directory")], [(S, 'directory of worker "main" changed')]),
     "command": (WORD_COUNT, [put(["/a"], "workers", 0, "command")], [(S, 'command of worker "main" changed')]),
     "SDK": (WORD_COUNT, [put("9", "workers", 0, "sdk_version")], [(S, 'SDK version of worker "main" changed')]),
     "deadline": (

@@ -30,7 +30,7 @@ def test_a_record_is_read_back_from_its_line(record: KafkaRecord) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("deposits", "it has 1 of three words: user-clicks Ann clicked"),
+        ("deposits", "it has 1 of three words, as in `user-clicks Ann clicked`"),
         ("deposits Ann", "it has 2 of three words"),
         ('deposits Ann "7', "the text that begins at column 14 does not end"),
         ("deposits Ann 0x7", "non-hexadecimal number found"),
@@ -72,8 +72,8 @@ def test_an_input_in_parts_gives_its_records_and_visits_in_order(
     assert records.is_over
     assert found == [each for step in steps for each in ([step] if isinstance(step, str) else step)]
     assert [str(finding).splitlines()[0] for finding in said] == [
-        f"R721 line {len(lines)} of standard input cannot take 'no-record'; it has 1 of three words: "
-        "user-clicks Ann clicked"
+        f"R721 line {len(lines)} of standard input cannot take 'no-record'; it has 1 of three words, as in "
+        "`user-clicks Ann clicked`"
     ] * wrong
 
 

@@ -1,4 +1,4 @@
-"""Commands for a run that is supervised, on another machine, or with a checkpoint at a URL."""
+"""Commands for a run with other processes: supervised, on another machine, or with a checkpoint at a URL."""
 
 import json
 import os
@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from support.monitored import stopped
+from support.monitored import monitored, stopped
 from wallaroo_runtime.checkpoint import registry
 from wallaroo_runtime.checkpoint.registry import registered
 from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.monitor.board import Sample
 from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.submit.submit import DriverKeeper
 
@@ -85,3 +86,14 @@ def test_a_run_whose_checkpoint_is_at_a_url(
             assert main(["dead-letters", "ls", str(name)]) == 2
             assert f"R652 the dead letters of checkpoint {place} are at its remote egress\n" in capsys.readouterr().err
     assert main(["status", str(place)]) == 2
+
+
+def test_ps_lists_the_processes_of_a_run(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    others = [{"name": "driver", "pid": os.getpid()}, {"name": "spark", "pid": 7}, {"name": "egress", "pid": None}]
+    with monitored(stopped) as server, registered(stopped, "Word Count"):
+        workers = [{"name": "main", "pid": 8}]
+        server.board.update("running", Sample({}, processes=others, workers=workers))
+        (found,) = objects(out(capsys, "ps", "--json"))
+        assert found["processes"] == {"spark": 7, "worker main": 8}
+        assert "spark 7, worker main 8" in out(capsys, "ps")
+        assert f"processes: driver {os.getpid()}, spark 7, worker main 8\n" in out(capsys, "status")

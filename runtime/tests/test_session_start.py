@@ -163,7 +163,7 @@ def test_what_a_run_imports_before_java_starts_knows_nothing_of_pyspark() -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["worker.supervisor", "egress.service", "worker.here"])
+@pytest.mark.parametrize("module", ["worker.supervisor", "egress.service", "worker.executor"])
 def test_a_process_that_is_given_a_checked_topology_does_not_import_what_checks_it(module: str) -> None:
     code = f"import sys, wallaroo_runtime.{module}; print('jsonschema' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)

@@ -17,7 +17,7 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.console.table import Table, columns_of, number, pieces, place, shortened, text, wrapped
 
 FORMS = {
-    "ps": (number("pid", 8), text("application", 32), place("checkpoint")),
+    "ps": (number("pid", 8), text("application", 32), number("processes", 0), place("checkpoint")),
     "ls": COLUMNS,
     "groups": GROUPS,
     "status": (text("part", 28, 28), *(number(name, 12) for name in ("in", "out", "in/s", "dead letters"))),

@@ -28,12 +28,12 @@ class Alert:
 class History:
     """The state of a customer: number and sum of the orders so far."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.orders = 0
         self.total = 0.0
 
 
-def application_setup(args):
+def application_setup(args: list[str]) -> wallaroo.Application:
     """Declare an application whose source and sink are DataFrames of a PySpark job."""
     orders = wallaroo.source("orders", wallaroo.DataFrameSourceConfig(Order))
     alerts = orders.key_by(customer).to(compare).to_sink(wallaroo.DataFrameSinkConfig(Alert))
@@ -41,13 +41,13 @@ def application_setup(args):
 
 
 @wallaroo.key_extractor
-def customer(order):
+def customer(order: Order) -> str:
     """Return the customer as the key, so that each customer has a history."""
     return order.customer
 
 
 @wallaroo.state_computation("history", History)
-def compare(order, history):
+def compare(order: Order, history: History) -> Alert | None:
     """Return an alert if an order is above three times the average of at least three earlier orders."""
     if order.amount <= 0:
         raise ValueError(f"an order of {order.amount}")

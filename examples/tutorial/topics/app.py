@@ -7,7 +7,7 @@ import wallaroo
 BROKERS = "127.0.0.1:9092"
 
 
-def application_setup(args):
+def application_setup(args: list[str]) -> wallaroo.Application:
     """Declare both topics, which are created if they do not exist. The keys of records choose the states of `add`."""
     orders = wallaroo.KafkaSourceConfig("orders", BROKERS, decoder=decode, create={"partitions": 2})
     totals = wallaroo.KafkaSinkConfig("totals", BROKERS, encoder=encode, exactly_once=True, create={"like": "orders"})
@@ -15,7 +15,7 @@ def application_setup(args):
 
 
 @wallaroo.decoder
-def decode(value):
+def decode(value: bytes) -> tuple[str, int]:
     """Return customer and cents of an order. A value that is no order raises an error and becomes a dead letter."""
     order = json.loads(value)
     return order["customer"], int(order["cents"])
@@ -24,12 +24,12 @@ def decode(value):
 class Total:
     """The state of a customer: the total so far."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.cents = 0
 
 
 @wallaroo.state_computation("add", Total)
-def add(order, total):
+def add(order: tuple[str, int], total: Total) -> tuple[str, int]:
     """Return the customer and the total so far."""
     customer, cents = order
     total.cents += cents
@@ -37,7 +37,7 @@ def add(order, total):
 
 
 @wallaroo.encoder
-def encode(result):
+def encode(result: tuple[str, int]) -> tuple[bytes, bytes]:
     """Return the value and the key of an output record: the total and the customer."""
     customer, cents = result
     return str(cents).encode(), customer.encode()

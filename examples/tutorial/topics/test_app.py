@@ -8,13 +8,13 @@ from wallaroo.testing import run
 APP = Path(__file__).parent / "app.py"
 
 
-def order(customer, cents):
+def order(customer: str, cents: int) -> KafkaRecord:
     """Return a record of the topic "orders"."""
     value = f'{{"customer": "{customer}", "cents": {cents}}}'
     return KafkaRecord("orders", customer.encode(), value.encode())
 
 
-def test_each_customer_has_a_total():
+def test_each_customer_has_a_total() -> None:
     """A value that is no order becomes a dead letter."""
     with run(APP) as app:
         app.produce([order("ann", 300), order("bob", 20), order("ann", 50)])

@@ -59,12 +59,12 @@ func (c *BucketCall) RunPart(pieces ...[]byte) error {
 	return c.Run(pieces...)
 }
 
-// Run processes the messages of a part. Each piece consists of whole frames, which must not change until the call has
-// ended.
-func (c *BucketCall) Run(parts ...[]byte) error {
-	c.parts = parts
+// Run processes the messages of a part of the call. Each piece consists of whole frames, which must not change until
+// the call has ended.
+func (c *BucketCall) Run(pieces ...[]byte) error {
+	c.parts = pieces
 	c.x.keyed.bucket = c.bucket
-	err := c.x.feedBucket(parts, c.keep)
+	err := c.x.feedBucket(pieces, c.keep)
 	if !errors.Is(err, errRollback) {
 		return err
 	}

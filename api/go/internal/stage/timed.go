@@ -59,7 +59,7 @@ func (x *Executor) findTimed(description *pb.Stage) error {
 	return nil
 }
 
-// timedOf returns the state with times that has a port, or nil if the state with this port has no times.
+// timedOf returns the timed state of a port, or nil if the state of this port has no times.
 func (x *Executor) timedOf(port uint16) *timed {
 	for _, t := range x.timed {
 		if t.port == port {

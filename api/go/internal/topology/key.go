@@ -19,7 +19,7 @@ func IntegerKey(number uint64) DeclaredKey {
 	return DeclaredKey{Bytes: binary.BigEndian.AppendUint64(nil, number), Integer: true}
 }
 
-// Tree returns the key as the document has it.
+// Tree returns the key in the form of the topology document.
 func (k DeclaredKey) Tree() any {
 	if k.Integer {
 		return binary.BigEndian.Uint64(k.Bytes)

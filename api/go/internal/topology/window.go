@@ -18,7 +18,7 @@ type RangeWindow struct {
 	Time    string // IngestTime or EventTime
 }
 
-// Tree returns the window as the document has it.
+// Tree returns the window in the form of the topology document.
 func (w *RangeWindow) Tree() Object {
 	return Object{
 		{"kind", "range"}, {"range_ms", w.RangeMs}, {"slide_ms", w.SlideMs}, {"delay_ms", w.DelayMs},
@@ -34,7 +34,7 @@ type SessionWindow struct {
 	Time    string // as in RangeWindow
 }
 
-// Tree returns the window as the document has it.
+// Tree returns the window in the form of the topology document.
 func (w *SessionWindow) Tree() Object {
 	return Object{{"kind", "session"}, {"gap_ms", w.GapMs}, {"delay_ms", w.DelayMs}, {"late", w.Late}, {"time", w.Time}}
 }
@@ -45,7 +45,7 @@ type CountWindow struct {
 	FlushMs int
 }
 
-// Tree returns the window as the document has it.
+// Tree returns the window in the form of the topology document.
 func (w *CountWindow) Tree() Object {
 	return Object{{"kind", "count"}, {"count", w.Count}, {"flush_ms", w.FlushMs}}
 }

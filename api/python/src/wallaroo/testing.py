@@ -101,7 +101,7 @@ class Run:
         self._engine = engine
 
     def send(self, messages: Iterable[Any], source: str = "") -> None:
-        """Process messages.
+        """Process a list of messages as one micro-batch.
 
         Args:
             messages: Payloads as bytes, which the source's decoder reads, or objects, which replace the decoder's

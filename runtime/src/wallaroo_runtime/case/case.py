@@ -19,9 +19,10 @@ The file `case.toml` describes a folder. Every setting may be left out. An empty
     kind = "lines"         # "lines": each line is a message. "hex": each line is a message in hexadecimal digits.
                            # "records": each line is a record of a topic.
 
-A group of Goka gets records of topics. A line of an input of kind "records" is `TOPIC KEY VALUE`, and `HEADER=VALUE`
-may follow for each header. The value `-` means that the record has no value. An empty line ends a micro-batch. The line
-`visit NAME METADATA` runs the visitor NAME for every key with a state. The expected lines are records, too:
+An application that reads topics gets records. A line of an input of kind "records" is `TOPIC KEY VALUE`, and
+`HEADER=VALUE` may follow for each header. The value `-` means that the record has no value. An empty line ends a
+micro-batch. The line `visit NAME METADATA` runs the visitor NAME for every key with a state. The expected lines are
+records, too:
 
     topics = ["my-table"]  # Topics whose records are compared. By default they are all topics that the application
                            # writes.

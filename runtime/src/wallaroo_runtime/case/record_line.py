@@ -26,7 +26,7 @@ def parse_record(line: str) -> KafkaRecord:
     """  # noqa: E501
     words = _words(line)
     if len(words) < 3:
-        reason = f"it has {len(words)} of three words: {EXAMPLE}"
+        reason = f"it has {len(words)} of three words, as in `{EXAMPLE}`"
         raise ValueError(reason)
     topic, key, *rest = words
     headers = []

@@ -114,7 +114,7 @@ def find_letter(checkpoint: Path, wanted: str) -> StoredLetter:
         place=checkpoint,
         what="dead letter",
         name=wanted,
-        known=f"what `wallaroo dead-letters ls {shlex.quote(str(checkpoint))}` lists",
+        known=f"the ids in `wallaroo dead-letters ls {shlex.quote(str(checkpoint))}`",
     )
 
 

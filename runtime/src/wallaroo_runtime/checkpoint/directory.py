@@ -1,13 +1,11 @@
 """Finds the directory of a checkpoint."""
 
-import hashlib
-import os
 import re
 import unicodedata
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Kind
-from wallaroo_runtime.checkpoint.registry import running, running_with, state_directory
+from wallaroo_runtime.checkpoint.registry import chosen_for, digest, running, running_with, state_directory
 from wallaroo_runtime.durable.file import check_open, refuse_links
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.app import hint, resolve
@@ -27,7 +25,7 @@ def default_directory(application: str, language: str, app: Path) -> Path:
         language: Language of its first worker.
         app: File or directory of the program.
     """
-    return state_directory() / f"{slug(application)}-{language}-{_digest(app)}"
+    return state_directory() / f"{slug(application)}-{language}-{digest(app)}"
 
 
 def find_directory(text: str) -> Path:
@@ -50,10 +48,9 @@ def find_directory(text: str) -> Path:
         return checkpoint
     if (checkpoint := running_directory(text)) is not None:
         return checkpoint
-    reason = f"there is no such checkpoint or program{hint(path)}{what_runs()}"
+    reason = f"there is no such checkpoint or program, and no application of this name runs{hint(path)}{what_runs()}"
     if app is not None:
-        reason = "it is no checkpoint, and no program that runs, or was run without --checkpoint"
-        reason += f"; --engine memory keeps nothing{what_runs()}"
+        reason = f"it is no checkpoint, and no run of it has left one; --engine memory leaves none{what_runs()}"
     raise RunError.of("R616", USAGE, path=text, done="read", reason=reason)
 
 
@@ -71,14 +68,14 @@ def running_directory(name: str) -> Path | None:
 
 
 def what_runs() -> str:
-    """Return `; what runs is NAMES` with the names of running applications; empty if none runs."""
+    """Return `; these run: NAMES` with the names of running applications; empty if none runs."""
     names = sorted({f'"{each["application"]}"' for each in running()})
-    return f"; what runs is {', '.join(names)}" if names else ""
+    return f"; these run: {', '.join(names)}" if names else ""
 
 
 def _of_program(text: str, app: Path) -> Path | None:
-    own = {entry for entry in state_directory().glob(f"[!.]*-{_digest(app)}") if (entry / MANIFEST).is_file()}
-    checkpoints = sorted(own | running_with(app))
+    places = [*state_directory().glob(f"[!.]*-{digest(app)}"), *chosen_for(app)]
+    checkpoints = sorted({place for place in places if (place / MANIFEST).is_file()} | running_with(app))
     if not checkpoints:
         return None
     if len(checkpoints) > 1:
@@ -98,10 +95,6 @@ def _program(text: str, path: Path) -> Path | None:
         if error.kind is not Kind.ABSENT:
             raise
         return None
-
-
-def _digest(app: Path) -> str:
-    return hashlib.sha256(os.fsencode(app.resolve())).hexdigest()[:12]
 
 
 def slug(name: str) -> str:

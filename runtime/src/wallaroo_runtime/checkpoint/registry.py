@@ -1,6 +1,7 @@
 """Lists the runs of this user on this machine, by a file of each run in the state directory."""
 
 import contextlib
+import hashlib
 import json
 import os
 import platform
@@ -11,7 +12,7 @@ from typing import Any
 from wallaroo_runtime.durable.file import noted, replace_file
 from wallaroo_runtime.system.process import ProcessId, alive, process_start_time
 
-RUNNING = "running"
+RUNNING, CHOSEN = "running", "chosen"
 
 
 def state_directory() -> Path:
@@ -24,10 +25,14 @@ def state_directory() -> Path:
 def registered(checkpoint: Path, application: str, program: Path | None = None) -> Iterator[None]:
     """Register this driver during the `with` block, so that `wallaroo ps` lists it.
 
+    A checkpoint that the user has chosen is noted for later commands that name the program.
+
     Args:
         program: File or directory of the application.
     """
     place = str(program.resolve()) if program else ""
+    if program and state_directory() not in checkpoint.parents:
+        _write(_chosen(program), {"checkpoint": str(checkpoint.absolute())})
     _register({"application": application, "checkpoint": str(checkpoint), "program": place})
     try:
         yield
@@ -71,6 +76,21 @@ def running_with(program: Path) -> set[Path]:
     return {Path(each["checkpoint"]) for each in _alive() if each.get("program") == place}
 
 
+def digest(program: Path) -> str:
+    """Return the text by which files in the state directory name a program."""
+    return hashlib.sha256(os.fsencode(program.resolve())).hexdigest()[:12]
+
+
+def chosen_for(program: Path) -> list[Path]:
+    """Return the checkpoint that a user chose for the last run of a program with `--checkpoint`, if there was one."""
+    note = noted(_chosen(program))
+    return [Path(note["checkpoint"])] if "checkpoint" in note else []
+
+
+def _chosen(program: Path) -> Path:
+    return state_directory() / CHOSEN / f"{digest(program)}.json"
+
+
 def supervisor_of(checkpoint: Path) -> ProcessId | None:
     """Return the process that restarts the driver of a checkpoint, or None."""
     place = checkpoint.resolve()
@@ -100,8 +120,11 @@ def _name(pid: object) -> str:
 
 def _register(content: Mapping[str, Any]) -> None:
     pid = os.getpid()
-    path = _file(pid)
+    _write(_file(pid), {"pid": pid, "start_time": process_start_time(pid), **content})
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
     # A run with a checkpoint at another place does not need a writable home directory.
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace_file(path, json.dumps({"pid": pid, "start_time": process_start_time(pid), **content}).encode())
+        replace_file(path, json.dumps(content).encode())

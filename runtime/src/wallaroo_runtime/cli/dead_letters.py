@@ -164,7 +164,10 @@ def _show(checkpoint: Path, arguments: argparse.Namespace) -> int:
         return 0
     summary = _summary(letter, replayed)
     del summary["record"]  # a line of its own shows it in words
+    summary["replayed"] = "yes" if replayed else "no"
     for name, value in summary.items():
+        if value == "":  # most decoders have no key
+            continue
         print(f"{name:<9} {printable(str(value))}" + (f" ({record.path})" if name == "step" else ""))
     if origin := record_words(record):
         print(f"record    {printable(origin)}")

@@ -61,6 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         RunError: R608 if there is no such project; R734 if files cannot be written, or the directory is not empty; for
             Go also the errors of `wallaroo build --init`.
     """
+    if arguments.language is None and arguments.directory in LANGUAGES:
+        what = " ".join(filter(None, ("new", arguments.form and f"--{arguments.form}", arguments.directory)))
+        raise wrong_usage(reason="new has no directory", fix=f"give one, e.g. `wallaroo {what} shop`")
     directory, kind = Path(arguments.directory), kind_of(arguments.language, arguments.form)
     if kind in GO:
         from wallaroo_runtime.program.init import init
@@ -116,8 +119,8 @@ def next_command(directory: Path, kind: str) -> str:
     app, _, tests, _ = TEXTS[kind]
     if kind.startswith(PYSPARK):
         return " && ".join([*steps, tests.replace("python", python), f"{python} job.py"])
-    memory = " --engine memory" if kind.startswith(KAFKA) else ""  # a broker may not run yet
-    return " && ".join([*steps, f"{wallaroo} test .", f"{wallaroo} run {app}{memory}"])
+    memory = f" < {CASE}/input.txt" if kind.startswith(KAFKA) else ""  # records come from a file in place of a broker
+    return " && ".join([*steps, f"{wallaroo} test .", f"{wallaroo} run {app} --engine memory{memory}"])
 
 
 def write(kind: str, directory: Path) -> list[Path]:

@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         (lambda _: None) if arguments.json else lambda what: print(what, file=sys.stderr, flush=True),
     )
     topology = load(read_archive(output).topology)
-    if unused := unused_addresses(topology, arguments.inputs, arguments.outputs):
+    if unused := unused_addresses(topology, arguments.inputs, arguments.outputs, is_packed=True):
         report(unused, arguments.json)
     for line in carried(topology):
         print(line, file=sys.stderr)
@@ -96,7 +96,7 @@ def carried(topology: Topology) -> Iterator[str]:
             if brokers or hasattr(end, "host"):
                 address = ",".join(brokers) or end.place
                 other = variables[end.name, tuple(brokers)] if brokers else option
-                yield f'carries {address} of "{end.name}"; {other} gives another where it runs'
+                yield f'carries {address} of "{end.name}"; {other} replaces it when the archive runs'
     for name in dict.fromkeys(name for worker in topology.workers for name in secret_arguments(worker.args)):
         yield f"carries the argument {name}, which looks like a secret; let the program read it where it runs"
     for name in references(topology.document):

@@ -61,7 +61,8 @@ class Parser(argparse.ArgumentParser):
             names = [name.strip("'") for name in known.split(", ")]
             reason = f"{value} is not a {'command' if what == 'COMMAND' else f'value of {what}'}"
             raise usage_error(reason, value, names, f"use one of {', '.join(names)}", self.prog)
-        raise usage_error(message, "", (), "", self.prog)
+        message = re.sub(r"invalid int value: ('.*')", r"\1 is not a whole number", message)
+        raise usage_error(re.sub(r"invalid float value: ('.*')", r"\1 is not a number", message), "", (), "", self.prog)
 
 
 def whole(least: int, most: int = 10**18) -> Callable[[str], int]:

@@ -8,23 +8,28 @@ from wallaroo_runtime.checkpoint.registry import running
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.table import number, place, print_table, text
 
-COLUMNS = (number("pid", 8), text("application", 32), place("checkpoint"))
+COLUMNS = (number("pid", 8), text("application", 32), number("processes", 0), place("checkpoint"))
 
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("ps", help="list the applications that run", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="one JSON object a line, with the URL of the monitor")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line, with the monitor's URL")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the running applications of this user."""
-    from wallaroo_runtime.monitor.endpoint import monitor_of  # late import: it needs an HTTP client
+    from wallaroo_runtime.cli.status import processes
+    from wallaroo_runtime.monitor.endpoint import monitor_of, status_of  # late import: they need an HTTP client
 
-    if arguments.json:
-        for each in running():
-            print_json({**each, "monitor": monitor_of(Path(each["checkpoint"]))})
-        return 0
-    rows = [(str(each["pid"]), each["application"], each["checkpoint"]) for each in running()]
-    print_table(COLUMNS, rows)
+    rows = []
+    for each in running():
+        path = Path(each["checkpoint"])
+        others = {name: pid for name, pid in processes(status_of(path)).items() if pid != each["pid"]}
+        if arguments.json:
+            print_json({**each, "processes": others, "monitor": monitor_of(path)})
+        listed = ", ".join(f"{name} {pid}" for name, pid in others.items())
+        rows.append((str(each["pid"]), each["application"], listed, each["checkpoint"]))
+    if not arguments.json:
+        print_table(COLUMNS, rows)
     return 0

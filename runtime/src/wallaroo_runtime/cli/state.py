@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.console.table import number, print_table, text
 from wallaroo_runtime.errors import count
 from wallaroo_runtime.maintenance.rescale import HERE, Rescaled, Wanted, rescale, rescale_at
+from wallaroo_runtime.program.app import ARCHIVE_SUFFIXES
 from wallaroo_runtime.system.stop import Ended
 
 if TYPE_CHECKING:
@@ -151,7 +153,7 @@ def show_states(arguments: argparse.Namespace) -> int:
 
     checkpoint = location_of(arguments) or find_directory(arguments.checkpoint)
     raw = arguments.action == "ls" or arguments.raw
-    archive = None if raw else read_workers(arguments.archive)
+    archive = None if raw else read_workers(arguments.archive or _archive(arguments.checkpoint))
     if (arguments.name or arguments.action != "ls") and (files := files_of(checkpoint)) is not None:
         check_state(files, arguments.name, archive, raw=raw)
     if not arguments.json:
@@ -159,6 +161,11 @@ def show_states(arguments: argparse.Namespace) -> int:
     with open_states(checkpoint, conf_of(arguments.conf), raw=raw, archive=archive) as query:
         print_states(query, arguments)
     return 0
+
+
+def _archive(app: str) -> str:
+    """Return the application that a command line names if it is an archive, else an empty text."""
+    return app if app.endswith(ARCHIVE_SUFFIXES) and os.path.isfile(app) else ""
 
 
 def files_of(checkpoint: Path | str) -> Path | None:

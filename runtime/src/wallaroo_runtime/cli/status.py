@@ -57,7 +57,7 @@ def chosen(named: str | None) -> Path:
     if len(runs) == 1:
         return Path(runs[0]["checkpoint"])
     if not runs:
-        fix = "give CHECKPOINT or APP: how its last run ended is shown, too"
+        fix = "give CHECKPOINT or APP, to see how its last run ended"
         raise wrong_usage(reason="no application of yours runs on this machine", fix=fix)
     places = ", ".join(f'{shlex.quote(each["checkpoint"])} ("{each["application"]}")' for each in runs)
     raise wrong_usage(reason=f"{len(runs)} applications run", fix=f"give one of {places}")
@@ -84,6 +84,12 @@ def lines(status: Mapping[str, Any]) -> Iterator[str]:
         yield from _last(status)
 
 
+def processes(status: Mapping[str, Any]) -> dict[str, int]:
+    """Return the pid of each process of a run by its name. Only the monitor of the run knows them."""
+    workers = ({**each, "name": f"worker {each['name']}"} for each in status.get("workers", ()))
+    return {each["name"]: each["pid"] for each in (*status.get("processes", ()), *workers) if each["pid"]}
+
+
 def _numbers(status: Mapping[str, Any]) -> Iterator[str]:
     run, total, lag = status["run"], status["total"], status["lag"]
     yield (
@@ -108,8 +114,7 @@ def _numbers(status: Mapping[str, Any]) -> Iterator[str]:
     for row, part in zip(rows, status["parts"], strict=True):
         yield from parts.lines(row)
         yield from (f"    {name.replace('_', ' ')}: {part[name]:,}" for name in status["counters"] if part[name])
-    others = [*status["processes"], *({**each, "name": f"worker {each['name']}"} for each in status["workers"])]
-    if listed := ", ".join(f"{each['name']} {each['pid']}" for each in others if each["pid"]):
+    if listed := ", ".join(f"{name} {pid}" for name, pid in processes(status).items()):
         yield f"processes: {listed}"
     for finding in status["findings"][-5:]:
         yield f"{finding['time']} {finding['code']} {finding['message']}"
@@ -139,8 +144,8 @@ def labels(parts: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def _last(status: Mapping[str, Any]) -> Iterator[str]:
-    if "messages" in status["gateway"]:
-        yield f"gateway: {count(status['gateway']['messages'], 'message')} since it was started"
+    if messages := status["gateway"].get("messages"):  # none if Spark reads all sources
+        yield f"gateway: {count(messages, 'message')} since it was started"
     for sink in status["sinks"]:
         taken, waiting = count(sink.get("messages", 0), "message"), sink.get("pending_messages", 0)
         yield f'sink "{sink.get("name", "")}": {taken} since the checkpoint began, {waiting:,} waiting'

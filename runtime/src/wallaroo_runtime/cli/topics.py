@@ -6,6 +6,7 @@ a value alone.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -19,7 +20,8 @@ from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.record import PARTITIONERS, TopicRecord, emit, follow
 from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics
 from wallaroo_runtime.system.stop import stop_event
-from wallaroo_runtime.topology.override import parse_addresses
+from wallaroo_runtime.topology.override import BROKERS as VARIABLE
+from wallaroo_runtime.topology.override import parse_addresses, parse_brokers
 from wallaroo_runtime.topology.secret import resolved
 
 BROKERS = "127.0.0.1:9092"
@@ -52,9 +54,8 @@ def add_parser(subparsers: Any) -> None:
     for each in (parser, *parsers.values()):  # the option may stand before or after the action
         absent = {} if each is parser else {"default": argparse.SUPPRESS}
         add = each.add_argument
-        add(
-            "--brokers", **{"default": BROKERS, **absent}, metavar="H:P,...", help=f"of the cluster; default: {BROKERS}"
-        )
+        what = f"of the cluster; default: {VARIABLE} in the environment, or {BROKERS}"
+        add("--brokers", **{"default": "", **absent}, metavar="H:P,...", help=what)
         _add_settings(add, "--client", "a setting of the client, e.g. security.protocol=SSL", **absent)
         add("--json", action="store_true", **absent, help="JSON objects, one a line; findings as a JSON array")
 
@@ -111,12 +112,16 @@ def _setting(text: str) -> tuple[str, str]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action that the command line names."""
-    addresses = parse_addresses(arguments.brokers, "broker")
-    brokers = [host_port(at.host, at.port) for at in addresses]
-    cluster = Cluster(brokers, resolved(dict(arguments.client)))
+    cluster = Cluster(_brokers(arguments.brokers), resolved(dict(arguments.client)))
     actions = {"ls": _list, "create": _create, "describe": _describe, "tail": _tail, "emit": _emit}
     actions[arguments.action](cluster, arguments)
     return 0
+
+
+def _brokers(chosen: str) -> list[str]:
+    if not chosen and (text := os.environ.get(VARIABLE)):
+        return parse_brokers(VARIABLE, text)
+    return [host_port(at.host, at.port) for at in parse_addresses(chosen or BROKERS, "broker")]
 
 
 def _as_json(topic: Topic) -> dict[str, Any]:
@@ -144,7 +149,7 @@ def _create(cluster: Cluster, arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json(_as_json(describe_topic(cluster, arguments.topic)))
     else:
-        print(f'topic "{arguments.topic}" made, {count(arguments.partitions, "partition")}')
+        print(f'topic "{arguments.topic}" created, {count(arguments.partitions, "partition")}')
 
 
 def _describe(cluster: Cluster, arguments: argparse.Namespace) -> None:

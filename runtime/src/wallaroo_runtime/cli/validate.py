@@ -6,8 +6,8 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
 from wallaroo_runtime.cli.exit_code import exit_code
-from wallaroo_runtime.console.json_line import print_json
-from wallaroo_runtime.errors import count
+from wallaroo_runtime.console.json_line import print_json, print_result
+from wallaroo_runtime.errors import TOPOLOGY, WORKER, count
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.program.application import check_interface
 from wallaroo_runtime.topology.canonical import interface_hash
@@ -25,15 +25,16 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check a topology. Raise the findings, or print them with --json."""
+    """Check a topology. Print the findings, which are the result of the command, unless they are about its use."""
     try:
         return _check(arguments)
     except DiagnosticError as error:
-        if not arguments.json:
+        code = exit_code(error)
+        if code not in (TOPOLOGY, WORKER):
             raise
         for finding in error.diagnostics:
-            print_json(finding.to_json())
-        return exit_code(error)
+            print_result(finding.to_json(), str(finding), as_json=arguments.json)
+        return code
 
 
 def _check(arguments: argparse.Namespace) -> int:

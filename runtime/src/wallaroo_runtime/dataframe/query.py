@@ -178,10 +178,17 @@ def _check_order(call: Call) -> None:
 
 
 def as_rows(source: Source, rows: DataFrame) -> SparkSource:
-    """Return a source of any kind as a Spark source. Without declared columns: `value`, `key` and `timestamp`."""
+    """Return a source of any kind as a Spark source. Without declared columns: `value`, `key` and `timestamp`.
+
+    Raises:
+        RunError: R716 if the rows have no column `value`, or several columns of one of these names.
+    """
     if isinstance(source, SparkSource):
         return source
     place = place_of(source)
+    if field_of(rows, "value", place) is None:
+        reason = f'it has no column "value" for its messages; it has {", ".join(rows.columns) or "none"}'
+        raise refused(place, reason, "rename the column with the messages, or declare the columns of a DataFrame")
     key, time = (f"`{field.name}`" if (field := field_of(rows, name, place)) else "" for name in ("key", "timestamp"))
     return SparkSource(
         path=source.path, name=source.name, kind="spark", worker=source.worker, on_error=source.on_error,

@@ -20,7 +20,7 @@ from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.plan.change import window_shape
 from wallaroo_runtime.plan.compile import compile_topology
-from wallaroo_runtime.plan.kept import KeptState, refusal
+from wallaroo_runtime.plan.kept_state import KeptState, refusal
 from wallaroo_runtime.plan.shape import state_component
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.program.application import Application

@@ -19,7 +19,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
-from wallaroo_runtime.storage.outbox.refused import CORRECT, SET_ASIDE, refused_letter, set_aside
+from wallaroo_runtime.storage.outbox.refused_record import CORRECT, SET_ASIDE, refused_letter, set_aside
 from wallaroo_runtime.storage.outbox.sink_record import RecordColumns, columns_of, whole_record
 
 TRANSACTION_BYTES = 4 * 1024 * 1024

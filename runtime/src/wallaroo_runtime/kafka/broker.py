@@ -223,7 +223,7 @@ class Broker:
 
 
 def cluster_id(drawn: bytes) -> str:
-    r"""Return 16 bytes as a cluster id in Kafka's form. The id never begins with `-`, so it is no option.
+    r"""Return 16 bytes as a cluster id in Kafka's form. It never begins with `-`, so no command takes it for an option.
 
     Example:
         >>> cluster_id(b"\xf8" + bytes(15))

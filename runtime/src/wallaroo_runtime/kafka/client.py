@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.identity import id_of
 
@@ -167,9 +167,11 @@ class Cluster:
             RunError: R673 if there is no such topic.
         """
         # A request with the topic's name would create the topic at brokers that create topics on demand.
-        metadata = self.metadata().topics.get(topic)
+        known = self.metadata().topics
+        metadata = known.get(topic)
         if metadata is None:
-            raise RunError.of("R673", USAGE, topic=topic, brokers=self.name, reason="it does not exist")
+            reason = "it does not exist" + did_you_mean(topic, known)
+            raise RunError.of("R673", USAGE, topic=topic, brokers=self.name, reason=reason)
         return sorted(metadata.partitions)
 
     def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:

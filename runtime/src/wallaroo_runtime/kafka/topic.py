@@ -149,7 +149,7 @@ def list_topics(cluster: Cluster, *, internal: bool = False) -> list[Topic]:
 
 
 def describe_topic(cluster: Cluster, name: str) -> Topic:
-    """Return a topic.
+    """Return a topic with its partitions and settings.
 
     Raises:
         RunError: R673 if there is no such topic.

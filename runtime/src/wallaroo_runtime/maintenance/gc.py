@@ -11,7 +11,7 @@ from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.lock import LOCK
-from wallaroo_runtime.checkpoint.registry import state_directory
+from wallaroo_runtime.checkpoint.registry import CHOSEN, state_directory
 from wallaroo_runtime.monitor.endpoint import is_served
 from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.disk import measure
@@ -31,7 +31,8 @@ class Unused:
     """An entry of the state or cache directory that no process uses.
 
     Attributes:
-        kind: `checkpoint`, `leftover` of a run that never had a checkpoint, `crash` or `cache`.
+        kind: `checkpoint`, `leftover` of a run that never had a checkpoint, `crash`, `note` of a chosen
+            checkpoint, or `cache`.
         path: File or directory to remove.
         bytes: Size of its files on the disk.
         reason: Why the entry counts as unused.
@@ -69,8 +70,9 @@ def find_unused(days: float, *, checkpoints: bool) -> Iterator[Unused]:
         elif (is_gone or _is_leftover(path)) and now - (last := _last_use(path)) >= LEFTOVER_S and not is_served(path):
             reason = "an earlier gc was ended" if is_gone else "its run began no checkpoint"
             yield Unused("leftover", path, measure(path), reason, last, path / LOCK)
-    for path in _children(root / CRASHES):
-        yield from _old("crash", path, now, days)
+    for kind, folder in (("crash", CRASHES), ("note", CHOSEN)):
+        for path in _children(root / folder):
+            yield from _old(kind, path, now, days)
     yield from _caches(now, days)
 
 

@@ -69,9 +69,9 @@ class TopicFeed:
         return Diagnostic.of(
             "R720",
             place="the application",
-            what="source that reads topic",
+            what="source of topic",
             name=f'"{topic[:80]}"',
-            known=f"such of {known}",
+            known=f"sources of {known}",
         )
 
     def unfed(self) -> list[str]:

@@ -100,7 +100,8 @@ def _worker_changes(old: Topology, new: Topology) -> Iterator[Change]:
             "language": (known.language, worker.language),
             "code": (known.code_hash, worker.code_hash),
             "args": (known.args, worker.args),
-            "command": tuple((without_places(each.command), each.directory) for each in (known, worker)),
+            "command": (without_places(known.command), without_places(worker.command)),
+            "directory": (known.directory, worker.directory),
             "SDK version": (known.sdk_version, worker.sdk_version),
             "call_deadline_ms": (known.call_deadline_ms, worker.call_deadline_ms),
         }
@@ -120,9 +121,7 @@ def _is_start(what: str, old: Worker, new: Worker) -> bool:
     """
     if what == "args":
         return without_addresses(old.args) != without_addresses(new.args)
-    if what == "command":
-        return without_places(old.command) != without_places(new.command)
-    return what != "code"
+    return what not in ("code", "directory")
 
 
 def without_places(command: Iterable[str]) -> list[str]:

@@ -60,8 +60,9 @@ def _lines(plan: Plan, topology: Topology) -> Iterator[str]:
             yield f"stage {stage.id} on worker {stage.worker}" + (f", after shuffle {level}" if level else "")
             for node in stage.nodes:
                 yield from _node_lines(node, stage, parts[node.path], topology)
-    yield ""
-    yield "steps marked * give any number of messages for each one"
+    if any(_VERBS[node.kind].endswith("*") for stage in plan.stages for node in stage.nodes):
+        yield ""
+        yield "steps marked * give any number of messages for each one"
     yield ""
     yield "on Spark"
     yield from _spark_lines(plan, topology)

@@ -14,10 +14,14 @@ from wallaroo_runtime.program.emit import emit, say_nothing
 from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load_document, parse
-from wallaroo_runtime.topology.model import TcpSink, Topology
+from wallaroo_runtime.topology.model import SparkSink, SparkSource, TcpSink, Topology
 from wallaroo_runtime.topology.override import BROKERS, override, parse_brokers, with_brokers
 from wallaroo_runtime.topology.secret import declare
 
+DATAFRAME = "dataframe"  # format of sources and sinks that a PySpark job has
+IN_A_JOB = (
+    "write a job that calls `load(APP).apply(SOURCE=DATAFRAME)` of wallaroo_runtime.dataframe; run the job instead"
+)
 BROKERS_END = "_BROKERS"  # names of all environment variables with brokers end so
 PORT = re.compile(r":([0-9]{1,5})(?=,|\Z)")
 
@@ -72,7 +76,7 @@ def _elsewhere(topology: Topology) -> Topology:
     return with_brokers(topology, os.environ) if any(name.endswith(BROKERS_END) for name in os.environ) else topology
 
 
-def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diagnostic]:
+def unused_addresses(topology: Topology, inputs: str, outputs: str, *, is_packed: bool = False) -> list[Diagnostic]:
     """Return a finding (R743) for `--in` or `--out` if the program has declared none of the option's ports.
 
     A value without a port is such a value, too: the program has ignored it.
@@ -81,6 +85,7 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diag
         topology: Topology that the program has declared.
         inputs: The value of `--in`.
         outputs: The value of `--out`.
+        is_packed: Whether the program becomes an archive, whose addresses can be replaced when it runs.
     """
     findings = []
     for option, text, what in (("--in", inputs, "sources"), ("--out", outputs, "sinks")):
@@ -88,18 +93,23 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diag
         ports = {int(port) for port in PORT.findall(text)}
         if text and ports.isdisjoint(end["port"] for end in ends):
             places = ", ".join(f"{end['host']}:{end['port']}" for end in ends) or f"its {what}, which have no address"
-            fix = f"let the program take its addresses from its arguments, or leave {option} out"
+            other = f"give {option} when the archive runs" if is_packed else f"leave {option} out"
+            fix = f"let the program take its addresses from its arguments, or {other}"
             findings.append(Diagnostic.of("R743", option=option, places=places, fix=fix))
     return findings
 
 
 def check_runnable(topology: Topology) -> None:
-    """Refuse a topology with sinks that have no port of a receiver.
+    """Refuse a topology whose sources and sinks only a PySpark job has, or whose sinks have no port of a receiver.
 
     Raises:
-        RunError: T211, with a finding for each such sink.
+        RunError: P303 or T211, with a finding for each such source or sink.
     """
     findings = []
+    for part in (*topology.sources(), *topology.sinks()):
+        if isinstance(part, SparkSource | SparkSink) and part.format == DATAFRAME:
+            what = f'DataFrame "{part.name}" outside of a PySpark job'
+            findings.append(Diagnostic.of("P303", path=part.path, what=what, fix=IN_A_JOB))
     for sink in topology.sinks():
         if isinstance(sink, TcpSink) and not sink.port:
             reason = f'sink "{sink.name}" needs the port of its receiver'

@@ -11,7 +11,7 @@ from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
 
 NEEDED = {"wallaroo": "wallaroo-spark[worker]", "grpc": "grpcio"}
 FIND_S = 60.0
-LOOK = str(Path(__file__).with_name("look.py"))
+MISSING_MODULE = str(Path(__file__).with_name("missing_module.py"))
 
 
 def check_interpreter(python: str, topology: Topology, *, is_here: bool, is_packed: bool) -> None:
@@ -46,7 +46,7 @@ def missing_modules(python: str, names: tuple[str, ...]) -> list[str]:
         RunError: W404 if the interpreter cannot be executed, or is no Python.
     """
     try:
-        done = subprocess.run([python, LOOK, *names], capture_output=True, check=False, timeout=FIND_S)
+        done = subprocess.run([python, MISSING_MODULE, *names], capture_output=True, check=False, timeout=FIND_S)
     except OSError as error:
         raise RunError([refused(python, error)], WORKER) from error
     except subprocess.TimeoutExpired:

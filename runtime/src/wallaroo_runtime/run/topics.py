@@ -82,7 +82,7 @@ def check_sinks(topology: Topology) -> None:
 
 def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:
     """Create topics of one cluster, and yield the name and number of partitions of each created topic."""
-    clusters = {name: cluster_of(part, " with create") for name, (part, _) in wanted.items()}
+    clusters = {name: cluster_of(part, f' that creates topic "{name}"') for name, (part, _) in wanted.items()}
     left = list(wanted)
     while left:
         known = {name: len(topic.partitions) for name, topic in clusters[left[0]].metadata().topics.items()}

@@ -21,7 +21,7 @@ BOUNDS = _bounds()
 
 
 class Histogram:
-    """Counts of milliseconds.
+    """Counts how often durations in milliseconds occur, from which it estimates percentiles.
 
     Attributes:
         count: Number of values that were added.

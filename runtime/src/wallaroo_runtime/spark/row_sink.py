@@ -14,7 +14,7 @@ from wallaroo_runtime.spark.failure.translate import AGAIN, described, translate
 from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.row import rows_of
 from wallaroo_runtime.spark.source.record import analysed
-from wallaroo_runtime.storage.outbox.refused import CORRECT
+from wallaroo_runtime.storage.outbox.refused_record import CORRECT
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.storage.record_count import RecordCount

@@ -28,7 +28,7 @@ from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.discovery import stop_worker
-from wallaroo_runtime.worker.here import DIGITS, LOGS_OF_CLUSTER, located, request_of, start
+from wallaroo_runtime.worker.executor import DIGITS, LOGS_OF_CLUSTER, located, request_of, start
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 STOP_S = 15.0

@@ -31,7 +31,7 @@ class RemoteOutbox:
 
     @property
     def name(self) -> str:
-        """Address of the egress, for people."""
+        """Address of the egress, as findings name the outbox."""
         return f"the egress at {self._client.service.address}"
 
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:

@@ -113,7 +113,7 @@ class GeneratorSource(Source):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSource(Source):
-    """A Kafka topic.
+    """A source whose messages are the records of a Kafka topic.
 
     Attributes:
         brokers: Addresses at which the client asks for all brokers.

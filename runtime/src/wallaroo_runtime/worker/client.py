@@ -39,7 +39,7 @@ class Broken(Exception):
 
 
 class CallStream(ABC):
-    """One open call."""
+    """An open call of a worker, for requests and their replies."""
 
     def __init__(self, client: "CallClient", replies: Iterator[Any]) -> None:
         self._client, self._replies = client, replies

@@ -153,7 +153,7 @@ def is_java(pid: int) -> bool:
 
 
 def find_owner() -> ProcessId:
-    """Return the executor's JVM that started this process (`worker/here.py`), or this process if there is no JVM."""
+    """Return the executor's JVM that started this process (`worker/executor.py`); without a JVM this process."""
     pid = os.getppid()
     while pid > 1 and not is_java(pid):
         pid = parent_of(pid) or 0

@@ -132,7 +132,7 @@ class State:
 
 @dataclass(slots=True)
 class Step:
-    """A computation.
+    """A step of a pipeline.
 
     Attributes:
         run: The user's function; None for `collect`, `output` and `window`.

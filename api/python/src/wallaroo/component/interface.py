@@ -77,14 +77,14 @@ class ExtractsKey(Protocol):
 
 
 class Encodes(Protocol):
-    """An encoder."""
+    """An encoder as an object."""
 
     def encode(self, data: Any, /) -> Any:
         """Return the bytes of a message."""
 
 
 class Decodes(Protocol):
-    """A decoder."""
+    """A decoder of payloads as an object."""
 
     def decode(self, bs: bytes, /) -> Any:
         """Return the message of a payload."""

@@ -107,7 +107,7 @@ def define_group(
     table_suffix: str = kinds.TABLE_SUFFIX,
     loop_suffix: str = kinds.LOOP_SUFFIX,
 ) -> GroupGraph:
-    """Define a group.
+    """Return the graph of a group: its topics, codecs and callbacks.
 
     Args:
         group: Name of the group. The names of its table, its loop and its state begin with this name.

@@ -153,10 +153,10 @@ def translated(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = 
         log: Spark's log, unless spark-submit has started Spark.
 
     Example:
-        >>> failure = TaskFailure(RunError.of("R602", problem="was not found", reason="no `java` on PATH"))
+        >>> failure = TaskFailure(RunError.of("W408", reason="it is not on PATH"))
         >>> print(translated(causes_of(failure)))
-        R602 Java was not found; no `java` on PATH
-          fix: install Java 17 and put `java` on PATH, or set JAVA_HOME
+        W408 go cannot be used; it is not on PATH
+          fix: install Go 1.24 or newer and put it on PATH
     """
     if (value := of_operator(chain)) is not None:
         return operator_error(value)

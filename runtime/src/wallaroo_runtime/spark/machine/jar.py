@@ -13,7 +13,7 @@ SPARK = "4.3."
 
 
 def check_spark() -> None:
-    """Refuse a version of Spark whose real-time mode has no state.
+    """Refuse a version of Spark that does not support state in real-time mode.
 
     Raises:
         RunError: R755 if PySpark is of such a version.

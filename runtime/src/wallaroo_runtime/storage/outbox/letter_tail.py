@@ -5,7 +5,7 @@ from pathlib import Path
 
 from wallaroo.message.frame import HEADER_BYTES, FrameError, FrameHeader, read_frame, read_header, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.storage.outbox.refused import PREFIX
+from wallaroo_runtime.storage.outbox.refused_record import PREFIX
 
 LETTERS_PER_BATCH = 10_000
 Found = list[tuple[str, pb.DeadLetter]]  # dead letters with their ids, as in `wallaroo dead-letters`

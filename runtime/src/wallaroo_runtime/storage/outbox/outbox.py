@@ -81,7 +81,7 @@ class Outbox:
 
     @property
     def name(self) -> str:
-        """The directory, for people."""
+        """The directory, as findings name the outbox."""
         return str(self.directory)
 
     @staticmethod

@@ -44,7 +44,7 @@ class CallRun(BucketRun):
         self._visited: list[pb.Visited] = []
 
     def part(self, last: pb.Bucket, frames: Sequence[bytes]) -> list[pb.Output] | BucketResult | None:
-        """Run a part.
+        """Process the frames of a part of the call.
 
         Returns:
             The outputs of the part, or for the last part the result of the call. None if user code failed, which has

@@ -15,7 +15,7 @@ import org.wallaroo.spark.worker.WorkerHome;
  * The facts about a program that a query with an applied application keeps in its checkpoint, next to the states: a
  * changed program must be able to read these states.
  *
- * <p>Only a task knows the checkpoint. {@code plan/kept.py} decides which changes are refused.
+ * <p>Only a task knows the checkpoint. {@code plan/kept_state.py} decides which changes are refused.
  */
 record KeptFacts(Settings settings, int level) {
     /**
@@ -38,7 +38,8 @@ record KeptFacts(Settings settings, int level) {
             return;
         }
         if (!before.isEmpty()) {
-            JsonNode found = WorkerHome.answer(settings.levels().get(level).get(0).start(), "wallaroo_runtime.plan.kept",
+            JsonNode found = WorkerHome.answer(
+                    settings.levels().get(level).get(0).start(), "wallaroo_runtime.plan.kept_state",
                     Json.object("before", before, "now", now, "accepts_changed", applied.acceptsChanged()));
             if (!found.isEmpty()) {
                 throw refused(found.path("reason").asText(), found.path("fix").asText());

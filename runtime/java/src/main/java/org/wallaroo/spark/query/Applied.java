@@ -12,7 +12,7 @@ import java.util.Set;
  * @param states names of the states by the ports of their logs
  * @param inTime ports of the steps that get their messages in the order of event time, see {@code dataframe/ticks.py}
  * @param ticks the ticks that make time pass for windows, timers and ttl
- * @param facts facts about each level, which later runs of the query compare with their own: see {@code plan/kept.py}
+ * @param facts facts about each level, which later runs of the query compare with theirs ({@code plan/kept_state.py})
  * @param counts path and name of each count that becomes a metric of the query; empty if nobody observes the query
  * @param givesStates whether the states at the end become rows, too
  * @param isStream whether the query has a checkpoint; within {@code foreachBatch} it has none

@@ -20,7 +20,7 @@ import scala.Option;
 /**
  * The place where the supervisor of a worker listens. On an executor, the first task that needs a worker starts it.
  *
- * <p>A program in Python ({@code worker/here.py}) unpacks the application, starts the supervisor and checks the worker.
+ * <p>A Python program ({@code worker/executor.py}) unpacks the application, starts the supervisor, checks the worker.
  */
 public final class WorkerHome {
     private static final Map<JsonNode, WorkerHome> STARTED = new ConcurrentHashMap<>(); // by request
@@ -60,7 +60,7 @@ public final class WorkerHome {
     }
 
     private static WorkerHome start(JsonNode request) {
-        JsonNode found = answer(request, "wallaroo_runtime.worker.here", request.toString());
+        JsonNode found = answer(request, "wallaroo_runtime.worker.executor", request.toString());
         if (found.has("diagnostics")) {
             throw OperatorFailure.found(found.path("diagnostics"));
         }

@@ -1,8 +1,8 @@
 """Compares stored facts about states with those of a program, for queries that other programs start (`dataframe`).
 
-Such a query stores the facts next to its states, in JSON. A task runs `python -m wallaroo_runtime.plan.kept` if the
-stored facts differ from those of its program. The input is JSON with `before`, `now` and `accepts_changed`. The output
-has `reason` and `fix`, or is `{}` if the program may continue. The rules are those of `wallaroo run`.
+Such a query stores the facts next to its states, in JSON. If the stored facts differ from those of its program, a task
+runs `python -m wallaroo_runtime.plan.kept_state`. The input is JSON with `before`, `now` and `accepts_changed`. The
+output has `reason` and `fix`, or is `{}` if the program may continue. The rules are those of `wallaroo run`.
 """
 
 import json

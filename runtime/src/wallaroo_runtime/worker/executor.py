@@ -1,4 +1,4 @@
-"""Starts a worker on an executor for Spark's tasks in Java: `python -m wallaroo_runtime.worker.here ROOT`.
+"""Starts a worker on an executor for Spark's tasks in Java: `python -m wallaroo_runtime.worker.executor ROOT`.
 
 ROOT is the directory in which Spark has put the files of the application. The request comes as JSON to the standard
 input: `spec`, and `stages`, serialized in base64, which the worker must run. The answer goes to the standard output:
