@@ -1,5 +1,6 @@
 """What all suites share, whichever of their files is run."""
 
+import gc
 import os
 
 import hypothesis
@@ -13,3 +14,12 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
 # What one example takes says nothing on a machine that does much else.
 hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
+
+# Collection makes six thousand tests, all of which stay: Python's collector would look through them again and again.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Let Python's collector do its work, on objects of tests alone."""
+    gc.freeze()
+    gc.enable()

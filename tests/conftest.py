@@ -76,7 +76,7 @@ BY_LANGUAGE = {"tests/test_run_word_count.py", "runtime/tests/test_poison.py"}
 # tests would take longer than all others together. The last name that fits a file counts.
 SESSIONS = {
     "spark": "dataframe* goka_begin neighbours",
-    "another spark": "dataframe_[ow]* dataframe_timers model_* rows spark spark_[lw]* state_store thrown",
+    "another spark": "dataframe_timers dataframe_w* model_* rows spark spark_[lw]* state_store thrown",
 }
 ON_ONE_SPARK = {
     f"runtime/tests/{path.name}": session

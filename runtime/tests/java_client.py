@@ -16,6 +16,7 @@ from wallaroo.message.handshake import CAPABILITIES, PROTOCOLS
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.spark.failure.translate import operator_error
 from wallaroo_runtime.spark.machine.jar import operator_jar
+from wallaroo_runtime.system.java import QUICK_JAVA
 from wallaroo_runtime.system.process import ProcessId
 from wallaroo_runtime.worker import discovery
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -36,8 +37,9 @@ def started_java(main: str, directory: Path) -> "subprocess.Popen[str]":
     assert found is not None and found.origin is not None
     path = f"{operator_jar()}:{Path(found.origin).parent / 'jars'}/*"
     source = Path(__file__).parents[1] / PACKAGE / f"{main.replace('.', '/')}.java"
-    subprocess.run(["javac", "-d", directory, "-cp", path, source], check=True)
-    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{directory}:{path}", f"org.wallaroo.spark.{main}"]
+    quick = QUICK_JAVA.split()
+    subprocess.run(["javac", *(f"-J{option}" for option in quick), "-d", directory, "-cp", path, source], check=True)
+    command = ["java", *quick, "-cp", f"{directory}:{path}", f"org.wallaroo.spark.{main}"]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
 
 

@@ -70,14 +70,9 @@ def check(logs: SparkLogs, states: States, batch: int) -> None:
         assert [*logs.rows(stage.id, choice, batch, buckets)] == [StateRow(port, key, row.encoding, row.size, b"")]
 
 
-# Of each plan whether it is for real-time mode, after one of micro-batches.
-@pytest.mark.parametrize(
-    ("name", "seed", "modes"), [("every_kind", 1, (True, False)), ("word_count", 2, (False, True, True))]
-)
-def test_states_are_the_same_whatever_the_numbers_and_the_mode(
-    name: str, seed: int, modes: tuple[bool, ...], spark: SparkSession, tmp_path: Path
-) -> None:
-    draw = random.Random(seed)
+def test_states_are_the_same_whatever_the_numbers_and_the_mode(spark: SparkSession, tmp_path: Path) -> None:
+    """Two steps with state, of different levels, go from each mode to each."""
+    name, draw, modes = "branches", random.Random(1), (False, True, True, False)  # whether it is real-time mode
     plan = plan_of(name, 2, 3)
     states = {
         port: {b"%d" % draw.randrange(10**6): draw.randbytes(draw.randrange(50)) for _ in range(300)}
