@@ -44,7 +44,8 @@ class TransactionalSink(KafkaSink):
         count, size = sum(len(piece.lengths) for piece in pieces), sum(len(piece.data) for piece in pieces)
         if count >= TRANSACTION_RECORDS or size >= TRANSACTION_BYTES:
             return SHORTEST_S  # more records wait already
-        return min(LONGEST_S, max(SHORTEST_S, GROWTH_S * count / since_s))
+        # At most twice the time before: what has waited during a pause comes at once, and looks like a high rate.
+        return min(LONGEST_S, max(SHORTEST_S, min(2 * since_s, GROWTH_S * count / since_s)))
 
     def _rest(self) -> None:
         super()._rest()

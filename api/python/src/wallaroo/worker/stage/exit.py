@@ -232,6 +232,7 @@ class KeyedExit:
         self._sequences: list[int] = []
         self._keys: list[bytes] = []
         self._more: list[Any] = []
+        self.short = letter_box.MAX_VALUE_BYTES  # value and key of at most so many bytes are not too large
 
     def clear(self) -> None:
         """Forget the messages of this call."""

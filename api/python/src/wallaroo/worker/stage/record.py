@@ -24,6 +24,14 @@ class RecordExit(KeyedExit):
 
     def put(self, result: Any, message: Any, sequence: int) -> bool:
         """Add an encoder's result, or make it a dead letter. Return False only if there is no value."""
+        if type(result) is tuple and len(result) == 2:  # the usual result needs few of the checks below
+            value, key = result
+            if type(value) is type(key) is bytes and len(value) + len(key) <= self.short:
+                self._values.append(value)
+                self._sequences.append(sequence)
+                self._keys.append(key)
+                self._more.append(b"")
+                return True
         try:
             value, key, headers = _parts(result)
         except (TypeError, ValueError) as err:
