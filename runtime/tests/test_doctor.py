@@ -142,7 +142,7 @@ def test_doctor_says_what_is_missing_and_what_to_do(
     assert main(["doctor"]) == 1
     out = capsys.readouterr().out
     assert "missing  R602 Java was not found; there is no `java` on PATH and JAVA_HOME is not set\n" in out
-    assert "         fix: install Java 17 and put `java` on PATH, or set JAVA_HOME\n" in out
+    assert "         fix: install Java 17 and put `java` on PATH, or set JAVA_HOME; " in out
     assert "warning  W408 go cannot be used; it is not on PATH\n" in out
     assert f"missing  R742 checkpoints: {tmp_path / 'state'} cannot be written to\n" in out
     assert "         fix: give another directory with XDG_STATE_HOME\n" in out

@@ -29,5 +29,6 @@ def test_a_session_without_java(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         f"R602 Java was not found; JAVA_HOME is {home}; {home}/bin/java: No such file or directory\n"
-        "  fix: install Java 17 and put `java` on PATH, or set JAVA_HOME\n"
+        "  fix: install Java 17 and put `java` on PATH, or set JAVA_HOME"
+        "; `wallaroo test` and `wallaroo run APP --engine memory` need no Java\n"
     )

@@ -192,6 +192,7 @@ def test_sources_of_spark_are_refused(capsys: pytest.CaptureFixture[str]) -> Non
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["run"], ["run", "--engine", "memory"], ["submit"]])
 def test_dataframes_are_refused_outside_of_a_job(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -124,4 +124,4 @@ def test_a_broker_that_is_not_there() -> None:
     assert text == str(caught_by_spark.value)
     assert text.startswith(f'R672 sink "out": no answer from Kafka at {address},nowhere; {address}: ')
     assert "refused; nowhere: " in text
-    assert "\n  fix: start the brokers, e.g. `wallaroo broker`, or correct their address; " in text
+    assert "\n  fix: start the brokers, e.g. `wallaroo broker`, or correct their address: in the program, " in text
