@@ -72,7 +72,7 @@ func SparkRowSource[T any](format Spark) Source[T] { return rowSource[T]("SparkR
 
 // SparkRowSink writes messages as whole rows to a Spark sink. T is a struct as for DataFrameSink. format.Value is a
 // select list over the columns; if empty, all columns are written. format.Schema must be empty, because it follows from
-// T (T207). Fields that only sources have are reported (T207).
+// T (T207). format.Key and format.Timestamp are for sources only, and must be empty, too (T207).
 func SparkRowSink[T any](format Spark) Sink[T] { return rowSink[T]("SparkRowSink", format) }
 
 const allColumns = "*"

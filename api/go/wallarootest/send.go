@@ -183,7 +183,8 @@ func arrivalOf(record stream.Record) memory.Arrival {
 	return arrival
 }
 
-// encode serializes a decoded message.
+// encode serializes a message that the test gave as a Go value. If the message does not fit the source, or cannot be
+// serialized, the test fails, and ok is false.
 func (w *writer) encode(message any) (value []byte, ok bool) {
 	t, expected := w.app.t, w.source.Output
 	t.Helper()

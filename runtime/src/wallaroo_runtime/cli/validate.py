@@ -25,7 +25,11 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check a topology. Print the findings, which are the result of the command, unless they are about its use."""
+    """Check a topology or an application, and print the findings about it to stdout: they are the command's result.
+
+    Raises:
+        DiagnosticError: The command was used wrongly, or something else than the application prevents the check.
+    """
     try:
         return _check(arguments)
     except DiagnosticError as error:

@@ -1,4 +1,4 @@
-"""Compares two versions of an application, and decides whether the new one can continue with a checkpoint.
+"""Compares two versions of an application, and says of each change whether a checkpoint of the old one survives it.
 
 A checkpoint holds four things with which a new version must be able to continue. The journal holds messages as they
 were received, so steps may change, but each source must still exist with its framing. State is stored under the state's

@@ -60,37 +60,37 @@ class GroupGraph:
 
     @property
     def input_streams(self) -> tuple[Edge, ...]:
-        """The edges of `input`."""
+        """The edges that `goka.input` declared."""
         return self._of(kinds.INPUT)
 
     @property
     def joint_tables(self) -> tuple[Edge, ...]:
-        """The edges of `join`."""
+        """The edges that `goka.join` declared."""
         return self._of(kinds.JOIN)
 
     @property
     def lookup_tables(self) -> tuple[Edge, ...]:
-        """The edges of `lookup`."""
+        """The edges that `goka.lookup` declared."""
         return self._of(kinds.LOOKUP)
 
     @property
     def output_streams(self) -> tuple[Edge, ...]:
-        """The edges of `output`."""
+        """The edges that `goka.output` declared."""
         return self._of(kinds.OUTPUT)
 
     @property
     def visitors(self) -> tuple[Edge, ...]:
-        """The edges of `visitor`."""
+        """The edges that `goka.visitor` declared."""
         return self._of(kinds.VISITOR)
 
     @property
     def loop_stream(self) -> Edge | None:
-        """The edge of `loop` with the name of its topic; None if the group has no loop."""
+        """The edge that `goka.loop` declared, with the name of its topic; None if the group has no loop."""
         return next(iter(self._of(kinds.LOOP)), None)
 
     @property
     def group_table(self) -> Edge | None:
-        """The edge of `persist` with the name of its topic; None if the group has no table."""
+        """The edge that `goka.persist` declared, with the name of its topic; None if the group has no table."""
         return next(iter(self._of(kinds.TABLE)), None)
 
     def _of(self, kind: str) -> tuple[Edge, ...]:

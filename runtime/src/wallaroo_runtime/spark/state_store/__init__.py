@@ -1,1 +1,1 @@
-"""Reads and rescales the states in Spark's store, without running the query."""
+"""Reads the states in Spark's state store, and copies them for other numbers of buckets or the other mode."""

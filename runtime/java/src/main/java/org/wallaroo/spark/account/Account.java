@@ -33,10 +33,11 @@ public final class Account implements CallCounts {
     private long read; // messages of the journal before the last barrier
 
     /**
-     * Begins with counts of 0, except for the messages that were read from the journal before.
+     * Starts all counts at 0, except the count of messages that were read from the journal.
      *
-     * @param levels the ports that each stage takes, by its id; the first stage of the first level reads the journal
-     * @param read number of messages of the journal before the first counted one
+     * @param levels for each level the input ports of its stages, by the stage's id. The first stage of the first level
+     *     reads the journal
+     * @param read number of messages that were read from the journal before this account begins
      */
     public Account(List<Map<String, List<Integer>>> levels, long read) {
         this.levels = levels;

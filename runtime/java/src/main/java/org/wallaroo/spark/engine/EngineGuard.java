@@ -93,7 +93,11 @@ public final class EngineGuard {
         engine = engines.apply(start, attempt);
     }
 
-    /** Returns the engine, whose queue refuses all attempts but the present one. */
+    /**
+     * Returns the running engine. Its queue serves only the present attempt of the task.
+     *
+     * @throws IllegalStateException if the engine has ended
+     */
     Served engine() {
         Served found = engine;
         if (found == null) {

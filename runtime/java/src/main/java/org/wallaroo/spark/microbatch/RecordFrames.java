@@ -109,7 +109,7 @@ final class RecordFrames implements Iterator<JournalRow> {
             }
         }
         if (letter != null) {
-            account.received(1);
+            account.readBySpark(1);
             byte[] refused = new LetterFrame(0, List.of(letter)).toBytes();
             letter = null;
             return row(0, refused);
@@ -128,7 +128,7 @@ final class RecordFrames implements Iterator<JournalRow> {
     }
 
     private void count(FrameWriter frame) {
-        account.received(frame.count());
+        account.readBySpark(frame.count());
         if (!source.topic() || source.table()) {
             return; // the times of other sources may come from their data
         }

@@ -48,13 +48,14 @@ final class TaskAccount implements CallCounts {
         return counters;
     }
 
+    /** Counts messages of a journal. */
     void read(long messages, Arrivals arrivals) {
         read += messages;
         arrivals.groups().forEach(each -> arrived.merge(each.timeMs(), each.messages(), Long::sum));
     }
 
-    /** Notes messages of a source that Spark reads. */
-    void received(long messages) {
+    /** Counts messages of a source that Spark itself reads. */
+    void readBySpark(long messages) {
         records += messages;
     }
 
