@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +22,24 @@ def state_directory() -> Path:
 
 
 @contextlib.contextmanager
-def registered(checkpoint: Path, application: str, program: Path | None = None) -> Iterator[None]:
+def registered(checkpoint: Path, application: str, program: Path | None = None) -> Iterator[Callable[[], None]]:
     """Register this driver during the `with` block, so that `wallaroo ps` lists it.
 
-    A checkpoint that the user has chosen is noted for later commands that name the program.
+    Call the function that the block gets when the checkpoint has accepted the program: it notes a checkpoint that the
+    user chose, for later commands that name the program.
 
     Args:
         program: File or directory of the application.
     """
+
+    def has_checkpoint() -> None:
+        if program and state_directory() not in checkpoint.parents:
+            _write(_chosen(program), {"checkpoint": str(checkpoint.absolute())})
+
     place = str(program.resolve()) if program else ""
-    if program and state_directory() not in checkpoint.parents:
-        _write(_chosen(program), {"checkpoint": str(checkpoint.absolute())})
     _register({"application": application, "checkpoint": str(checkpoint), "program": place})
     try:
-        yield
+        yield has_checkpoint
     finally:
         unregister()
 

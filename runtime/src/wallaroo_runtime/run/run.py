@@ -119,7 +119,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
             start_over(held, topology.name, reporter, ending.stopped.check)
         held.check_links()
         with (
-            registered(held.path, topology.name, application.path),
+            registered(held.path, topology.name, application.path) as has_checkpoint,
             noting_end(held.path, ending.stopped.ended_start) as note,
         ):
             ending.stopped.check()
@@ -136,6 +136,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
                 accepts_changed=options.checkpoint.accepts_changed,
             )
             note.has_begun = True
+            has_checkpoint()
             ending.opened()
             if not options.checkpoint.location:
                 mark_begin(checkpoint.path / "logs")
@@ -239,8 +240,7 @@ def _run(
         java = launch(options.spark.master, logs, settings, makes_archive=True)
         if java is not None:
             (ending.spark or stack).callback(end_java, java, reporter)
-        local = java if cores(options.spark.master) else None
-        with ending_java(local, stopped):
+        with ending_java(java if cores(options.spark.master) else None, stopped):
             starts = until_answered(partial(mode.starts, topology, checkpoint, options, reporter), reporter)
             if not options.checkpoint.fresh:
                 tell_left(checkpoint, reporter)
