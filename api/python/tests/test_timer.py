@@ -10,7 +10,9 @@ from timer_case import Case, Told, check, entries, framed, left, make, read
 from window_case import VECTORS
 
 from vector.make_timers import drawn
+from wallaroo.message.frame import FrameError
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.bucket.cell import UNREAD, TimedCell, read_timed
 from wallaroo.worker.bucket.state import BucketState
 
 CASES = json.loads((VECTORS / "timers.json").read_text())["cases"]
@@ -71,3 +73,13 @@ def test_a_timer_of_a_removed_function_runs_that_of_the_only_other_step(kit: Any
     told.add(kit, second)
     assert told.texts == [(9, [1, "x", 5, [0, 1]]), (9, [1, "x", 8, [2, 3]])]
     assert [key["timers"] for key in left(new, state)] == [[], []]
+
+
+def test_a_damaged_time_in_a_log_is_refused() -> None:
+    cell = TimedCell(UNREAD)
+    cell.timers = {"ü": 5, "y": 7}
+    data = cell.head(1)
+    assert read_timed(data)[0].timers == cell.timers
+    for wrong in (*(data[:size] for size in range(len(data))), data.replace("ü".encode(), b"\xc3y")):
+        with pytest.raises(FrameError, match="has no timing"):
+            read_timed(wrong)

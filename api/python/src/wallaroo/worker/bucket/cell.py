@@ -77,7 +77,7 @@ def read_timed(data: bytes) -> tuple[TimedCell, int, bytes]:
             end = at + _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
             timers[str(data[at + _LENGTH.size : end], "utf-8")] = _DUE.unpack_from(data, end)[0]
             at = end + _DUE.size
-    except struct.error as err:
+    except (struct.error, UnicodeDecodeError) as err:
         msg = f"an entry of a state log has no timing; {err}"
         raise FrameError(msg) from err
     cell.timers = timers or None
