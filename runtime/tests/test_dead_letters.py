@@ -180,11 +180,11 @@ def test_the_checkpoint_of_the_last_run_of_a_program_is_found(
     with registered(checkpoint, "clicks", app):
         pass
     assert "no run of it has left one" in run(capsys, "ls", app)[2]  # because the checkpoint refused this run
-    with registered(tmp_path / "elsewhere", "clicks", app) as has_checkpoint:
-        has_checkpoint()
+    with registered(tmp_path / "elsewhere", "clicks", app) as note_chosen:
+        note_chosen()
     assert "no run of it has left one" in run(capsys, "ls", app)[2]  # because this run left no checkpoint
-    with registered(checkpoint, "clicks", app) as has_checkpoint:
-        has_checkpoint()
+    with registered(checkpoint, "clicks", app) as note_chosen:
+        note_chosen()
     code, out, _ = run(capsys, "ls", app)
     assert (code, len(out.splitlines())) == (0, 4)
     shutil.copytree(checkpoint, default_directory("clicks", "python", app))

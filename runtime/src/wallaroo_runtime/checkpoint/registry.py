@@ -32,14 +32,14 @@ def registered(checkpoint: Path, application: str, program: Path | None = None) 
         program: File or directory of the application.
     """
 
-    def has_checkpoint() -> None:
+    def note_chosen() -> None:
         if program and state_directory() not in checkpoint.parents:
             _write(_chosen(program), {"checkpoint": str(checkpoint.absolute())})
 
     place = str(program.resolve()) if program else ""
     _register({"application": application, "checkpoint": str(checkpoint), "program": place})
     try:
-        yield has_checkpoint
+        yield note_chosen
     finally:
         unregister()
 

@@ -8,7 +8,7 @@ from wallaroo_runtime.checkpoint.registry import running
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.table import number, place, print_table, text
 
-COLUMNS = (number("pid", 8), text("application", 32), number("processes", 0), place("checkpoint"))
+COLUMNS = (number("pid", 8), text("application", 32), text("processes"), place("checkpoint"))
 
 
 def add_parser(subparsers: Any) -> None:
@@ -20,14 +20,15 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the running applications of this user."""
     from wallaroo_runtime.cli.status import processes
-    from wallaroo_runtime.monitor.endpoint import monitor_of, status_of  # late import: they need an HTTP client
+    from wallaroo_runtime.monitor.endpoint import status_of  # late import: it needs an HTTP client
 
     rows = []
     for each in running():
-        path = Path(each["checkpoint"])
-        others = {name: pid for name, pid in processes(status_of(path)).items() if pid != each["pid"]}
+        status = status_of(Path(each["checkpoint"]))
+        others = {name: pid for name, pid in processes(status).items() if pid != each["pid"]}
         if arguments.json:
-            print_json({**each, "processes": others, "monitor": monitor_of(path)})
+            print_json({**each, "processes": others, "monitor": status["monitor"]})
+            continue
         listed = ", ".join(f"{name} {pid}" for name, pid in others.items())
         rows.append((str(each["pid"]), each["application"], listed, each["checkpoint"]))
     if not arguments.json:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -23,7 +22,7 @@ from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.console.table import number, print_table, text
 from wallaroo_runtime.errors import count
 from wallaroo_runtime.maintenance.rescale import HERE, Rescaled, Wanted, rescale, rescale_at
-from wallaroo_runtime.program.app import ARCHIVE_SUFFIXES
+from wallaroo_runtime.program.app import is_archive
 from wallaroo_runtime.system.stop import Ended
 
 if TYPE_CHECKING:
@@ -152,8 +151,8 @@ def show_states(arguments: argparse.Namespace) -> int:
     from wallaroo_runtime.run.offline_state import check_state, open_states, read_workers  # late: this imports gRPC
 
     checkpoint = location_of(arguments) or find_directory(arguments.checkpoint)
-    raw = arguments.action == "ls" or arguments.raw
-    archive = None if raw else read_workers(arguments.archive or _archive(arguments.checkpoint))
+    named, raw = arguments.checkpoint, arguments.action == "ls" or arguments.raw
+    archive = None if raw else read_workers(arguments.archive or (named if is_archive(Path(named)) else ""))
     if (arguments.name or arguments.action != "ls") and (files := files_of(checkpoint)) is not None:
         check_state(files, arguments.name, archive, raw=raw)
     if not arguments.json:
@@ -161,11 +160,6 @@ def show_states(arguments: argparse.Namespace) -> int:
     with open_states(checkpoint, conf_of(arguments.conf), raw=raw, archive=archive) as query:
         print_states(query, arguments)
     return 0
-
-
-def _archive(app: str) -> str:
-    """Return the application that a command line names if it is an archive, else an empty text."""
-    return app if app.endswith(ARCHIVE_SUFFIXES) and os.path.isfile(app) else ""
 
 
 def files_of(checkpoint: Path | str) -> Path | None:

@@ -66,7 +66,7 @@ def resolve(app: str) -> App:
     check_open(file)
     if path.suffix == ".json" and path.is_file():
         return App(AppKind.TOPOLOGY, str(path.absolute()))
-    if path.name.endswith(ARCHIVE_SUFFIXES) and path.is_file():
+    if is_archive(path):
         return App(AppKind.ARCHIVE, str(path.absolute()))
     if file.suffix == ".py" and file.is_file():
         return App(AppKind.PYTHON_FILE, str(file.absolute()), str(file.absolute()) + function)
@@ -139,6 +139,11 @@ def _here(folder: Path) -> str:
     more = f" and {len(programs) - SHOWN} more" if len(programs) > SHOWN else ""
     where = "this directory" if folder == Path() else str(folder)
     return f"; {where} has {', '.join(programs[:SHOWN])}{more}" if programs else ""
+
+
+def is_archive(path: Path) -> bool:
+    """Return whether there is a file with the name of an archive."""
+    return path.name.endswith(ARCHIVE_SUFFIXES) and path.is_file()
 
 
 def _is_program(path: Path) -> bool:

@@ -119,7 +119,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
             start_over(held, topology.name, reporter, ending.stopped.check)
         held.check_links()
         with (
-            registered(held.path, topology.name, application.path) as has_checkpoint,
+            registered(held.path, topology.name, application.path) as note_chosen,
             noting_end(held.path, ending.stopped.ended_start) as note,
         ):
             ending.stopped.check()
@@ -136,7 +136,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
                 accepts_changed=options.checkpoint.accepts_changed,
             )
             note.has_begun = True
-            has_checkpoint()
+            note_chosen()
             ending.opened()
             if not options.checkpoint.location:
                 mark_begin(checkpoint.path / "logs")

@@ -51,7 +51,7 @@ def check_times(index: Index) -> Iterator[Diagnostic]:
             continue
         own = [pointer for pointer in ("/visits", "/timers") if pointer[1:] in part.value]
         own += ["/state/ttl_ms"] if "ttl_ms" in part.state() else []
-        is_timed = own[-1:] not in ([], ["/visits"])
+        is_timed = any(pointer != "/visits" for pointer in own)
         if not kind.startswith("state_"):
             for pointer in own:
                 reason = f'a step of kind "{kind}" has no {pointer.rpartition("/")[2]}'

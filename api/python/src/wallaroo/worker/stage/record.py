@@ -27,10 +27,7 @@ class RecordExit(KeyedExit):
         if type(result) is tuple and len(result) == 2:  # the usual result needs few of the checks below
             value, key = result
             if type(value) is type(key) is bytes and len(value) + len(key) <= self.short:
-                self._values.append(value)
-                self._sequences.append(sequence)
-                self._keys.append(key)
-                self._more.append(b"")
+                self.take(value, sequence, key, b"")
                 return True
         try:
             value, key, headers = _parts(result)
