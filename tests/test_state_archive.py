@@ -110,8 +110,8 @@ def test_another_archive_is_refused_before_spark_starts(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = archived(tmp_path / "checkpoint", name)
-    with registered(path, name, packed):
-        pass
+    with registered(path, name, packed) as note_chosen:
+        note_chosen()
     arguments = [str(packed), "word totals"] if name else [str(path), "word totals", "--archive", str(packed)]
     assert main(["state", "dump", *arguments]) == 1
     what = "is another version of the application than that of the last run" if name else 'is the archive of "Tallies"'
