@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.message.kafka_record import KafkaRecord
-from wallaroo.message.kit import DeadLetter, Message, Record
+from wallaroo.message.memory_message import DeadLetter, Message, Record
 
 if TYPE_CHECKING:
     from wallaroo_runtime.memory import MemoryRun

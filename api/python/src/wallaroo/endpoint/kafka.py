@@ -72,7 +72,7 @@ class KafkaSourceConfig(SourceConfig):
         super().__init__(name, on_error)
         self.decoder = edge(decoder, content)
         self.content, self.table, self.create = content, table, deepcopy(create)
-        self.said = TopicOptions(topic, _pairs(brokers), log_level, start, options=dict(options or {}))
+        self.topic_options = TopicOptions(topic, _pairs(brokers), log_level, start, options=dict(options or {}))
 
     @property
     def given(self) -> Any:
@@ -81,15 +81,15 @@ class KafkaSourceConfig(SourceConfig):
 
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
         """Return the source; None after a finding."""
-        fields = _fields(place, self.said)
+        fields = _fields(place, self.topic_options)
         if fields is None:
             return None
-        options = fields.pop("options")
+        options, start = fields.pop("options"), self.topic_options.start
         check_options(place, options, is_source=True)
-        if not check.is_start(self.said.start):
-            place.wrong("start", shown(self.said.start), '"start", "end", an offset, or "-n"', fix='pass e.g. "end"')
-        partitions = {"partitions": self.said.partitions} if self.said.partitions else {}
-        fields |= {"start": self.said.start, **partitions, "options": options}
+        if not check.is_start(start):
+            place.wrong("start", shown(start), '"start", "end", an offset, or "-n"', fix='pass e.g. "end"')
+        partitions = {"partitions": self.topic_options.partitions} if self.topic_options.partitions else {}
+        fields |= {"start": start, **partitions, "options": options}
         fields |= content_of(place, self.content) | table_of(place, self.table) | create_of(place, self.create)
         fields |= {"max_message_bytes": MAX_MESSAGE_BYTES}
         decode = decode_of(place, decoder)
@@ -118,7 +118,7 @@ class KafkaSinkConfig(SinkConfig):
         create: As for `KafkaSourceConfig`.
 
     Attributes:
-        said: Topic, brokers and options for Kafka's client.
+        topic_options: Topic, brokers and options for Kafka's client.
 
     Example:
         >>> import wallaroo
@@ -126,7 +126,7 @@ class KafkaSinkConfig(SinkConfig):
         ... def encode(order):
         ...     return order["text"], order["symbol"]
         >>> sink = KafkaSinkConfig("orders", "127.0.0.1:9092", encoder=encode, exactly_once=True)
-        >>> sink.said.topic, sink.said.brokers
+        >>> sink.topic_options.topic, sink.topic_options.brokers
         ('orders', [('127.0.0.1', '9092')])
 
     Source: Wallaroo 0.1 to 0.4.
@@ -151,16 +151,17 @@ class KafkaSinkConfig(SinkConfig):
         self.content, self.create = content, deepcopy(create)
         limits = {LINGER: max_produce_buffer_ms, MESSAGE_SIZE: max_message_size}
         settings = {name: limit for name, limit in limits.items() if limit is not None} | dict(options or {})
-        self.said = TopicOptions(topic, _pairs(brokers), log_level, options=settings)
-        self.said.exactly_once = exactly_once
+        self.topic_options = TopicOptions(topic, _pairs(brokers), log_level, options=settings)
+        self.topic_options.exactly_once = exactly_once
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
         """Return the kind of the sink and its fields for the topology document."""
-        fields = _fields(place, self.said) or {}
+        fields = _fields(place, self.topic_options) or {}
         check_options(place, fields.get("options", {}), is_source=False)
-        if not isinstance(self.said.exactly_once, bool):
-            place.wrong("exactly_once", shown(self.said.exactly_once), "True or False", fix="pass exactly_once=True")
-        fields |= {"exactly_once": True} if self.said.exactly_once else {}
+        exactly_once = self.topic_options.exactly_once
+        if not isinstance(exactly_once, bool):
+            place.wrong("exactly_once", shown(exactly_once), "True or False", fix="pass exactly_once=True")
+        fields |= {"exactly_once": True} if exactly_once else {}
         return "kafka", fields | content_of(place, self.content) | create_of(place, self.create)
 
 
@@ -178,7 +179,7 @@ class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
         on_error: As for `KafkaSourceConfig`.
 
     Attributes:
-        said: The parsed options. Their faults are reported when the application is built (T240).
+        topic_options: The parsed options. Their faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
@@ -186,7 +187,7 @@ class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
         >>> args = "--orders_topic in --orders_brokers 127.0.0.1:9092 --orders_offset_default END"
         >>> with given_arguments(args.split()):  # as `wallaroo run` does around `application_setup`
         ...     source = DefaultKafkaSourceCLIParser(wallaroo.Decoder(bytes.decode, 4, ">I"), name="orders")
-        >>> source.said.topic, source.said.brokers, source.said.start
+        >>> source.topic_options.topic, source.topic_options.brokers, source.topic_options.start
         ('in', [('127.0.0.1', '9092')], 'end')
 
     Source: Wallaroo 0.5 and 0.6.
@@ -194,7 +195,7 @@ class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
 
     def __init__(self, decoder: Decoding, name: str = "kafka_source", *, on_error: str | None = None) -> None:
         super().__init__("", (), decoder=decoder, on_error=on_error)
-        self.said = source_topic(name, current_arguments())
+        self.topic_options = source_topic(name, current_arguments())
 
 
 class CustomKafkaSourceCLIParser(KafkaSourceConfig):
@@ -206,13 +207,13 @@ class CustomKafkaSourceCLIParser(KafkaSourceConfig):
         on_error: As for `KafkaSourceConfig`.
 
     Attributes:
-        said: The parsed options. Their faults are reported when the application is built (T240).
+        topic_options: The parsed options. Their faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
         >>> args = "--kafka_source_topic in --kafka_source_brokers one,two:9093 --kafka_source_partitions 0,1"
         >>> source = CustomKafkaSourceCLIParser(args.split(), wallaroo.Decoder(bytes.decode, 4, ">I"))
-        >>> source.said.brokers, source.said.partitions
+        >>> source.topic_options.brokers, source.topic_options.partitions
         ([('one', '9092'), ('two', '9093')], [{'number': 0}, {'number': 1}])
 
     Source: Wallaroo 0.5 and 0.6.
@@ -220,7 +221,7 @@ class CustomKafkaSourceCLIParser(KafkaSourceConfig):
 
     def __init__(self, args: Sequence[str], decoder: Decoding, *, on_error: str | None = None) -> None:
         super().__init__("", (), decoder=decoder, on_error=on_error)
-        self.said = source_topic("kafka_source", args)
+        self.topic_options = source_topic("kafka_source", args)
 
 
 class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
@@ -236,7 +237,7 @@ class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
         on_error: As for `KafkaSinkConfig`.
 
     Attributes:
-        said: The parsed options. Their faults are reported when the application is built (T240).
+        topic_options: The parsed options. Their faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
@@ -244,7 +245,7 @@ class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
         >>> args = "--kafka_sink_topic out --kafka_sink_brokers 127.0.0.1:9092 --kafka_sink_produce_acks 1"
         >>> with given_arguments(args.split()):  # as `wallaroo run` does around `application_setup`
         ...     sink = DefaultKafkaSinkCLIParser(wallaroo.Encoder(str.encode))
-        >>> sink.said.topic, sink.said.options
+        >>> sink.topic_options.topic, sink.topic_options.options
         ('out', {'kafka.acks': '1'})
 
     Source: Wallaroo 0.5 and 0.6.
@@ -252,7 +253,7 @@ class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
 
     def __init__(self, encoder: Encoding, name: str = "kafka_sink", *, on_error: str | None = None) -> None:
         super().__init__("", (), encoder=encoder, on_error=on_error)
-        self.said = sink_topic(name, current_arguments())
+        self.topic_options = sink_topic(name, current_arguments())
 
 
 class CustomKafkaSinkCLIParser(KafkaSinkConfig):
@@ -264,13 +265,13 @@ class CustomKafkaSinkCLIParser(KafkaSinkConfig):
         on_error: As for `KafkaSinkConfig`.
 
     Attributes:
-        said: The parsed options. Their faults are reported when the application is built (T240).
+        topic_options: The parsed options. Their faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
         >>> args = "--kafka_sink_topic out --kafka_sink_brokers one,two:9093 --kafka_sink_producer_compression lz4"
         >>> sink = CustomKafkaSinkCLIParser(args.split(), wallaroo.Encoder(str.encode))
-        >>> sink.said.brokers, sink.said.options
+        >>> sink.topic_options.brokers, sink.topic_options.options
         ([('one', '9092'), ('two', '9093')], {'kafka.compression.type': 'lz4'})
 
     Source: Wallaroo 0.5 and 0.6.
@@ -278,7 +279,7 @@ class CustomKafkaSinkCLIParser(KafkaSinkConfig):
 
     def __init__(self, args: Sequence[str], encoder: Encoding, *, on_error: str | None = None) -> None:
         super().__init__("", (), encoder=encoder, on_error=on_error)
-        self.said = sink_topic("kafka_sink", args)
+        self.topic_options = sink_topic("kafka_sink", args)
 
 
 def _fields(place: Place, chosen: TopicOptions) -> dict[str, Any] | None:

@@ -171,7 +171,7 @@ class _Groups(Declaration):
             edge.topic, self._brokers, "Warn", 0, 0, None, exactly_once=True, content=RECORD, create=create
         )
         config.location = edge.location
-        config.said.options = {"kafka.partitioner": self._partitioner, **self._options}
+        config.topic_options.options = {"kafka.partitioner": self._partitioner, **self._options}
         return config
 
     def _create(self, graph: GroupGraph, options: Mapping[str, str]) -> dict[str, Any]:
