@@ -13,7 +13,7 @@ from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig
 from wallaroo.endpoint.kafka_check import check_options
 from wallaroo.endpoint.kafka_option import LINGER, MESSAGE_SIZE, TopicOptions, sink_topic, source_topic
 from wallaroo.endpoint.spark import option_texts
-from wallaroo.message.kafka_record import content_of, create_of, edge, table_of
+from wallaroo.message.kafka_record import component_of, content_of, create_of, table_of
 
 Brokers = str | Sequence[str | tuple[str, str | int]]
 
@@ -70,7 +70,7 @@ class KafkaSourceConfig(SourceConfig):
         create: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(name, on_error)
-        self.decoder = edge(decoder, content)
+        self.decoder = component_of(decoder, content)
         self.content, self.table, self.create = content, table, deepcopy(create)
         self.topic_options = TopicOptions(topic, _pairs(brokers), log_level, start, options=dict(options or {}))
 
@@ -147,7 +147,7 @@ class KafkaSinkConfig(SinkConfig):
         content: str | None = None,
         create: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(edge(encoder, content), on_error)
+        super().__init__(component_of(encoder, content), on_error)
         self.content, self.create = content, deepcopy(create)
         limits = {LINGER: max_produce_buffer_ms, MESSAGE_SIZE: max_message_size}
         settings = {name: limit for name, limit in limits.items() if limit is not None} | dict(options or {})

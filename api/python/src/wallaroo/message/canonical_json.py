@@ -44,7 +44,7 @@ def read_json(text: str) -> Any:
 
 
 def number_text(number: float) -> str:
-    """Return a float as ECMAScript writes it.
+    """Return the text of a float in canonical JSON: the form in which ECMAScript (JavaScript) writes it.
 
     Example:
         >>> [number_text(each) for each in (1.0, -0.0, 1e16, 1e-5, 1e-7)]

@@ -1,4 +1,4 @@
-"""The built-in codecs: messages as bytes that are the same in every language."""
+"""The built-in codecs: they convert messages to bytes and back, with the same bytes in every language."""
 
 import re
 import struct
@@ -16,7 +16,7 @@ _INT64, _FLOAT64 = struct.Struct(">q"), struct.Struct(">d")
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    r"""A pair of functions between messages of one type and bytes.
+    r"""A codec: a function that converts messages of one type to bytes, and one that converts the bytes back.
 
     Attributes:
         name: Name of the codec in the topology.
@@ -116,7 +116,9 @@ CODECS = {
 
 
 def codec_of(name: str) -> Codec | None:
-    r"""Return the codec of a name, or None. Protobuf codecs exist once the message's generated module is imported.
+    r"""Return the codec with a name, or None if there is no such codec.
+
+    A codec `protobuf:NAME` exists once the program has imported the module that protoc generated for the message NAME.
 
     Example:
         >>> codec_of("string").encode("é")
@@ -132,7 +134,7 @@ def codec_of(name: str) -> Codec | None:
 
 
 def expected_codec(name: object) -> tuple[str, str]:
-    """Return the names that codecs have, and a remedy, for a name that no codec has."""
+    """Return the names that could be meant, and the remedy, for the error about a name that no codec has."""
     match = isinstance(name, str) and _PROTOBUF.fullmatch(name)
     if match:
         return "a message whose generated module is imported", f"import what protoc generated for {match[1]}"
