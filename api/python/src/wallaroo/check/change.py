@@ -11,8 +11,7 @@ from typing import Any, Literal
 from wallaroo.check.source_tree import source_tree
 from wallaroo.component.signature import target_of
 
-# How values outlive a call: a variable is bound to them, or a container in the module is filled with them, or also
-# read.
+# How user code keeps values after a call: it binds a variable to them, or fills a container, which it may also read.
 Outside = Literal["bound", "filled", "read"]
 CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 _CHANGES = frozenset((
@@ -63,7 +62,7 @@ class SourceChange:
 
     @property
     def changed(self) -> list[str]:
-        """The attributes on the path whose objects change: all, except the last attribute if it is bound again."""
+        """Names on the path to the target whose objects change: all, except an attribute at its end that is bound."""
         is_bound = isinstance(self.target, ast.Attribute) and not self.is_content
         return self.chain()[1][: -1 if is_bound and not isinstance(self.statement, ast.AugAssign) else None]
 
@@ -127,7 +126,10 @@ def functions_of(cls: type) -> Iterator[tuple[Callable[..., Any], bool]]:
 
 
 def scopes(function: Callable[..., Any]) -> list[Any]:
-    """Return the syntax trees of a function, or of all lambdas in a lambda's statement; empty without a source."""
+    """Return the syntax tree of a function in a list, which is empty if there is no source.
+
+    For a lambda the list has all lambdas of its statement, because the source does not show which of them it is.
+    """
     try:
         waiting: list[ast.AST] = [source_tree(inspect.unwrap(target_of(function)))]
     except (OSError, TypeError, SyntaxError):
@@ -174,13 +176,13 @@ def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False
             while isinstance(value, ModuleType) and path:
                 value = getattr(value, path.pop(0), None)
             if isinstance(value, type):
-                yield from ((text, "bound") for each in path[:1] if not is_meant(value, each))
+                yield from ((text, "bound") for each in path[:1] if not is_class_var(value, each))
             elif value is not None and name and (isinstance(value, CONTAINERS) or path or not change.is_content):
                 is_read = loaded.count(name) > sum(_root(each) == name for each in changed) or change.gives(nodes)
                 yield name, "read" if is_read else "filled"
 
 
-def is_meant(cls: type, name: str) -> bool:
+def is_class_var(cls: type, name: str) -> bool:
     """Return whether a class annotates an attribute with ClassVar, so that its value may differ between processes."""
     return any("ClassVar" in str(vars(each).get("__annotations__", {}).get(name)) for each in cls.__mro__)
 

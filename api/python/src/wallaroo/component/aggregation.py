@@ -1,4 +1,4 @@
-"""The aggregation of a window's messages."""
+"""The base class of aggregations, which compute the result of a window from its messages."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ class WindowBounds(NamedTuple):
 
 
 class Aggregation(ABC):
-    """The aggregation of a window: messages go into accumulators, which are combined and turned into an output.
+    """Computes the result of a window: messages are added to accumulators, which are combined and become an output.
 
     Accumulators are saved like states. Parts of a window are aggregated separately and then combined, so `combine` must
     be associative, and combining with the initial accumulator must change nothing.

@@ -1,4 +1,4 @@
-"""Finds the methods of a component that a program passes: a decorated function, a class or an object."""
+"""Finds the methods that workers call in the program's components: decorated functions, classes and objects."""
 
 import inspect
 from collections.abc import Callable
@@ -28,8 +28,8 @@ _OTHER_METHOD = {
 
 
 @dataclass(slots=True)
-class ComponentMethod:
-    """The methods of a component that a worker calls, and the names that the component declares."""
+class ComponentMethods:
+    """The methods of a computation that a worker calls, and the outputs, visits and timers that it declares."""
 
     kind: str
     name: str
@@ -44,7 +44,10 @@ class ComponentMethod:
 
 
 def instance(place: Place, parameter: str, value: Any, decorator: str, expected: str) -> Any:
-    """Return the object of a component: the value itself, or an instance of a class. Return None after a finding."""
+    """Return the object whose methods workers call: the value itself, or an instance if the value is a class.
+
+    If the value cannot be a component, add a finding to `place` and return None.
+    """
     if inspect.isabstract(value):
         _lacks(place, parameter, value)
         return None
@@ -66,7 +69,7 @@ def instance(place: Place, parameter: str, value: Any, decorator: str, expected:
 
 
 def _plain(place: Place, parameter: str, function: Any, decorator: str) -> None:
-    """Record that a function is not decorated. The remedy for a lambda or a library function has a `def`."""
+    """Add the finding that a function is not decorated. The remedy for a lambda or a library function has a `def`."""
     fix, expected = f"decorate it with {decorator}", "a decorated one"
     if getattr(function, "__name__", "") == "<lambda>":
         fix = f"write a function with `def` in its place, and decorate that with {decorator}"
@@ -81,7 +84,7 @@ def _plain(place: Place, parameter: str, function: Any, decorator: str) -> None:
 
 
 def _lacks(place: Place, what: str, cls: type) -> None:
-    """Record the required methods that a class lacks."""
+    """Add a finding (T223) for each required method that a class lacks."""
     own = [name for name in vars(cls) if callable(getattr(cls, name)) and not name.startswith("__")]
     for name in sorted(cls.__abstractmethods__):  # type: ignore[attr-defined]
         parameters = ", ".join(inspect.signature(getattr(cls, name)).parameters)
@@ -100,9 +103,10 @@ def method(
     *,
     may_yield: bool = False,
 ) -> Callable[..., Any] | None:
-    """Return the first method of `names` that the component has, checked with `call_finding`; None after a finding.
+    """Return the first method of `names` that a component has, or add a finding to `place` and return None.
 
-    For a decorated function the result is the function itself, because its methods only pass the arguments on.
+    It is a finding if the component has none of them, or if the method cannot be called with `parameters`. For a
+    decorated function the result is the function itself, because its methods only pass the arguments on.
     """
     if isinstance(component, BaseWrapped) and hasattr(component, names[0]) and names[0] in _DIRECT:
         if component.finding is not None:
@@ -125,8 +129,8 @@ def method(
     return None
 
 
-def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod | None:
-    """Return the methods with which a worker calls a computation; None after a finding."""
+def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethods | None:
+    """Return the methods with which a worker calls a computation, or add a finding to `place` and return None."""
     decorator = 'state_computation("name")' if has_state else 'computation("name")'
     expected = "a state computation" if has_state else "a computation"
     component = instance(place, "computation", value, decorator, expected)
@@ -140,7 +144,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod
         return None
     if has_state and getattr(component, "state_class", None) is not None and place.method not in ("to", "offer"):
         fix = f'leave `state` out: @wallaroo.{component.kind}("{component.name()}"), and return (output, True)'
-        other_generation(place, "computation", component, SOURCE, BUILDER, fix=fix)
+        other_api(place, "computation", component, SOURCE, BUILDER, fix=fix)
         return None
     is_multi = callable(getattr(component, "compute_multi", None))
     names = ("compute_multi",) if is_multi else ("compute",)
@@ -155,7 +159,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod
     label = method(place, kind, component, ("name",), ())
     if run is None or label is None:
         return None
-    call = ComponentMethod(kind, label(), run, outputs_of(component))
+    call = ComponentMethods(kind, label(), run, outputs_of(component))
     if has_state and (visits := _names(component, "visits")):
         call.visits = visits
         call.visit = method(place, "visitor", component, ("visit",), VISITOR, may_yield=may_yield)
@@ -164,8 +168,8 @@ def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod
     return call
 
 
-def _time(place: Place, component: Any, call: ComponentMethod, *, has_state: bool, may_yield: bool) -> None:
-    """Read the timers of a computation, and the time to live of a key's state."""
+def _time(place: Place, component: Any, call: ComponentMethods, *, has_state: bool, may_yield: bool) -> None:
+    """Set the timers of `call`, and its time to live, to those that a component declares; add findings to `place`."""
     call.timers, owner = _names(component, "timers"), f'{call.kind} "{call.name}"'
     is_wrapped, wrong = isinstance(component, BaseWrapped), partial(place.add, "T207", method=owner, parameter="timers")
     ttl = getattr(component, "ttl", None) if is_wrapped or hasattr(type(component), "ttl") else None
@@ -203,8 +207,8 @@ def _names(component: Any, attribute: str) -> tuple[str, ...]:
     return tuple(names) if isinstance(names, (tuple, list)) and all(isinstance(name, str) for name in names) else ()
 
 
-def other_generation(place: Place, parameter: str, component: Any, actual: str, expected: str, *, fix: str) -> None:
-    """Record that a part made for one of the two APIs is passed to the other API."""
+def other_api(place: Place, parameter: str, component: Any, actual: str, expected: str, *, fix: str) -> None:
+    """Add the finding that a computation made for one of Wallaroo's APIs, `actual`, is passed to `expected`."""
     place.add(
         "T207", declared_at(component), method=place.method, parameter=parameter, fix=fix,
         actual=f"{_name(component)}, made for {actual}", expected=f"one for {expected}",

@@ -111,7 +111,7 @@ def state_computation(
 def state_computation(
     name: str, state: Any = None, *, outputs: Sequence[str] = (), ttl: timedelta | None = None
 ) -> Any:
-    """Make a function `f(data, state)` a state computation.
+    """Make a function `f(data, state)` a state computation: it gets a message and the state of the message's key.
 
     With the argument `state`, for `wallaroo.source(...).to(...)`, the function returns a message or None, and the state
     is always saved. Without it, for `ApplicationBuilder`, the function returns `(message or None, persist)`.
@@ -167,7 +167,7 @@ def state_computation_multi(
 def state_computation_multi(
     name: str, state: Any = None, *, outputs: Sequence[str] = (), ttl: timedelta | None = None
 ) -> Any:
-    """Make a function `f(data, state)` a state computation with any number of outputs.
+    """Make a function `f(data, state)` a state computation with any number of output messages.
 
     The function returns a list of messages, or None. Without a state class it returns `(list or None, persist)`.
 

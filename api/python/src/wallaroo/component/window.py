@@ -222,7 +222,7 @@ class Windows:
 
 
 class TimedWindowsBuilder:
-    """Describes windows that end at a time. Each method returns a new builder."""
+    """The common part of the builders of range windows and sessions. Each method returns a new builder."""
 
     _function, _size = "", ""  # name of the function that returns this builder, and of its parameter
 

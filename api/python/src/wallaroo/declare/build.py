@@ -156,7 +156,7 @@ class _Build(Declaration):
         elif hasattr(value, "state_class") and state_class is None:
             declared = f'@wallaroo.{value.kind}("{value.name()}", state=StateClass)'
             fix = f"name its state, {declared}, and return the output alone"
-            component.other_generation(place, "computation", value, component.BUILDER, component.SOURCE, fix=fix)
+            component.other_api(place, "computation", value, component.BUILDER, component.SOURCE, fix=fix)
         else:
             self._computation(place, node, inputs, policy)
 
@@ -212,7 +212,7 @@ class _Build(Declaration):
         state = model.State(
             self._state_name(name), type(aggregation), aggregation.initial_accumulator, is_by_message=True
         )
-        call = component.ComponentMethod("window", name, aggregation.update, outputs=component.outputs_of(aggregation))
+        call = component.ComponentMethods("window", name, aggregation.update, outputs=component.outputs_of(aggregation))
         step = self.step(self.line, place, aggregation, call, inputs, state, policy)
         step.aggregation = aggregation
         step.window = windows.document(has_event_time=self._times[node])
@@ -222,7 +222,7 @@ class _Build(Declaration):
         run = extractor and component.method(place, "key_extractor", extractor, ("extract_key",), ("data",))
         if run:
             name = extractor.name() if callable(getattr(extractor, "name", None)) else shown_name(type(extractor))
-            call = component.ComponentMethod("key_by", name, run)
+            call = component.ComponentMethods("key_by", name, run)
             self.step(self.line, place, extractor, call, inputs, None, policy)
 
     def _merge(self, merge: Merge) -> None:

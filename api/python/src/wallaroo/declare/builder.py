@@ -314,7 +314,7 @@ class ApplicationBuilder:
             self._add_step(pipeline, place, value, call, state, on_error)
         return self
 
-    def _kept(self, place: Place, value: Any, call: component.ComponentMethod) -> State | None:
+    def _kept(self, place: Place, value: Any, call: component.ComponentMethods) -> State | None:
         """Return the computation's object as a state, and adapt the call; None if the object keeps no data."""
         owner = getattr(call.run, "__self__", None)
         if isinstance(value, BaseWrapped) or owner is None:
@@ -369,7 +369,7 @@ class ApplicationBuilder:
         pipeline: Pipeline,
         place: Place,
         value: Any,
-        call: component.ComponentMethod | None,
+        call: component.ComponentMethods | None,
         state: State | None,
         on_error: str | None,
     ) -> None:

@@ -79,7 +79,7 @@ class Declaration:
         pipeline: Pipeline,
         place: Place,
         value: Any,
-        call: component.ComponentMethod,
+        call: component.ComponentMethods,
         inputs: tuple[str, ...],
         state: State | None,
         on_error: str,

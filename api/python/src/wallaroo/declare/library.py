@@ -225,7 +225,7 @@ def _declare_codec(producer: Source | Step, step: Step, codec: str) -> Diagnosti
     )  # fmt: skip
 
 
-def _check_outputs(place: Place, call: component.ComponentMethod, outputs: Iterable[str]) -> None:
+def _check_outputs(place: Place, call: component.ComponentMethods, outputs: Iterable[str]) -> None:
     for name in outputs:
         if name not in call.outputs:
             hint, declare = did_you_mean(name, call.outputs), f"outputs=({shown(name)},) with the computation"
