@@ -59,7 +59,7 @@ class SourceConnectorConfig(TCPSourceConfig):
         self.encoder, self.cookie, self.credits = encoder, cookie, credits
 
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
-        """Return the source; None after a finding."""
+        """Return the declared source, or add a finding to `place` and return None."""
         if self.cookie is None:
             return super().declare(place, path, name, decoder)
         host, port = check.address(place, "source", self.host, self.port, self.location)

@@ -62,7 +62,7 @@ def build_application(
 
 
 class _Build(Declaration):
-    """One call of `build_application`: it collects the findings and the parts of the application."""
+    """One call of `build_application`: it collects the parts of the application, and findings about them."""
 
     def __init__(self, name: Any, on_error: str | None) -> None:
         super().__init__()
@@ -102,7 +102,10 @@ class _Build(Declaration):
         self.findings.append(check.open_end(pointer, at, self.name, _label(node)))
 
     def _number(self, nodes: list[PipelineNode]) -> None:
-        """Set the paths of nodes. All outputs of a computation, used or not, are directly after the computation."""
+        """Set the path of each node in the topology, e.g. `0/steps/1`.
+
+        A computation's named outputs, used or not, get the paths directly after the computation's path.
+        """
         for part in PARTS:
             number = 0
             for node in (node for node in nodes if node.part == part):
@@ -161,7 +164,10 @@ class _Build(Declaration):
             self._computation(place, node, inputs, policy)
 
     def _output(self, place: Place, node: PipelineNode) -> None:
-        """Check that a node's computation declares the output. Its step was added with the computation's step."""
+        """Check that a computation declares the output that a call of `output` names.
+
+        The step of the output was added with the step of the computation.
+        """
         first, *others = node.inputs
         declared = () if others else _outputs(first)
         if node.value not in declared:
@@ -244,6 +250,7 @@ class _Build(Declaration):
 
 
 def _reachable(ends: tuple[PipelineNode, ...]) -> list[PipelineNode]:
+    """Return all nodes from the sources to the last nodes, in the order of the program's calls."""
     nodes: set[PipelineNode] = set()
     waiting = list(ends)
     while waiting:

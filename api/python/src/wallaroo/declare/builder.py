@@ -280,7 +280,7 @@ class ApplicationBuilder:
         return self
 
     def _begin(self, method: str, part: str) -> tuple[Pipeline, Place] | None:
-        """Return the open pipeline and the place of the new part; None after T212."""
+        """Return the pipeline that is open and the place of its next part. If none is open, add T212, return None."""
         pipeline, previous = self._open, self._previous
         self._previous = method
         if pipeline is None:
@@ -315,7 +315,10 @@ class ApplicationBuilder:
         return self
 
     def _kept(self, place: Place, value: Any, call: component.ComponentMethods) -> State | None:
-        """Return the computation's object as a state, and adapt the call; None if the object keeps no data."""
+        """Return the state of a computation whose object keeps data, and adapt `call`; None if it keeps no data.
+
+        The object itself is the state, as in Wallaroo 0.1 (`wallaroo.check.object_state`).
+        """
         owner = getattr(call.run, "__self__", None)
         if isinstance(value, BaseWrapped) or owner is None:
             return None
@@ -391,7 +394,7 @@ class ApplicationBuilder:
         return self
 
     def _inputs(self, pipeline: Pipeline) -> tuple[str, ...]:
-        """Return the inputs of the next part: the previous part, or the output with which a branch begins."""
+        """Return the paths of the next part's inputs: the previous part, or the output with which a branch begins."""
         branch, self._branch = self._branch, ""
         last: list[Any] = [*pipeline.sources, *(step for step in pipeline.steps if step.kind != "output")]
         return (branch or (last[-1].path if last else f"{pipeline.number}/sources/0"),)

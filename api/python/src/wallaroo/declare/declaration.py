@@ -28,7 +28,10 @@ class Declaration:
     connectors: dict[str, Any] = field(default_factory=dict)
 
     def note(self, path: str, value: object, location: Location | None = None) -> None:
-        """Record the user's code of a part. A `WholeRecord` of the SDK counts as declared at `location`."""
+        """Record the function or class of a part and its place in the program, for the topology document.
+
+        A `WholeRecord`, which belongs to the SDK, gets the place `location`.
+        """
         target = value if isinstance(value, (type, BaseWrapped)) else type(value)
         at = location if location is not None and isinstance(value, WholeRecord) else declared_at(value)
         self.components.append(Component(path, shown_name(target), Location(*at)))
@@ -84,7 +87,7 @@ class Declaration:
         state: State | None,
         on_error: str,
     ) -> Step:
-        """Add a computation."""
+        """Add a step that runs a computation of this program."""
         path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
         name = check.name(place, "computation", call.name)
         if state is not None:
@@ -122,7 +125,7 @@ class Declaration:
         return step
 
     def _outputs(self, pipeline: Pipeline, place: Place, step: Step, names: tuple[str, ...]) -> None:
-        """Add the named outputs of a computation, directly after it."""
+        """Add a step for each named output of a computation, directly after the computation's step."""
         step.outputs = names
         self._unique(place, "output", names)
         for name in names:
@@ -132,7 +135,7 @@ class Declaration:
             pipeline.steps.append(output)
 
     def connector(self, place: Place, config: Any, cls: type) -> Any:
-        """Return the config of a source or sink. A str names a connector, whose config is returned; None after T233."""
+        """Return a config unchanged. For the name of a connector, return its config, or add T233 and return None."""
         if not isinstance(config, str):
             return config
         of_kind = {name: each for name, each in self.connectors.items() if isinstance(each, cls)}
@@ -141,7 +144,7 @@ class Declaration:
         return of_kind.get(config)
 
     def partition(self, place: Place, state: str, function: Any) -> Callable[[Any], Any] | None:
-        """Return the function from a message to its key; None after a finding."""
+        """Return the function from a message to its key, or add a finding to `place` and return None."""
         partition = component.instance(place, "partition_function", function, "partition", "a partition function")
         if partition is None:
             return None
@@ -152,7 +155,7 @@ class Declaration:
         return run
 
     def state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:
-        """Return the function that makes a new state; None after a finding."""
+        """Return the function that makes a new state, or add a finding to `place` and return None."""
         if isinstance(builder, type):
             finding = call_finding("state class", shown_name(builder), builder, ())
             if finding is not None:
@@ -165,7 +168,7 @@ class Declaration:
 
 
 def _timed(place: Place, source: Source | None, decoder: object) -> Source | None:
-    """Return the source with the decoder's `event_time`, whose times replace those that come with messages."""
+    """Return the source with the decoder's method `event_time`, if any. Its times replace times of the source."""
     times = getattr(decoder, "event_time", None)
     if source is None or source.kind == "generator" or not callable(times):
         return source

@@ -43,7 +43,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """A call after the end of a pipeline."""
+    """A call after a pipeline's sink, which `build_application` refuses."""
 
     location: Location
     method: str
@@ -92,7 +92,7 @@ class Pipeline:
 
     @property
     def parts(self) -> tuple[tuple[PipelineNode, ...], tuple[Merge, ...], tuple[Misplaced, ...]]:
-        """The last nodes, the merges and the calls after the end."""
+        """The last nodes, the calls of `merge`, and the calls after a sink, for `build_application`."""
         return self._ends, self._merges, self._misplaced
 
     def clone(self) -> "Pipeline":
@@ -194,7 +194,7 @@ class Pipeline:
 
 
 def joined(*pipelines: Pipeline) -> Pipeline:
-    """Return one pipeline with the ends of several pipelines."""
+    """Return one pipeline that contains several pipelines, which may share parts."""
     ends, merges, misplaced = (
         tuple(dict.fromkeys(each for pipeline in pipelines for each in pipeline.parts[at])) for at in range(3)
     )

@@ -166,7 +166,7 @@ class Diagnostic:
 
 
 class DiagnosticError(Exception):
-    """Carries one or more diagnostics, sorted by pointer."""
+    """An error with one or more diagnostics, sorted by their place in the topology document."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = sorted(diagnostics, key=lambda finding: (finding.pointer, finding.code))

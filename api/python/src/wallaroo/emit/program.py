@@ -42,7 +42,7 @@ class LoadedProgram:
     document: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document that mode `emit` writes."""
+        """Return the result of `python -m wallaroo.emit`: the topology, or the library document, as JSON."""
         if self.application.offers:
             (worker,) = self.document["workers"]
             return {"library": {"worker": worker, "components": self.document["components"]}}

@@ -1,8 +1,8 @@
-"""The shapes of a program's states, as far as its source shows them. They decide whether an old state can be read.
+"""The shapes (types of all fields) of a program's states. They decide whether a changed program can read old states.
 
 A pickle contains the name of a class and the attributes of the object. So a new field is missing in old states, unless
-the class has a value for it, and an old value keeps its old type. No user code runs to find the shape: it is derived
-from annotations, slots and values of the classes, and from the source of their methods.
+the class has a value for it, and an old value keeps its old type. No user code runs to find the shape: it is derived,
+as far as possible, from annotations, slots and values of the classes, and from the source of their methods.
 """
 
 import ast
@@ -177,7 +177,7 @@ class _Shaper:
             self.within.pop()
 
     def _own(self, cls: type, path: str) -> str:
-        """Describe a class of the program, and note its fields."""
+        """Return the text for a class of the program, and record its fields."""
         parts = [part for part in cls.__mro__ if part is not object and part.__module__ not in ("typing", "abc")]
         outer = [part for part in parts if not self.is_own(part.__module__)]
         hooks = [vars(part)[name] for part in parts for name in HOOKS if name in vars(part)]
@@ -242,7 +242,7 @@ class _Shaper:
     def _of_target(
         self, method: ast.FunctionDef, value: ast.expr | None, annotation: ast.expr | None, path: str, names: Any
     ) -> str:
-        """Describe the value that a method assigns: by its annotation, else by the value."""
+        """Return the text for the value that a method assigns: of its annotation, else of the assigned expression."""
         if annotation is None:
             return self.value(value, path, _names_in(method, names))
         hint = _evaluated(annotation, names)
@@ -308,7 +308,7 @@ def _names_in(method: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, An
 
 
 def _evaluated(node: ast.expr, names: Mapping[str, Any]) -> Any:
-    """Return the value of a name, an attribute, a constant or an annotation; for other nodes return the node itself."""
+    """Return the value of an expression of names, attributes, constants and subscripts; else return the node itself."""
     allowed = (
         ast.Name,
         ast.Attribute,

@@ -126,7 +126,7 @@ def source_place(file: object, directory: str) -> tuple[str, str] | None:
 
 @cache
 def _real(file: str) -> str:
-    """Return the resolved path of a module, of which a process with many applications looks up hundreds for each."""
+    """Return the resolved path of a file. It is cached, because each application looks up hundreds of modules."""
     return os.path.realpath(file)
 
 
@@ -201,7 +201,7 @@ def _ordered(application: Application) -> list[Component]:
 
 
 def _shapes(application: Application, directory: str) -> dict[str, dict[str, str] | None]:
-    """Return the shape of each state by the path of the component that makes it; for a window this is the step."""
+    """Return the shape (types of the fields) of each state, by the path of the component that makes the state."""
     steps = [step for pipeline in application.pipelines for step in pipeline.steps if step.state is not None]
     places = {component.path for component in application.components}
     is_own = _is_own(directory)

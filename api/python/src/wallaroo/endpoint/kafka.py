@@ -80,7 +80,7 @@ class KafkaSourceConfig(SourceConfig):
         return self.decoder
 
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
-        """Return the source; None after a finding."""
+        """Return the declared source, or add a finding to `place` and return None."""
         fields = _fields(place, self.topic_options)
         if fields is None:
             return None
@@ -283,7 +283,7 @@ class CustomKafkaSinkCLIParser(KafkaSinkConfig):
 
 
 def _fields(place: Place, chosen: TopicOptions) -> dict[str, Any] | None:
-    """Return topic, brokers and options for the topology document; None if the options have faults."""
+    """Return topic, brokers and options for the topology document. If options are wrong, add findings, return None."""
     if chosen.findings:
         for finding in chosen.findings:
             place.findings.append(check.at(finding, place.pointer))
@@ -302,7 +302,7 @@ def _fields(place: Place, chosen: TopicOptions) -> dict[str, Any] | None:
 
 
 def _pairs(brokers: Any) -> list[tuple[Any, Any]]:
-    """Return host and port of each broker. What is no address has no port, which `check.address` refuses."""
+    """Return host and port of each broker. A value that is no address gets an empty port, which is refused later."""
     each = brokers.split(",") if isinstance(brokers, str) else brokers if isinstance(brokers, Sequence) else [brokers]
     return [_pair(broker) for broker in each]
 
