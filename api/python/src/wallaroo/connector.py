@@ -137,5 +137,5 @@ def _with_cookie(
 
 
 def hint_of(connectors: Any) -> str:
-    """Return the names of the existing connectors, for the text of an error."""
+    """Return the names of the declared connectors, for the error about a name that none of them has."""
     return f"; there are {', '.join(sorted(connectors))}" if connectors else "; there are none"

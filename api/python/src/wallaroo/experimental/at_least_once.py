@@ -190,7 +190,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
 
     @contextmanager
     def _connection(self) -> Iterator[None]:
-        """Record that an error of the block means that the connection is broken."""
+        """Mark an error of the block as an error of the connection, after which the connector connects again."""
         try:
             yield
         except OSError:
@@ -290,7 +290,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         """Handle the acknowledgement that all messages up to a stream's point of reference have been processed."""
 
     def handle_error(self, error: str) -> None:
-        """Handle that the application refuses this connector. By default the connector ends.
+        """Handle that the application refuses this connector. By default this ends the connector.
 
         Raises:
             ProtocolError: By default.
@@ -298,7 +298,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         raise ProtocolError(error)
 
     def handle_restart(self) -> None:
-        """Handle that the application was restarted. By default the connector connects again.
+        """Handle that the application was restarted. By default this makes the connector connect again.
 
         Raises:
             ConnectionError: By default; it makes `run` connect again.

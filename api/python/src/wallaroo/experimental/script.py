@@ -298,7 +298,7 @@ class SinkConnector(_Connector):
         self._connection = self._socket = None
 
     def _frame(self, timeout: float | None) -> bytes | None:
-        """Return a frame without its length; None if the connection ended: the sender repeats an incomplete message."""
+        """Return the next frame without its length; None if the connection ended. Its sender repeats partial frames."""
         if self._connection is None:
             listener = self._open()
             listener.settimeout(timeout)
