@@ -53,7 +53,7 @@ class SourceChange:
         return self.is_content and method in _GIVING and not any(alone)
 
     def chain(self) -> tuple[ast.expr, list[str]]:
-        """Return the root of the target, and the attributes on the path from the root to the target."""
+        """Return the root of the target and the attributes after it, e.g. `self` and `["a", "b"]` for `self.a[0].b`."""
         root, names = self.target, list[str]()
         while isinstance(root, (ast.Attribute, ast.Subscript)):
             names += [root.attr] if isinstance(root, ast.Attribute) else []
@@ -62,13 +62,13 @@ class SourceChange:
 
     @property
     def changed(self) -> list[str]:
-        """Names on the path to the target whose objects change: all, except an attribute at its end that is bound."""
+        """Attributes of the target whose objects change: `a` for `self.a.b = 1`, `a` and `b` for `self.a.b.pop()`."""
         is_bound = isinstance(self.target, ast.Attribute) and not self.is_content
         return self.chain()[1][: -1 if is_bound and not isinstance(self.statement, ast.AugAssign) else None]
 
 
 def changes(tree: ast.AST) -> Iterator[SourceChange]:
-    """Yield each change in a part of the source, including `setattr` with a literal name."""
+    """Yield all assignments and changes of content in a part of the source, also `setattr` with a literal name."""
     known: dict[int, tuple[ast.expr | None, ast.AST]] = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -87,7 +87,7 @@ def changes(tree: ast.AST) -> Iterator[SourceChange]:
 
 
 def changed_attributes(functions: Iterable[Callable[..., Any]], *, of_first: bool = False) -> set[str]:
-    """Return names of attributes whose objects are changed by functions: directly, by an alias or e.g. by `heappush`.
+    """Return the names of attributes whose objects some functions change: directly, by an alias, or by e.g. `heappush`.
 
     Args:
         functions: Functions of the user.

@@ -117,7 +117,10 @@ def is_state(persist: Any, state: Any) -> bool:
 
 
 def is_new_state(result: tuple[Any, ...], state: Any) -> bool:
-    """Return whether a result is a pair of message and changed state. An equal copy of the state may be a message."""
+    """Return whether a function returned a pair of a message and a new state, which would be lost.
+
+    A copy that is equal to the state may be a message.
+    """
     if len(result) != 2 or type(result[1]) is not type(state) or result[1] is state:
         return False
     if type(state).__module__ in sys.stdlib_module_names:
@@ -141,7 +144,7 @@ def _innermost(function: Any) -> Any:
 
 
 def _wrapped(run: Callable[..., Any], position: int) -> Iterator[tuple[CodeType, str]]:
-    """Yield code and state parameter of the functions that may get the state: the user's, and functions that it wraps.
+    """Yield the code and the name of the state's parameter of the user's function, and of functions that it wraps.
 
     A decorator has the wrapped function in a closure, an object has it in an attribute, a lambda in its module.
     """

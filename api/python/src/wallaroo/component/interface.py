@@ -44,7 +44,7 @@ class HasState(Named, Protocol[T]):
 
     @property
     def state_class(self) -> "StateOf[T]":
-        """Return the class or builder of the state."""
+        """The class of the state, or the object that builds it."""
 
 
 class OneWithItsState(HasState[T], One[F], Protocol[T, F]):

@@ -54,7 +54,7 @@ class MisfitError(ValueError):
 
     @classmethod
     def within(cls, name: str, error: Exception) -> "MisfitError":
-        """Return the error for a part of a column: the path begins with the column's name."""
+        """Return an error about a value inside of a column, with the column's name in front of the path."""
         if isinstance(error, cls):
             dot = "." if error.path and error.path[0] != "[" else ""
             return cls(error.reason, f"{name}{dot}{error.path}")

@@ -88,7 +88,7 @@ def target_of(function: Any) -> Any:
 
 
 def takes(function: object, parameter: str) -> bool:
-    """Return whether a function has a parameter of this name. Only functions that have `timers`, e.g., get timers.
+    """Return whether a function has a parameter of this name, e.g. `timers`, which only functions that have it get.
 
     Example:
         >>> takes(lambda key, accumulator, bounds=None: key, "bounds"), takes(lambda key, accumulator: key, "bounds")

@@ -263,7 +263,7 @@ class TimedWindowsBuilder:
         return self._with("with_late_data_policy", "late", policy)
 
     def _fields(self, kind: str, **sizes: int) -> dict[str, Any]:
-        """Return the entry in the topology document."""
+        """Return the entry of the windows in the topology document, without the property `time`."""
         late = LATE[self._given.get("late", "drop")]
         return {"kind": kind, **sizes, "delay_ms": self._given.get("delay", 0), "late": late}
 
@@ -338,7 +338,7 @@ def _span(unit: str, count: int, factor: int) -> int:
 
 
 def _in_ms(method: str, parameter: str, value: Any, least: int) -> int:
-    """Return nanoseconds as milliseconds. Rounds up, with a warning."""
+    """Return nanoseconds as whole milliseconds, rounded up with a warning. `function` chooses the remedy of errors."""
     is_int = isinstance(value, int) and not isinstance(value, bool)
     rounded = -(-value // NS_PER_MS) if is_int else 0
     if not is_int or value < 0 or not least <= rounded <= MAX_MS:

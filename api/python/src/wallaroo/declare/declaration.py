@@ -55,7 +55,7 @@ class Declaration:
             self.note(path, decoder, config.location)
 
     def sink(self, pipeline: Pipeline, place: Place, config: Any, name: str, inputs: tuple[str, ...]) -> None:
-        """Add a sink."""
+        """Add a sink. Its name is the config's name, or `name` if the config has no name."""
         if not isinstance(config, SinkConfig):
             is_list = place.method == "to_sinks"
             parameter, expected = ("sink_configs", "sink configs, e.g. [TCPSinkConfig(...)]") if is_list else (

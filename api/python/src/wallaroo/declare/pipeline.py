@@ -189,7 +189,7 @@ class Pipeline:
         return Pipeline(ends, self._merges, self._misplaced)
 
     def _end(self) -> str:
-        """Return the method that ended the pipeline, or an empty text."""
+        """Return the method that ended the pipeline, `to_sink` or `to_sinks`, or an empty text if it is open."""
         return next((end.method for end in self._ends if end.part == "sinks"), "")
 
 

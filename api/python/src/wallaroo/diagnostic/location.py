@@ -31,7 +31,7 @@ class Location(NamedTuple):
 
 
 def relative(file: str, directory: str) -> str:
-    """Return the path of `file` relative to `directory`, with forward slashes; unchanged if it is not below it."""
+    """Return the path of `file` relative to `directory`, with forward slashes. A file outside of it is unchanged."""
     directory = os.path.join(os.path.realpath(directory), "")
     real = os.path.realpath(file)
     return real[len(directory) :].replace(os.sep, "/") if real.startswith(directory) else file

@@ -75,7 +75,7 @@ def _short(text: str) -> str:
 
 
 def codec_text(codec: Any) -> str:
-    """Describe a codec of Goka as text. Codecs of the SDK never change, but the program's own codecs may."""
+    """Return the text for a codec of Goka in a shape. It ends with `?` if it is the program's, which may change it."""
     kind = type(codec)
     return kind.__name__ if kind.__module__.startswith("wallaroo.") else named(kind) + UNSURE
 
@@ -105,7 +105,7 @@ def _own_classes(is_own: Callable[[str], bool], root: type) -> Iterator[tuple[st
 
 @dataclass(slots=True)
 class _Shaper:
-    """Describes types, and records the fields of classes by path.
+    """Makes the shape of a state: texts that describe types, and the fields of the program's classes by path.
 
     Attributes:
         is_open: Whether a part of the state may be or contain any object.
@@ -120,7 +120,7 @@ class _Shaper:
     root: type = object
 
     def of_maker(self, maker: Any) -> str | None:
-        """Describe the objects that a class, a function, or an object with `build` makes."""
+        """Return the text for the objects that a class, a function, or an object with `build` makes."""
         if isinstance(maker, type) and not callable(vars(maker).get("build")):
             return self.text(maker, "")
         inner = getattr(maker, "state_class", None)  # e.g. `maker` is a StateBuilder
@@ -139,7 +139,7 @@ class _Shaper:
         return texts.pop() if len(texts) == 1 else None
 
     def text(self, hint: Any, path: str) -> str:
-        """Describe a type or an annotation, and record the fields of the program's classes below `path`."""
+        """Return the text for a type or an annotation. If it is a class of the program, record its fields at `path`."""
         if hint is None or hint is type(None):
             return "None"
         origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -251,7 +251,7 @@ class _Shaper:
         return self._unknown(annotation) if isinstance(hint, ast.expr) else self.text(hint, path)
 
     def value(self, node: ast.expr | None, path: str, names: Mapping[str, Any]) -> str:
-        """Describe the value of an expression, without running it."""
+        """Return the text for the type of an expression's value, without running the expression."""
         if isinstance(node, ast.Constant):
             return self.text(type(node.value), path)
         kind: Any = next((kind for display, kind in _DISPLAYS.items() if isinstance(node, display)), None)

@@ -26,7 +26,7 @@ CALL_DEADLINE_MS = 60_000
 
 
 def canonical(document: Mapping[str, Any]) -> str:
-    r"""Return a document as canonical JSON. Its keys must be in schema order already.
+    r"""Return a document as text in its one form: indented JSON. Its keys must be in schema order already.
 
     Example:
         >>> canonical({"name": "a\u2028b", "sinks": []})
@@ -36,7 +36,7 @@ def canonical(document: Mapping[str, Any]) -> str:
 
 
 def interface_hash(document: Mapping[str, Any]) -> str:
-    """Return the hash of a document without `workers` and addresses. Worker and topology must have the same hash."""
+    """Return the hash of a document without `workers` and addresses: a worker refuses a topology with another hash."""
     pipelines = [
         pipeline | {part: [_without_address(item) for item in pipeline[part]] for part in ("sources", "sinks")}
         for pipeline in document["pipelines"]

@@ -20,7 +20,7 @@ RETRY_SECONDS = 0.2
 
 @dataclass(slots=True)
 class Stream:
-    """A stream of messages of a connector.
+    """A stream of messages that a connector sends, and the position up to which the application has processed it.
 
     Attributes:
         id: Number of the stream, below 2**64. It must be the same after each start of the connector.

@@ -181,7 +181,7 @@ class ThrottledFileReader(FramedFileReader):
         self._unacknowledged.clear()
 
     def wallaroo_acked(self, point_of_ref: int) -> None:
-        """Stop counting the acknowledged messages as unacknowledged."""
+        """Note that messages are acknowledged, so that as many new ones may be returned."""
         while self._unacknowledged and self._unacknowledged[0] <= point_of_ref:
             self._unacknowledged.popleft()
 
