@@ -65,9 +65,18 @@ def test_sessions_that_cannot_be(declare: Any, expected: str) -> None:
     assert finding.file.endswith("test_session_windows.py")
 
 
-def test_the_fix_shows_sessions() -> None:
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda: wallaroo.session_windows(1_000_000).with_late_data_policy("keep"),
+        lambda: wallaroo.session_windows(1_000_000).with_late_data_policy([]),  # type: ignore[arg-type]
+        lambda: wallaroo.session_windows(1_000_000).with_delay(-1),
+        lambda: wallaroo.session_windows(1_000_000).with_delay(0).with_delay(0),
+    ],
+)
+def test_the_fix_shows_sessions(declare: Any) -> None:
     with pytest.raises(WallarooParameterError) as caught:
-        wallaroo.session_windows(1_000_000).with_late_data_policy("keep")
+        declare()
     assert caught.value.diagnostics[0].fix.startswith("write e.g. session_windows(wallaroo.seconds(30))")
 
 
