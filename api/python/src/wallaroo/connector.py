@@ -57,6 +57,7 @@ class SourceConnectorConfig(TCPSourceConfig):
             name, encoder, decoder, port, cookie, credits, host = form(*args, **keywords)
         super().__init__(host, port, decoder, name=name, on_error=on_error)
         self.encoder, self.cookie, self.credits = encoder, cookie, credits
+        self.decorator = f"experimental.{'stream' if cookie is None else 'octet'}_message_decoder"
 
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
         """Return the declared source, or add a finding to `place` and return None."""
@@ -116,6 +117,7 @@ class SinkConnectorConfig(TCPSinkConfig):
             form = _with_cookie if "cookie" in keywords or len(args) > 5 else _plain
             self.name, encoder, self.decoder, port, self.cookie, _, host = form(*args, **keywords)
         super().__init__(host, port, encoder, on_error=on_error)
+        self.decorator = f"experimental.{'stream' if self.cookie is None else 'octet'}_message_encoder"
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
         """Return the kind of the sink, and its address and cookie as fields for the topology document."""

@@ -25,6 +25,11 @@ _OTHER_METHOD = {
     "state_computation_multi": "to_state_partition",
     "key_extractor": "key_by",
 }
+# Parameters that no decorated function fits, with the remedy for a wrong value and the expected value.
+_NOT_DECORATED = {
+    "aggregation": ("write a class that extends wallaroo.Aggregation, and pass it to `over`", "an Aggregation"),
+    "gen": ("write a class with `initial_value()` and `apply(previous)`, and pass it", "a generator"),
+}
 
 
 @dataclass(slots=True)
@@ -63,6 +68,7 @@ def instance(place: Place, parameter: str, value: Any, decorator: str, expected:
         return None
     if value is None or isinstance(value, (str, bytes, int, float, list, tuple, dict)):
         fix = f"pass a function decorated with @wallaroo.{decorator}, or an object of a class"
+        fix, _ = _NOT_DECORATED.get(parameter, (fix, expected))
         place.wrong(parameter, shown(value), expected, fix=fix)
         return None
     return value
@@ -75,8 +81,7 @@ def _plain(place: Place, parameter: str, function: Any, decorator: str) -> None:
         fix = f"write a function with `def` in its place, and decorate that with {decorator}"
     elif not hasattr(inspect.unwrap(function), "__code__"):
         fix = f"write a function that calls it, and decorate that with {decorator}"
-    if parameter == "aggregation":
-        fix, expected = "write a class that extends wallaroo.Aggregation, and pass it to `over`", "an Aggregation"
+    fix, expected = _NOT_DECORATED.get(parameter, (fix, expected))
     place.add(
         "T207", declared_at(function), method=place.method, parameter=parameter, fix=fix,
         actual=f"{shown_name(function)}, a plain function", expected=expected,

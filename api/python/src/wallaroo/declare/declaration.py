@@ -41,7 +41,7 @@ class Declaration:
         if not isinstance(config, SourceConfig):
             place.wrong("source_config", shown(config), "a source config, e.g. TCPSourceConfig")
             return
-        decoder = component.instance(place, _parameter(config), config.given, config.decorator, _expected(config))
+        decoder = component.instance(place, config.parameter, config.given, config.decorator, config.expected)
         if decoder is None:
             return
         path = f"{pipeline.number}/sources/{len(pipeline.sources)}"
@@ -63,7 +63,7 @@ class Declaration:
             )  # fmt: skip
             place.wrong(parameter, shown(config), expected)
             return
-        encoder = component.instance(place, "encoder", config.encoder, "encoder", "an encoder")
+        encoder = component.instance(place, "encoder", config.encoder, config.decorator, "an encoder")
         if encoder is None:
             return
         if config.name is not None:
@@ -175,11 +175,3 @@ def _timed(place: Place, source: Source | None, decoder: object) -> Source | Non
     if component.method(place, "event_time", decoder, ("event_time",), ("bs",)) is None:
         return source
     return replace(source, event_time=times, gives_time=True)
-
-
-def _parameter(config: SourceConfig) -> str:
-    return "gen" if config.decorator == "GenSourceConfig" else "decoder"
-
-
-def _expected(config: SourceConfig) -> str:
-    return "a generator" if config.decorator == "GenSourceConfig" else "a decoder"

@@ -19,12 +19,15 @@ class SourceConfig(ABC):
     """Base class of all source configs.
 
     Attributes:
+        decorator: Decorator for `given`, without "@wallaroo.", for the remedies of errors.
+        parameter: Name of the constructor's parameter for `given`.
+        expected: Kind of object that `given` must be.
         name: Name of the source; None takes the pipeline's name.
         on_error: Policy if its user code fails on a message; None takes the application's policy.
         location: Place in the program that made the config.
     """
 
-    decorator = "decoder"
+    decorator, parameter, expected = "decoder", "decoder", "a decoder"
 
     def __init__(self, name: str | None, on_error: str | None) -> None:
         self.name, self.on_error = name, on_error
@@ -51,11 +54,13 @@ class SinkConfig(ABC):
     """Base class of all sink configs.
 
     Attributes:
+        decorator: Decorator for the encoder, without "@wallaroo.", for the remedies of errors.
         name: Name of the sink; None takes the pipeline's name.
         on_error: Policy if its encoder fails on a message; None takes the application's policy.
         location: Place in the program that made the config.
     """
 
+    decorator = "encoder"
     name: str | None = None
 
     def __init__(self, encoder: Any, on_error: str | None) -> None:

@@ -32,7 +32,7 @@ class GenSourceConfig(SourceConfig):
     Source: Wallaroo 0.5.4 and 0.6.1.
     """
 
-    decorator = "GenSourceConfig"
+    parameter, expected = "gen", "a generator"
 
     def __init__(self, *args: Any, gen: Any = None, name: str | None = None, on_error: str | None = None) -> None:
         positional = list(args)
