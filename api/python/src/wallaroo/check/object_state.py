@@ -51,7 +51,8 @@ def kept_by(computation: Any) -> Kept:
     """
     classes = [each for each in type(computation).__mro__ if each is not object]
     assigned = sorted((pair for cls in classes for pair in assignments(cls)), key=lambda pair: pair[1])
-    for where, is_inside in assigned:  # sorted so that data outside of the object comes first, since it decides
+    if assigned:  # sorted so that data outside of the object comes first, since it decides
+        where, is_inside = assigned[0]
         return Kept(where, is_inside and _is_saved(computation))
     for name, value in vars(computation).items() if hasattr(computation, "__dict__") else ():
         if not _is_constant(value):

@@ -52,20 +52,18 @@ def check_state(place: Place, call: ComponentMethods, state: State) -> None:
             fix="let its __getstate__ return them and its __setstate__ take them, or leave both out",
         )  # fmt: skip
         return
-    for where in _shared(state, first, other, call.run):
+    if (where := next(_shared(state, first, other, call.run), None)) is not None:
         remedy = f"make it for each state, in __init__; or annotate it ClassVar, {_MEANT}"
         if where.isidentifier() or where.startswith(("global ", "nonlocal ")):  # variables have no ClassVar
             remedy = f"keep it in the state; or in a class attribute annotated ClassVar, {_MEANT}"
         place.add("T234", remedy=remedy, step=call.name, what="state", where=where, reason=_REASON)
-        break
     owner = getattr(state.build if call.kind == "window" else call.run, "__self__", None)
     if owner is None and call.kind != "window" and not hasattr(call.run, "__code__"):
         owner = call.run  # a callable object
     kept = "accumulator" if call.kind == "window" else "state"
-    for where in _kept_by(owner) if owner is not None else ():
+    if owner is not None and (where := next(_kept_by(owner), None)) is not None:
         remedy = f"keep it in the {kept}; or in a class attribute annotated ClassVar, {_MEANT}"
         place.add("T234", remedy=remedy, step=call.name, what="object", where=where, reason=_REASON)
-        break
     if call.kind != "window":
         call.run = guarded(call.run, 1, first)
     if call.visit is not None:

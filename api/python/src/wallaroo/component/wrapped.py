@@ -52,7 +52,7 @@ class BaseWrapped(Generic[P, R]):
         if not callable(function):
             raise WallarooParameterError.of(
                 method=self.kind, parameter="function", actual=repr(function), expected="a function",
-                fix=f"put the decorator right above a function `def f({_list(self)})`",
+                fix=f"put the decorator right above a function `def f({', '.join(self.parameters)})`",
             )  # fmt: skip
         functools.update_wrapper(self, function)
         self.function: Callable[..., R] = function
@@ -289,7 +289,3 @@ class StateBuilder(Generic[R]):
     def build(self) -> R:
         """Return a new state."""
         return self.state_class()
-
-
-def _list(wrapped: BaseWrapped[..., Any]) -> str:
-    return ", ".join(wrapped.parameters)

@@ -231,12 +231,6 @@ def _serializer(module: ModuleType) -> Serializer:
     if dump is serialize and load_ is deserialize:
         return Serializer()
     for name, function, default in (("serialize", dump, serialize), ("deserialize", load_, deserialize)):
-        if (
-            wrong := None
-            if function is default or not callable(function)
-            else call_finding("module", name, function, ("value",))
-        ):
-            raise DiagnosticError([wrong])
         if function is default or not callable(function):
             raise DiagnosticError(
                 [
@@ -246,6 +240,8 @@ def _serializer(module: ModuleType) -> Serializer:
                     )
                 ]
             )  # fmt: skip
+        if wrong := call_finding("module", name, function, ("value",)):
+            raise DiagnosticError([wrong])
     return Serializer(dump, load_, True)
 
 

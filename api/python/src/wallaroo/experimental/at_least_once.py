@@ -3,7 +3,6 @@
 import select
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -263,8 +262,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         Raises:
             TimeoutError: The connector did not end in time.
         """
-        deadline = time.monotonic() + seconds
-        self.join(max(0.0, deadline - time.monotonic()))
+        self.join(seconds)
         if self.is_alive():
             msg = f"the connector did not finish within {seconds} s; last failure: {self.failure}"
             raise TimeoutError(msg)

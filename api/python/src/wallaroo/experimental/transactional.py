@@ -154,8 +154,7 @@ class _Session:
             while not stop.is_set():
                 if not select.select([self._socket], [], [], LOOK_SECONDS)[0]:
                     continue
-                data = self._receive()
-                self._received += data
+                self._received += self._receive()
                 for frame in protocol.cut(self._received):
                     self._take(frame)
         except ProtocolError as err:
