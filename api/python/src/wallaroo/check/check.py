@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from wallaroo.component.application import POLICIES, Pipeline, Step
@@ -35,11 +34,6 @@ def name(place: Place, what: str, value: Any) -> str:
     if reason:
         place.add("T210", what=what, name=shown(value), reason=reason)
     return str(value)
-
-
-def at(finding: Diagnostic, pointer: str) -> Diagnostic:
-    """Return a copy of a finding with a pointer: the place of the part in the document, which is known only now."""
-    return replace(finding, pointer=pointer)
 
 
 def is_start(value: object) -> bool:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from wallaroo.component.application import RemoteComponent
 from wallaroo.component.signature import call_finding, shown_name, takes
 from wallaroo.component.wrapped import BaseWrapped
 from wallaroo.component.wrapped_state import TIMER, is_ttl, ttl_finding, with_timers
-from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean, shown
+from wallaroo.diagnostic.diagnostic import did_you_mean, shown
 from wallaroo.diagnostic.error import Place
 from wallaroo.diagnostic.location import declared_at
 from wallaroo.message.output import collected
@@ -115,7 +115,7 @@ def method(
     """
     if isinstance(component, BaseWrapped) and hasattr(component, names[0]) and names[0] in _DIRECT:
         if component.finding is not None:
-            place.findings.append(_at(component.finding, place))
+            place.take(component.finding)
             return None
         if component.is_direct:
             return component.function
@@ -124,7 +124,7 @@ def method(
         if callable(value):
             finding = call_finding(what, _name(component), value, parameters, may_yield=may_yield)
             if finding is not None:
-                place.findings.append(_at(finding, place))
+                place.take(finding)
                 return None
             run: Callable[..., Any] = value
             return run
@@ -136,12 +136,12 @@ def method(
 
 def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethods | None:
     """Return the methods with which a worker calls a computation, or add a finding to `place` and return None."""
-    decorator = 'state_computation("name")' if has_state else 'computation("name")'
-    expected = "a state computation" if has_state else "a computation"
+    kind = "state_computation" if has_state else "computation"
+    decorator, expected = f'{kind}("name")', "a state computation" if has_state else "a computation"
     component = instance(place, "computation", value, decorator, expected)
     if component is None:
         return None
-    if isinstance(component, BaseWrapped) and component.kind not in _kinds(has_state):
+    if isinstance(component, BaseWrapped) and component.kind.removesuffix("_multi") != kind:
         other = _OTHER_METHOD.get(component.kind)
         fix = f"decorate {component.name()} with @wallaroo.{decorator}" + (f", or use {other}" if other else "")
         article = "an" if component.kind == "encoder" else "a"
@@ -157,7 +157,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod
     function = component.function if isinstance(component, BaseWrapped) else getattr(component, names[0], None)
     takes_timers = has_state and takes(function, "timers")
     parameters += ("timers",) if takes_timers else ()
-    kind = ("state_computation" if has_state else "computation") + ("_multi" if is_multi else "")
+    kind += "_multi" if is_multi else ""
     # A generator function cannot return `persist`, so it may not have a state without a state class.
     may_yield = is_multi and (not has_state or getattr(component, "state_class", None) is not None)
     run = method(place, kind, component, names, parameters, may_yield=may_yield)
@@ -194,7 +194,7 @@ def _time(place: Place, component: Any, call: ComponentMethods, *, has_state: bo
     if has_state and isinstance(ttl, timedelta) and is_ttl(ttl):
         call.ttl_ms = -(-ttl // timedelta(milliseconds=1))
     elif has_state and ttl is not None:
-        place.findings.append(_at(ttl_finding(owner, ttl), place))
+        place.take(ttl_finding(owner, ttl))
 
 
 def outputs_of(component: Any) -> tuple[str, ...]:
@@ -225,10 +225,6 @@ VISITOR = ("name", "metadata", "key", "state")
 BUILDER, SOURCE = "ApplicationBuilder (Wallaroo 0.1 to 0.5)", "wallaroo.source (Wallaroo 0.6)"
 
 
-def _kinds(has_state: bool) -> tuple[str, str]:
-    return ("state_computation", "state_computation_multi") if has_state else ("computation", "computation_multi")
-
-
 def _name(component: Any) -> str:
     name = getattr(component, "name", None)
     if callable(name):
@@ -237,7 +233,3 @@ def _name(component: Any) -> str:
         except Exception:
             return shown_name(component)  # the name only serves texts of errors
     return shown_name(component)
-
-
-def _at(finding: Diagnostic, place: Place) -> Diagnostic:
-    return replace(finding, pointer=place.pointer)

@@ -98,8 +98,8 @@ class _Build(Declaration):
         self.findings += declare_codecs([self.line])
 
     def _open_end(self, node: PipelineNode) -> None:
-        pointer, at = f"/pipelines/{self._paths[node]}", node.location.shown()
-        self.findings.append(check.open_end(pointer, at, self.name, _label(node)))
+        pointer = f"/pipelines/{self._paths[node]}"
+        self.findings.append(check.open_end(pointer, node.location, self.name, _label(node)))
 
     def _number(self, nodes: list[PipelineNode]) -> None:
         """Set the path of each node in the topology, e.g. `0/steps/1`.

@@ -295,10 +295,8 @@ class ApplicationBuilder:
 
     def _close(self) -> None:
         if self._open is not None:
-            at = self._open.location.shown()
             pointer = f"/pipelines/{self._open.number}"
-            name, last = self._open.name, self._open.last
-            self._findings.append(check.open_end(pointer, at, name, last))
+            self._findings.append(check.open_end(pointer, self._open.location, self._open.name, self._open.last))
             self._open = None
 
     def _to(self, method: str, value: Any, on_error: str | None) -> "ApplicationBuilder":

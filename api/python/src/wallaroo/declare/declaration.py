@@ -151,7 +151,7 @@ class Declaration:
         run = component.method(place, "partition", partition, ("partition",), ("data",))
         finding = None if run is None else partition_finding(state, run, partition)
         if finding is not None:
-            self.findings.append(replace(finding, pointer=place.pointer))
+            place.take(finding)
         return run
 
     def state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:
@@ -159,7 +159,7 @@ class Declaration:
         if isinstance(builder, type):
             finding = call_finding("state class", shown_name(builder), builder, ())
             if finding is not None:
-                self.findings.append(replace(finding, pointer=place.pointer))
+                place.take(finding)
             return builder
         if callable(getattr(builder, "build", None)):
             return component.method(place, "state class", builder, ("build",), ())

@@ -49,6 +49,10 @@ class Place:
         finding = Diagnostic.of(code, pointer=self.pointer, file=at.file, line=at.line, **values)
         self.findings.append(replace(finding, fix=remedy or finding.fix))
 
+    def take(self, finding: Diagnostic) -> None:
+        """Record a finding of a function that does not know the place in the topology document."""
+        self.findings.append(replace(finding, pointer=self.pointer))
+
     def wrong(self, parameter: str, actual: str, expected: str, *, fix: str = "") -> None:
         """Record T207: a parameter of the call has a wrong value. `actual` is the value as text."""
         fix = fix or f"pass {expected}"

@@ -28,15 +28,16 @@ class SourceConfig(ABC):
     """
 
     decorator, parameter, expected = "decoder", "decoder", "a decoder"
+    decoder: Any
 
     def __init__(self, name: str | None, on_error: str | None) -> None:
         self.name, self.on_error = name, on_error
         self.location = called_from()
 
     @property
-    @abstractmethod
     def given(self) -> Any:
         """The user's decoder or generator, as the program passed it."""
+        return self.decoder
 
     @abstractmethod
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:

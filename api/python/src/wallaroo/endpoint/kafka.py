@@ -74,11 +74,6 @@ class KafkaSourceConfig(SourceConfig):
         self.content, self.table, self.create = content, table, deepcopy(create)
         self.topic_options = TopicOptions(topic, _pairs(brokers), log_level, start, options=dict(options or {}))
 
-    @property
-    def given(self) -> Any:
-        """The decoder."""
-        return self.decoder
-
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
         """Return the declared source, or add a finding to `place` and return None."""
         fields = _fields(place, self.topic_options)
@@ -286,7 +281,7 @@ def _fields(place: Place, chosen: TopicOptions) -> dict[str, Any] | None:
     """Return topic, brokers and options for the topology document. If options are wrong, add findings, return None."""
     if chosen.findings:
         for finding in chosen.findings:
-            place.findings.append(check.at(finding, place.pointer))
+            place.take(finding)
         return None
     topic = check.name(place, "topic", chosen.topic)
     if topic and isinstance(chosen.topic, str) and not check.is_topic(topic):
