@@ -125,6 +125,13 @@ def functions_of(cls: type) -> Iterator[tuple[Callable[..., Any], bool]]:
         yield from ((part, isinstance(value, classmethod)) for part in parts if inspect.isfunction(part))
 
 
+def slots_of(cls: type) -> tuple[str, ...]:
+    """Return the names of the attributes that a class declares in `__slots__`."""
+    slots = vars(cls).get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else slots
+    return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
+
+
 def scopes(function: Callable[..., Any]) -> list[Any]:
     """Return the syntax tree of a function in a list, which is empty if there is no source.
 

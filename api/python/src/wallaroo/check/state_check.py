@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from wallaroo.check.change import CONTAINERS, changed_attributes, functions_of, is_class_var, outside
+from wallaroo.check.change import CONTAINERS, changed_attributes, functions_of, is_class_var, outside, slots_of
 from wallaroo.check.in_place import guarded, is_fixed
 from wallaroo.check.object_state import ObjectStep, assignments
 from wallaroo.component.application import State
@@ -193,7 +193,7 @@ def _parts(state: Any) -> list[tuple[str, Any]]:
         if callable(value) or inspect.ismodule(value) or len(parts) > _MOST:
             continue
         inner: list[tuple[str, Any]] = []
-        names = [*getattr(value, "__dict__", {}), *(name for each in type(value).__mro__ for name in _slots(each))]
+        names = [*getattr(value, "__dict__", {}), *(name for each in type(value).__mro__ for name in slots_of(each))]
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             names += value._fields
         elif isinstance(value, dict):
@@ -204,8 +204,3 @@ def _parts(state: Any) -> list[tuple[str, Any]]:
         parts += ((name, each) for name, each in inner if id(each) not in seen)
         seen.update(id(each) for _, each in inner)
     return parts
-
-
-def _slots(cls: type) -> tuple[str, ...]:
-    slots = vars(cls).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)

@@ -1,7 +1,7 @@
 """The application that a program declares: pipelines, each with sources, steps and sinks."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -214,15 +214,13 @@ class Pipeline:
 
     def name_apart(self) -> None:
         """Rename sinks that share the pipeline's name: Kafka sinks get the names of their topics, others a number."""
-        same = [number for number, sink in enumerate(self.sinks) if sink.name == self.name]
-        for number in same if len(same) > 1 else ():
-            sink = self.sinks[number]
-            self.sinks[number] = replace(sink, name=sink.fields.get("topic", sink.name))
+        same = [sink for sink in self.sinks if sink.name == self.name]
+        for sink in same if len(same) > 1 else ():
+            sink.name = sink.fields.get("topic", sink.name)
         taken = {sink.name for sink in self.sinks}
-        for number in [number for number in same if self.sinks[number].name == self.name][1:]:
-            name = next(name for at in count(2) if (name := f"{self.name}-{at}") not in taken)
-            taken.add(name)
-            self.sinks[number] = replace(self.sinks[number], name=name)
+        for sink in [sink for sink in same if sink.name == self.name][1:]:
+            sink.name = next(name for at in count(2) if (name := f"{self.name}-{at}") not in taken)
+            taken.add(sink.name)
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from wallaroo.check.change import changes
+from wallaroo.check.change import changes, slots_of
 from wallaroo.check.source_tree import source_tree
 from wallaroo.message.serialization import Serializer
 
@@ -193,7 +193,7 @@ class _Shaper:
         # A base class from outside of the program may have more data, e.g. the items of a dict.
         if outer:
             self.is_open, text = True, f"{text} on {', '.join(map(named, outer))}"
-        slots = sorted({name for part in parts for name in _slots(part)})
+        slots = sorted({name for part in parts for name in slots_of(part)})
         if ordered or slots:
             text = f"{text} of {', '.join(ordered or slots)}"
         return text + UNSURE if hooks else text
@@ -206,7 +206,7 @@ class _Shaper:
         declared = {}
         for name, value in vars(part).items():
             is_field = not (name.startswith("__") or callable(value) or hasattr(value, "__get__"))
-            if is_field and name not in _slots(part) and not isinstance(value, (staticmethod, classmethod)):
+            if is_field and name not in slots_of(part) and not isinstance(value, (staticmethod, classmethod)):
                 declared[name] = self.text(hints.pop(name, None) or type(value), below + name)
         assigned = dict(self._assigned(part, below, set(hints)))
         for name, hint in hints.items():
@@ -337,13 +337,6 @@ def _hints(owner: Any) -> dict[str, Any]:
 
 def _annotations(owner: Any) -> Mapping[str, Any]:
     return inspect.get_annotations(owner) if isinstance(owner, type) else getattr(owner, "__annotations__", {})
-
-
-def _slots(part: type) -> tuple[str, ...]:
-    slots = vars(part).get("__slots__", ())
-    return (
-        (slots,) if isinstance(slots, str) else tuple(name for name in slots if name not in ("__dict__", "__weakref__"))
-    )
 
 
 def _of_dataclasses(hook: Any) -> bool:
