@@ -15,7 +15,7 @@ MAX_CREDITS, REFILL_CREDITS = 100_000, 50_000
 
 
 class SourceConnectorConfig(TCPSourceConfig):
-    """A source that listens for a connector.
+    """A source that listens for a connector: a separate program that connects, and sends messages.
 
     Without a cookie the connector sends frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6) and gets no
     acknowledgements. With a cookie it speaks the connector protocol: each message is acknowledged when it has been

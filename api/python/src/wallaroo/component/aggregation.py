@@ -68,7 +68,7 @@ class Aggregation(ABC):
         """Add a message to an accumulator by changing the accumulator in place.
 
         The accumulator must be a mutable object. The return value has no effect, as in Wallaroo. But if it is a new
-        accumulator, the message is a dead letter (C522), because its content would be lost.
+        accumulator, the message is a dead letter (C522), because the content of the new accumulator would be lost.
         """
 
     @abstractmethod

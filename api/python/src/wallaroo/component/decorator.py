@@ -117,9 +117,9 @@ def state_computation(
     is always saved. Without it, for `ApplicationBuilder`, the function returns `(message or None, persist)`.
 
     The function may change the state in place. Messages of one key are processed one after the other, in arrival order.
-    If `persist` is False, nothing is written for the message. Its changes are saved only when a later message of the
-    key returns True. If the state is read again before, they may be lost: after a restart or a failure, or if the cache
-    is full. `wallaroo run --debug` finds such changes.
+    If `persist` is False, nothing is written for the message. Its changes of the state are saved only when a later
+    message of the key returns True. Until then they are lost if the worker has to load the state again: after a restart
+    or a failure, or if its cache is full. `wallaroo run --debug` finds such changes.
 
     Args:
         name: Name of the step.
