@@ -121,11 +121,6 @@ def columns_of(row: Any) -> dict[str, Any] | None:
     return None
 
 
-def is_made_of_dict(row: Any) -> bool:
-    """Return whether the messages of a row type are dicts."""
-    return isinstance(row, Mapping) or typing.is_typeddict(row)
-
-
 def quoted(name: str) -> str:
     """Return the name of a column in Spark's DDL: in backquotes, unless it is an identifier.
 
@@ -140,7 +135,7 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
     """Return the function that makes a message from an object of JSON, and the reverse function."""
     readers = [(name, column.read, column.nullable) for name, column in columns.items()]
     writers = [(name, column.write) for name, column in columns.items()]
-    is_dict, expected = is_made_of_dict(row), _shown(row)
+    is_dict, expected = isinstance(row, Mapping) or typing.is_typeddict(row), _shown(row)
 
     def read(value: Any) -> Any:
         if type(value) is not dict:

@@ -89,17 +89,14 @@ class _Build(Declaration):
         self._number(nodes)
         if not misplaced:  # otherwise calls after an end, which are reported, may be the reason for open ends
             for node in (node for node in ends if node.part != "sinks"):
-                self._open_end(node)
+                pointer = f"/pipelines/{self._paths[node]}"
+                self.findings.append(check.open_end(pointer, node.location, self.name, _label(node)))
         for node in sorted(nodes, key=lambda node: (PARTS.index(node.part), node.number)):
             self._node(node)
         for merge in merges:
             self._merge(merge)
         check.settle_times([self.line])
         self.findings += declare_codecs([self.line])
-
-    def _open_end(self, node: PipelineNode) -> None:
-        pointer = f"/pipelines/{self._paths[node]}"
-        self.findings.append(check.open_end(pointer, node.location, self.name, _label(node)))
 
     def _number(self, nodes: list[PipelineNode]) -> None:
         """Set the path of each node in the topology, e.g. `0/steps/1`.
@@ -194,10 +191,9 @@ class _Build(Declaration):
 
     def _remote(self, place: Place, node: PipelineNode, inputs: tuple[str, ...], policy: str) -> None:
         component: model.RemoteComponent = node.value
-        if not component.kind.startswith("state"):
-            self.remote(self.line, place, component, inputs, None, policy)
-            return
-        state = model.State(self._state_name(component.name), component, dict, is_by_message=True)
+        state = None
+        if component.kind.startswith("state"):
+            state = model.State(self._state_name(component.name), component, dict, is_by_message=True)
         self.remote(self.line, place, component, inputs, state, policy)
 
     def _windows(self, place: Place, node: PipelineNode, inputs: tuple[str, ...], policy: str) -> None:

@@ -4,6 +4,7 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import shown
@@ -76,18 +77,6 @@ def _encode_json(message: Any) -> bytes:
     return write_json(message).encode()
 
 
-def _decode_string(data: bytes) -> str:
-    return data.decode()
-
-
-def _decode_int64(data: bytes) -> Any:
-    return _number(_INT64, data)
-
-
-def _decode_float64(data: bytes) -> Any:
-    return _number(_FLOAT64, data)
-
-
 def _decode_json(data: bytes) -> Any:
     return read_json(data.decode())
 
@@ -107,9 +96,9 @@ CODECS = {
     codec.name: codec
     for codec in (
         Codec("bytes", _encode_bytes, bytes),
-        Codec("string", _encode_string, _decode_string),
-        Codec("int64", _encode_int64, _decode_int64),
-        Codec("float64", _encode_float64, _decode_float64),
+        Codec("string", _encode_string, bytes.decode),
+        Codec("int64", _encode_int64, partial(_number, _INT64)),
+        Codec("float64", _encode_float64, partial(_number, _FLOAT64)),
         Codec("json", _encode_json, _decode_json),
     )
 }
