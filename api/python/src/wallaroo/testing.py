@@ -63,13 +63,13 @@ def run(
         [b'HELLO', b'WORLD']
     """
     if not isinstance(app, (str, PathLike)) and not callable(app):
-        raise DiagnosticError([_finding("run", "app", app, "a setup function, or the path of a program")])
+        raise DiagnosticError(_finding("run", "app", app, "a setup function, or the path of a program"))
     try:
         from wallaroo_runtime.memory import start
     except ModuleNotFoundError as err:
         package, install = "wallaroo-spark-runtime", "-e ./runtime, in a checkout, or its wheel"
         finding = Diagnostic.no_package("wallaroo.testing", package, err, install)
-        raise DiagnosticError([finding]) from err
+        raise DiagnosticError(finding) from err
     program = fspath(app) if isinstance(app, PathLike) else app
     return Run(start(program, args, check_persist=check_persist, on_error=on_error))
 
@@ -190,7 +190,7 @@ class Run:
         """
         seconds = time.total_seconds() if isinstance(time, timedelta) else time
         if isinstance(seconds, bool) or not isinstance(seconds, Real) or not math.isfinite(seconds):
-            raise DiagnosticError([_finding("advance", "time", time, "seconds, a finite number or a timedelta")])
+            raise DiagnosticError(_finding("advance", "time", time, "seconds, a finite number or a timedelta"))
         self._engine.advance(round(seconds * 1000))
 
     @property

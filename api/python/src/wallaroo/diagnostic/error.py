@@ -1,6 +1,5 @@
 """The exception for wrong declarations, and `Place`, to which checks of one call add their findings."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,14 +10,8 @@ from wallaroo.diagnostic.location import Location
 class WallarooParameterError(DiagnosticError):
     """A declaration has faults; `diagnostics` lists all of them.
 
-    Args:
-        diagnostics: The findings, or a single one.
-
     Source: Wallaroo 0.1, which raised it at the first fault.
     """
-
-    def __init__(self, diagnostics: Iterable[Diagnostic] | Diagnostic) -> None:
-        super().__init__([diagnostics] if isinstance(diagnostics, Diagnostic) else diagnostics)
 
     @classmethod
     def of(cls, at: Location | None = None, **values: Any) -> "WallarooParameterError":

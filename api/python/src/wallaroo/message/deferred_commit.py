@@ -66,4 +66,4 @@ def settle() -> None:
         each.is_over.wait()
     findings = [Diagnostic.of("C528", what=each.what, error=each.error) for each in waiting if each.error]
     if findings:
-        raise DiagnosticError(findings[:1])
+        raise DiagnosticError(findings[0])

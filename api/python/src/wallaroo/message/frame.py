@@ -43,7 +43,7 @@ class FrameHeader:
         count: Number of messages.
         sequence: The smallest sequence number of the messages.
         flags: The columns of the body: a sum of `KEYS` to `ABSENT`.
-        encoding: Form of the values: `PLAIN`, `FRAMED` (each after its header of a TCP stream), or one of a worker.
+        encoding: Form of the values: `PLAIN`, `FRAMED` (as in a TCP stream, with headers or line ends), or a worker's.
         timestamp_ms: The smallest time of the messages, in milliseconds since 1970.
         body_bytes: Length of the body; writers compute it.
     """
