@@ -169,11 +169,11 @@ def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod
         call.visits = visits
         call.visit = method(place, "visitor", component, ("visit",), VISITOR, may_yield=may_yield)
     call.takes_timers = takes_timers
-    _time(place, component, call, has_state=has_state, may_yield=may_yield)
+    _set_timers(place, component, call, has_state=has_state, may_yield=may_yield)
     return call
 
 
-def _time(place: Place, component: Any, call: ComponentMethods, *, has_state: bool, may_yield: bool) -> None:
+def _set_timers(place: Place, component: Any, call: ComponentMethods, *, has_state: bool, may_yield: bool) -> None:
     """Set the timers of `call`, and its time to live, to those that a component declares; add findings to `place`."""
     call.timers, owner = _names(component, "timers"), f'{call.kind} "{call.name}"'
     is_wrapped, wrong = isinstance(component, BaseWrapped), partial(place.add, "T207", method=owner, parameter="timers")

@@ -308,11 +308,11 @@ class ApplicationBuilder:
                 self._declaration.remote(pipeline, place, value, self._inputs(pipeline), None, policy)
                 return self
             call = component.computation(place, value, has_state=False)
-            state = self._kept(place, value, call) if call is not None and method == "to" else None
+            state = self._object_state(place, value, call) if call is not None and method == "to" else None
             self._add_step(pipeline, place, value, call, state, on_error)
         return self
 
-    def _kept(self, place: Place, value: Any, call: component.ComponentMethods) -> State | None:
+    def _object_state(self, place: Place, value: Any, call: component.ComponentMethods) -> State | None:
         """Return the state of a computation whose object keeps data, and adapt `call`; None if it keeps no data.
 
         The object itself is the state, as in Wallaroo 0.1 (`wallaroo.check.object_state`).

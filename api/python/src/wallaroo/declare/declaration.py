@@ -48,7 +48,7 @@ class Declaration:
         name = name if config.name is None else check.name(place, "source", config.name)
         if isinstance(config, SourceConnectorConfig):
             self.connectors[name] = config
-        source = _timed(place, config.declare(place, path, name, decoder), decoder)
+        source = _with_event_time(place, config.declare(place, path, name, decoder), decoder)
         if source is not None:
             policy = check.policy(replace(place, method=type(config).__name__), config.on_error)
             pipeline.sources.append(replace(source, on_error=policy))
@@ -167,7 +167,7 @@ class Declaration:
         return None
 
 
-def _timed(place: Place, source: Source | None, decoder: object) -> Source | None:
+def _with_event_time(place: Place, source: Source | None, decoder: object) -> Source | None:
     """Return the source with the decoder's method `event_time`, if any. Its times replace times of the source."""
     times = getattr(decoder, "event_time", None)
     if source is None or source.kind == "generator" or not callable(times):

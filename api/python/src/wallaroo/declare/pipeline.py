@@ -175,15 +175,15 @@ class Pipeline:
     def _to_sinks(self, method: str, configs: Sequence[Any]) -> "Pipeline":
         at = called_from()
         ends = [PipelineNode(next(_numbers), method, "sinks", config, None, at, self._ends) for config in configs]
-        return self._goes_on(method, at, tuple(ends))
+        return self._followed_by(method, at, tuple(ends))
 
     def _then(self, method: str, value: Any, on_error: str | None) -> "Pipeline":
         at = called_from()
-        return self._goes_on(
+        return self._followed_by(
             method, at, (PipelineNode(next(_numbers), method, "steps", value, on_error, at, self._ends),)
         )
 
-    def _goes_on(self, method: str, at: Location, ends: tuple[PipelineNode, ...]) -> "Pipeline":
+    def _followed_by(self, method: str, at: Location, ends: tuple[PipelineNode, ...]) -> "Pipeline":
         if self._end():
             return Pipeline(self._ends, self._merges, (*self._misplaced, Misplaced(at, method, self._end())))
         return Pipeline(ends, self._merges, self._misplaced)
