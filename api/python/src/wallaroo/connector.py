@@ -18,8 +18,8 @@ class SourceConnectorConfig(TCPSourceConfig):
     """A source that listens for a connector: a separate program that connects, and sends messages.
 
     Without a cookie the connector sends frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6) and gets no
-    acknowledgements. With a cookie it speaks the connector protocol: each message is acknowledged when it has been
-    processed, and a connector that connects again learns where to continue.
+    acknowledgements. With a cookie the connector speaks the connector protocol: each message is acknowledged when it
+    has been processed, and a connector that connects again learns where to continue.
 
     There are two orders of parameters: `(host, port, decoder)`, and `(name, encoder, decoder, port, ...)`.
 
@@ -80,8 +80,8 @@ class SinkConnectorConfig(TCPSinkConfig):
     """A sink that sends to a connector: the connector listens, and the application connects to it.
 
     Without a cookie the connector gets frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6). Bytes count as
-    delivered when the connector's TCP has acknowledged them. With a cookie it speaks the connector protocol, and gets
-    each message exactly once, in transactions: see `TransactionalSinkConnector`.
+    delivered when the connector's TCP has acknowledged them. With a cookie the connector speaks the connector protocol,
+    and gets each message exactly once, in transactions: see `TransactionalSinkConnector`.
 
     There are two orders of parameters: `(host, port, encoder)`, and `(name, encoder, decoder, port, ...)`.
 

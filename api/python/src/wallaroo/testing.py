@@ -237,9 +237,9 @@ class Run:
             key: Key as the partition function returns it; not needed if there is only one state.
 
         Returns:
-            The state's object; for a window a list with the accumulators of its open parts, oldest first; for a group
-            of `wallaroo.goka`, or of Goka in Go, a `wallaroo.goka.GroupState`; for other languages bytes. None if the
-            key has no state.
+            The state's object. For a window a list of accumulators, oldest first: one for each open part of a window
+            that is aggregated separately. For a group of `wallaroo.goka`, or of Goka in Go, a
+            `wallaroo.goka.GroupState`. For other languages bytes. None if the key has no state.
 
         Raises:
             DiagnosticError: R720 if there is no such state.

@@ -11,7 +11,7 @@ class WindowBounds(NamedTuple):
     first and its last message. For a late message that is emitted alone, both are the message's time.
 
     Attributes:
-        start_ms: Begin of the window.
+        start_ms: Start of the window.
         end_ms: End of the window.
 
     Example:

@@ -96,7 +96,7 @@ class ExpiringPart:
     The rest of the state stays. The step's visitor runs with an empty name, and removes the part.
 
     Attributes:
-        prolongs: Returns whether a message prolongs the life. Other messages neither have a time nor end states.
+        prolongs: Returns whether a message prolongs the life of the part. Other messages do not change when it ends.
         is_in: Returns whether a state has the part.
     """
 
@@ -119,7 +119,7 @@ class State:
         show: Converts a state to the form in which it is shown to people; None shows the state itself.
         shape: Types of the state's fields by path; None if the state class declares them.
         ttl_ms: How long a state is kept after the last message of its key, in milliseconds; 0 keeps it forever.
-        expiring: The part that the time to live ends; None if it ends the whole state.
+        expiring: The part of the state that the time to live ends; None if it ends the whole state.
     """
 
     name: str

@@ -98,7 +98,7 @@ class Offer:
     """A computation that a program offers to other programs; made by `offer`.
 
     Attributes:
-        step: The component as a step. The path of the step is the component's name.
+        step: The computation as a step. The path of the step is the name of the computation.
         symbol: Name of the user's function or class.
     """
 

@@ -25,7 +25,7 @@ class KafkaSourceConfig(SourceConfig):
         topic: Name of the topic.
         brokers: Addresses of some brokers, from which the client learns the others: "HOST:PORT,...", or a list of
             "HOST:PORT" or (host, port).
-        log_level: Has no effect; for programs of Wallaroo.
+        log_level: Has no effect; programs of Wallaroo pass it.
         decoder: A function decorated with `@wallaroo.decoder`, or an object (or class) with `decode(bs)`, which gets a
             record's value. With content "record" it gets a `KafkaRecord`; if the decoder is None, the messages are
             these records.
@@ -97,7 +97,7 @@ class KafkaSinkConfig(SinkConfig):
     Args:
         topic: Name of the topic.
         brokers: As for `KafkaSourceConfig`.
-        log_level: Has no effect; for programs of Wallaroo.
+        log_level: Has no effect; programs of Wallaroo pass it.
         max_produce_buffer_ms: How long the client may wait for more messages, in milliseconds. None: 5, and 0 in
             real-time mode.
         max_message_size: Largest record in bytes. None: as large as the topic accepts.

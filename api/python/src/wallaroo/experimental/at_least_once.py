@@ -24,7 +24,7 @@ class Stream:
     Attributes:
         id: Number of the stream, below 2**64. It must be the same after each start of the connector.
         name: Name of the stream.
-        point_of_reference: Point up to which all messages have been processed, as far as the connector knows.
+        point_of_reference: Position up to which all messages have been processed, as far as the connector knows.
         is_open: Whether the application accepts messages of the stream now.
 
     Example:
