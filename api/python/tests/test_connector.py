@@ -138,6 +138,17 @@ def test_names_that_no_connector_has() -> None:
     ]
 
 
+@pytest.mark.parametrize(("cookie", "kind"), [(None, "stream"), ("word", "octet")])
+def test_the_remedy_for_plain_functions_names_the_decorators_of_connectors(cookie: str | None, kind: str) -> None:
+    options: dict[str, Any] = {} if cookie is None else {"cookie": cookie}
+    source = experimental.SourceConnectorConfig("feed", len, len, 7100, **options)
+    sink = experimental.SinkConnectorConfig("out", len, len, 7200, **options)
+    with pytest.raises(WallarooParameterError) as caught:
+        wallaroo.build_application("app", wallaroo.source("feed", source).to_sink(sink))
+    remedies = {finding.fix.rpartition("@wallaroo.")[2] for finding in caught.value.diagnostics}
+    assert remedies == {f"experimental.{kind}_message_{end}" for end in ("encoder", "decoder")}
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]

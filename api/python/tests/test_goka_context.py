@@ -16,7 +16,7 @@ from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.goka.computation import GroupComputation
 from wallaroo.goka.graph import GroupGraph
 from wallaroo.goka.join import JoinDecoder
-from wallaroo.message import deferred
+from wallaroo.message import deferred_commit
 from wallaroo.message.kafka_record import MAX_RECORD_BYTES, too_large
 
 STRING, INT64 = goka.String(), goka.Int64()
@@ -93,7 +93,7 @@ def test_a_context_is_closed_after_its_callback(use: Callable[[goka.Context], ob
         run(keep, goka.join("users-table", STRING), state=state)
     with pytest.raises(goka.CallbackError, match="the callback has returned; its context is no longer valid"):
         use(kept[0])
-    assert (state.value, deferred.count()) == (b"7", 0)
+    assert (state.value, deferred_commit.count()) == (b"7", 0)
 
 
 def test_a_callback_reads_its_own_writes() -> None:
@@ -314,14 +314,14 @@ def test_a_join_s_storage_has_the_record_s_key_alone() -> None:
 def settled() -> Iterator[None]:
     """Leave nothing for other tests to wait for."""
     yield
-    deferred.forget(0)
+    deferred_commit.forget(0)
 
 
 @pytest.mark.usefixtures("settled")
 def test_a_deferred_commit_is_waited_for() -> None:
     done: list[Callable[..., None]] = []
     run(lambda ctx, message: done.append(ctx.defer_commit()))
-    waiter = threading.Thread(target=deferred.settle)
+    waiter = threading.Thread(target=deferred_commit.settle)
     waiter.start()
     assert waiter.is_alive()
     done[0]()
@@ -336,9 +336,9 @@ def test_a_deferred_commit_with_an_error_is_refused_once() -> None:
     done[0](ValueError("no disk"))
     done[0]()
     with pytest.raises(DiagnosticError) as caught:
-        deferred.settle()
+        deferred_commit.settle()
     assert str(caught.value).splitlines()[0] == "C528 could not commit message with key 'Ann': no disk"
-    deferred.settle()
+    deferred_commit.settle()
 
 
 @pytest.mark.usefixtures("settled")
@@ -349,4 +349,4 @@ def test_nobody_waits_for_a_message_that_failed() -> None:
 
     with pytest.raises(goka.CallbackError):
         run(begin_and_fail)
-    deferred.settle()
+    deferred_commit.settle()

@@ -3,9 +3,12 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import wallaroo
 from wallaroo import WallarooParameterError
+from wallaroo.component.window import LATE
 
 
 class Clicks(wallaroo.Aggregation):
@@ -65,10 +68,23 @@ def test_sessions_that_cannot_be(declare: Any, expected: str) -> None:
     assert finding.file.endswith("test_session_windows.py")
 
 
-def test_the_fix_shows_sessions() -> None:
+WRONG = st.one_of(
+    st.none(), st.booleans(), st.floats(), st.lists(st.integers()), st.integers(max_value=-1),
+    st.text().filter(lambda text: text not in LATE),
+)  # fmt: skip
+
+
+@given(
+    st.sampled_from(("session_windows", "range_windows")),
+    st.sampled_from(("with_delay", "with_late_data_policy")),
+    WRONG,
+)
+def test_the_remedy_for_any_wrong_value_shows_the_same_windows(function: str, method: str, value: Any) -> None:
+    windows = getattr(wallaroo, function)(1_000_000)
     with pytest.raises(WallarooParameterError) as caught:
-        wallaroo.session_windows(1_000_000).with_late_data_policy("keep")
-    assert caught.value.diagnostics[0].fix.startswith("write e.g. session_windows(wallaroo.seconds(30))")
+        getattr(windows, method)(value)
+    (finding,) = caught.value.diagnostics
+    assert (finding.code, finding.fix.startswith(f"write e.g. {function}(wallaroo.seconds(")) == ("T207", True)
 
 
 def test_a_builder_alone_is_no_window() -> None:

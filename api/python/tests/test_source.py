@@ -288,6 +288,16 @@ FINDINGS: list[tuple[str, Callable[[], object], list[str]]] = [
         ["T223 generator Text has no method apply", "T223 generator Text has no method initial_value"],
     ),
     (
+        "a number as a generator",
+        lambda: parts(wallaroo.GenSourceConfig(5), tcp()),
+        ["T207 new_pipeline: parameter gen is 5; expected a generator / write a class with `initial_value()` and"],
+    ),
+    (
+        "a function as a generator",
+        lambda: parts(wallaroo.GenSourceConfig(len), tcp()),
+        ["T207 new_pipeline: parameter gen is len, a plain function; expected a generator / write a class with"],
+    ),
+    (
         "formats of Spark",
         lambda: parts(wallaroo.SparkSourceConfig("", {}, Text), wallaroo.SparkSinkConfig("x", "y", Text)),  # type: ignore[arg-type]
         ["T207 new_pipeline: parameter format is ''; expected a text",

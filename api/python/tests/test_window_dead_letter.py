@@ -15,7 +15,7 @@ from hypothesis import strategies as some
 from window_case import PORT, TUMBLING, Values, application, entries, make, plain, read, run, sums, tick
 
 import wallaroo
-from wallaroo.component.line import LineDecoder
+from wallaroo.component.text_line import LineDecoder
 from wallaroo.diagnostic.diagnostic import DiagnosticError, shown
 from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, encode_frame, read_frame, write_frame
 from wallaroo.message.serialization import Serializer

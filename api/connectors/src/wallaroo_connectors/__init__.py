@@ -1,1 +1,1 @@
-"""Connector programs: each brings messages of another system to an application, or output of it to that system."""
+"""Connector programs: each brings another system's messages to an application, or its output to the system."""

@@ -17,7 +17,7 @@ LOOK_S = 0.2
 
 
 def library(name: str, extra: str) -> Any:
-    """Import a client library.
+    """Import the client library of another system, which `wallaroo-connectors` installs only as an extra.
 
     Args:
         name: Name of the package.
@@ -56,7 +56,7 @@ def connect(connector: SourceConnector, stop: Event) -> None:
 
 
 def values(connector: SinkConnector, stop: Event, idle: Callable[[], object] = lambda: None) -> Iterator[Any]:
-    """Yield the results of the connector's decoder, until `stop` is set.
+    """Yield the messages of the application, as the connector's decoder returns them, until `stop` is set.
 
     Args:
         connector: A connector that listens already.
@@ -84,7 +84,7 @@ def octets(value: Any) -> bytes:
 
 
 def pair(value: Any) -> tuple[Any, Any]:
-    """Return the key and the value of a decoder's result.
+    """Return the key and the value of a decoder's result, which must be a pair.
 
     Raises:
         WallarooParameterError: C503 if the result is not a pair.
@@ -95,7 +95,7 @@ def pair(value: Any) -> tuple[Any, Any]:
 
 
 def row(value: Any) -> tuple[Any, ...]:
-    """Return the fields of a decoder's result.
+    """Return the fields of a decoder's result, which must be a tuple or list.
 
     Raises:
         WallarooParameterError: C503 if the result is not a tuple or list, or is empty.

@@ -12,8 +12,8 @@ from wallaroo.component.decorator import (
     state_computation,
     state_computation_multi,
 )
-from wallaroo.component.line import LineDecoder, LineEncoder, line_decoder, line_encoder
 from wallaroo.component.row import Rows
+from wallaroo.component.text_line import LineDecoder, LineEncoder, line_decoder, line_encoder
 from wallaroo.component.window import (
     count_windows,
     hours,

@@ -15,11 +15,11 @@ MAX_CREDITS, REFILL_CREDITS = 100_000, 50_000
 
 
 class SourceConnectorConfig(TCPSourceConfig):
-    """A source that listens for a connector.
+    """A source that listens for a connector: a separate program that connects, and sends messages.
 
     Without a cookie the connector sends frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6) and gets no
-    acknowledgements. With a cookie it speaks the connector protocol: each message is acknowledged when it has been
-    processed, and a connector that connects again learns where to continue.
+    acknowledgements. With a cookie the connector speaks the connector protocol: each message is acknowledged when it
+    has been processed, and a connector that connects again learns where to continue.
 
     There are two orders of parameters: `(host, port, decoder)`, and `(name, encoder, decoder, port, ...)`.
 
@@ -57,9 +57,10 @@ class SourceConnectorConfig(TCPSourceConfig):
             name, encoder, decoder, port, cookie, credits, host = form(*args, **keywords)
         super().__init__(host, port, decoder, name=name, on_error=on_error)
         self.encoder, self.cookie, self.credits = encoder, cookie, credits
+        self.decorator = f"experimental.{'stream' if cookie is None else 'octet'}_message_decoder"
 
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
-        """Return the source; None after a finding."""
+        """Return the declared source, or add a finding to `place` and return None."""
         if self.cookie is None:
             return super().declare(place, path, name, decoder)
         host, port = check.address(place, "source", self.host, self.port, self.location)
@@ -79,8 +80,8 @@ class SinkConnectorConfig(TCPSinkConfig):
     """A sink that sends to a connector: the connector listens, and the application connects to it.
 
     Without a cookie the connector gets frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6). Bytes count as
-    delivered when the connector's TCP has acknowledged them. With a cookie it speaks the connector protocol, and gets
-    each message exactly once, in transactions: see `TransactionalSinkConnector`.
+    delivered when the connector's TCP has acknowledged them. With a cookie the connector speaks the connector protocol,
+    and gets each message exactly once, in transactions: see `TransactionalSinkConnector`.
 
     There are two orders of parameters: `(host, port, encoder)`, and `(name, encoder, decoder, port, ...)`.
 
@@ -116,6 +117,7 @@ class SinkConnectorConfig(TCPSinkConfig):
             form = _with_cookie if "cookie" in keywords or len(args) > 5 else _plain
             self.name, encoder, self.decoder, port, self.cookie, _, host = form(*args, **keywords)
         super().__init__(host, port, encoder, on_error=on_error)
+        self.decorator = f"experimental.{'stream' if self.cookie is None else 'octet'}_message_encoder"
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
         """Return the kind of the sink, and its address and cookie as fields for the topology document."""
@@ -137,5 +139,5 @@ def _with_cookie(
 
 
 def hint_of(connectors: Any) -> str:
-    """Return the names of the existing connectors, for the text of an error."""
+    """Return the names of the declared connectors, for the error about a name that none of them has."""
     return f"; there are {', '.join(sorted(connectors))}" if connectors else "; there are none"

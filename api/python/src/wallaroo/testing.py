@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.message.kafka_record import KafkaRecord
-from wallaroo.message.kit import DeadLetter, Message, Record
+from wallaroo.message.memory_message import DeadLetter, Message, Record
 
 if TYPE_CHECKING:
     from wallaroo_runtime.memory import MemoryRun
@@ -39,7 +39,8 @@ def run(
             binary, or a topology file.
         args: The application's command-line arguments, e.g. `["--in", ":7010", "--out", ":7002"]`.
         check_persist: Whether to look for lost and accidental changes of states. A message is a dead letter (C510) if
-            its computation changes the state and returns `persist` False. A call fails (C530) if a later step did it.
+            its computation changes the state and returns `persist` False. A call fails (C530) if a later step changes
+            the state through a message that shares objects with it.
         on_error: `dead_letter` or `fail`, which overrides the application; empty keeps the application's choice.
 
     Returns:
@@ -62,13 +63,13 @@ def run(
         [b'HELLO', b'WORLD']
     """
     if not isinstance(app, (str, PathLike)) and not callable(app):
-        raise DiagnosticError([_finding("run", "app", app, "a setup function, or the path of a program")])
+        raise DiagnosticError(_finding("run", "app", app, "a setup function, or the path of a program"))
     try:
         from wallaroo_runtime.memory import start
     except ModuleNotFoundError as err:
         package, install = "wallaroo-spark-runtime", "-e ./runtime, in a checkout, or its wheel"
         finding = Diagnostic.no_package("wallaroo.testing", package, err, install)
-        raise DiagnosticError([finding]) from err
+        raise DiagnosticError(finding) from err
     program = fspath(app) if isinstance(app, PathLike) else app
     return Run(start(program, args, check_persist=check_persist, on_error=on_error))
 
@@ -107,10 +108,10 @@ class Run:
             messages: Payloads as bytes, which the source's decoder reads, or objects, which replace the decoder's
                 results. If only the decoder knows the framing, a payload includes its header; otherwise it does not.
                 Payloads and objects may be in a `Message` with key and time. A row without a time gets the time in the
-                column that the source names as `timestamp`; if this is other SQL, the row needs a time. Other messages
-                without a time get the time of the test, whatever `timestamp` is. A source with content "record" takes
-                a `KafkaRecord`, where topic, time, partition and offset may be left out, or bytes as the value of a
-                record.
+                column that its source names as `timestamp`; if `timestamp` is other SQL than a name, the row needs a
+                time. Other messages without a time get the time of the application's clock (`now_ms`). A source with
+                content "record" takes a `KafkaRecord`, where topic, time, partition and offset may be left out, or
+                bytes as the value of a record.
             source: Name of the source, or its position from "0"; empty for the only source.
 
         Raises:
@@ -177,7 +178,7 @@ class Run:
         """Let time pass: windows that have ended emit their output, timers that are due run, and states expire.
 
         The clock begins at the same time in each run, and only this call moves it. States and windows get a tick at the
-        present time, at most about 1000 ticks on the way, and a tick at the end. The last tick is repeated as long as
+        old time, at most about 1000 ticks on the way, and a tick at the new time. The last tick is repeated as long as
         it runs timers, because a timer's callback may set a timer for a time that has passed.
 
         Args:
@@ -189,7 +190,7 @@ class Run:
         """
         seconds = time.total_seconds() if isinstance(time, timedelta) else time
         if isinstance(seconds, bool) or not isinstance(seconds, Real) or not math.isfinite(seconds):
-            raise DiagnosticError([_finding("advance", "time", time, "seconds, a finite number or a timedelta")])
+            raise DiagnosticError(_finding("advance", "time", time, "seconds, a finite number or a timedelta"))
         self._engine.advance(round(seconds * 1000))
 
     @property
@@ -236,9 +237,9 @@ class Run:
             key: Key as the partition function returns it; not needed if there is only one state.
 
         Returns:
-            The state's object; for a window a list with the accumulators of its open parts, oldest first; for a group
-            of `wallaroo.goka`, or of Goka in Go, a `wallaroo.goka.GroupState`; for other languages bytes. None if the
-            key has no state.
+            The state's object. For a window a list of accumulators, oldest first: one for each open part of a window
+            that is aggregated separately. For a group of `wallaroo.goka`, or of Goka in Go, a
+            `wallaroo.goka.GroupState`. For other languages bytes. None if the key has no state.
 
         Raises:
             DiagnosticError: R720 if there is no such state.
@@ -246,7 +247,7 @@ class Run:
         return self._engine.state(name, key)
 
     def states(self, name: str) -> dict[str | bytes, Any]:
-        """Return the states of all keys, by key. Values and errors are as for `state`."""
+        """Return the states with this name of all keys, by key. Values and errors are as for `state`."""
         return self._engine.states(name)
 
     def close(self) -> None:

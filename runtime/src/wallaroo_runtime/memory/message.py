@@ -11,7 +11,7 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.frame import read_frame
 from wallaroo.message.kafka_record import KafkaRecord
-from wallaroo.message.kit import Message, Record
+from wallaroo.message.memory_message import Message, Record
 from wallaroo.message.timer import FIRST_MS, ms_of
 from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.memory.engine import BatchResult

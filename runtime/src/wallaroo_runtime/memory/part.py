@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.key import state_key
-from wallaroo.message.kit import Message
+from wallaroo.message.memory_message import Message
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import KINDS, Splitter, misfit
 from wallaroo_runtime.topology.model import Sink, Source, TcpSource

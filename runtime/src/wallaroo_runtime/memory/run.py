@@ -9,7 +9,7 @@ from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.frame import FRAMED, PLAIN, FrameHeader, write_frame
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.key import readable
-from wallaroo.message.kit import DeadLetter, Message, Record
+from wallaroo.message.memory_message import DeadLetter, Message, Record
 from wallaroo.message.memory_topic import using
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host.call import CallRunner

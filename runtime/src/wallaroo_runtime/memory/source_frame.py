@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from wallaroo.message.frame import FRAMED, TICK_PORT, VISIT_PORT, FrameHeader, encode_frame, write_frame
-from wallaroo.message.kit import Message
+from wallaroo.message.memory_message import Message
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer

@@ -10,7 +10,7 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, closest, shown
 from wallaroo.message.kafka_record import KafkaRecord
-from wallaroo.message.kit import Message, Record
+from wallaroo.message.memory_message import Message, Record
 from wallaroo.message.memory_topic import MemoryTopics, looked_up
 from wallaroo.worker.value.kafka_record import read_record, write_record
 from wallaroo_runtime.errors import USAGE, RunError

@@ -11,8 +11,7 @@ from typing import Any, Literal
 from wallaroo.check.source_tree import source_tree
 from wallaroo.component.signature import target_of
 
-# How values outlive a call: a variable is bound to them, or a container in the module is filled with them, or also
-# read.
+# How user code keeps values after a call: it binds a variable to them, or fills a container, which it may also read.
 Outside = Literal["bound", "filled", "read"]
 CONTAINERS = (MutableMapping, MutableSequence, MutableSet)
 _CHANGES = frozenset((
@@ -54,7 +53,7 @@ class SourceChange:
         return self.is_content and method in _GIVING and not any(alone)
 
     def chain(self) -> tuple[ast.expr, list[str]]:
-        """Return the root of the target, and the attributes on the path from the root to the target."""
+        """Return the root of the target and the attributes after it, e.g. `self` and `["a", "b"]` for `self.a[0].b`."""
         root, names = self.target, list[str]()
         while isinstance(root, (ast.Attribute, ast.Subscript)):
             names += [root.attr] if isinstance(root, ast.Attribute) else []
@@ -63,13 +62,13 @@ class SourceChange:
 
     @property
     def changed(self) -> list[str]:
-        """The attributes on the path whose objects change: all, except the last attribute if it is bound again."""
+        """Attributes of the target whose objects change: `a` for `self.a.b = 1`, `a` and `b` for `self.a.b.pop()`."""
         is_bound = isinstance(self.target, ast.Attribute) and not self.is_content
         return self.chain()[1][: -1 if is_bound and not isinstance(self.statement, ast.AugAssign) else None]
 
 
 def changes(tree: ast.AST) -> Iterator[SourceChange]:
-    """Yield each change in a part of the source, including `setattr` with a literal name."""
+    """Yield all assignments and changes of content in a part of the source, also `setattr` with a literal name."""
     known: dict[int, tuple[ast.expr | None, ast.AST]] = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -88,7 +87,7 @@ def changes(tree: ast.AST) -> Iterator[SourceChange]:
 
 
 def changed_attributes(functions: Iterable[Callable[..., Any]], *, of_first: bool = False) -> set[str]:
-    """Return names of attributes whose objects are changed by functions: directly, by an alias or e.g. by `heappush`.
+    """Return the names of attributes whose objects some functions change: directly, by an alias, or by e.g. `heappush`.
 
     Args:
         functions: Functions of the user.
@@ -126,8 +125,18 @@ def functions_of(cls: type) -> Iterator[tuple[Callable[..., Any], bool]]:
         yield from ((part, isinstance(value, classmethod)) for part in parts if inspect.isfunction(part))
 
 
+def slots_of(cls: type) -> tuple[str, ...]:
+    """Return the names of the attributes that a class declares in `__slots__`."""
+    slots = vars(cls).get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else slots
+    return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
+
+
 def scopes(function: Callable[..., Any]) -> list[Any]:
-    """Return the syntax trees of a function, or of all lambdas in a lambda's statement; empty without a source."""
+    """Return the syntax tree of a function in a list, which is empty if there is no source.
+
+    For a lambda the list has all lambdas of its statement, because the source does not show which of them it is.
+    """
     try:
         waiting: list[ast.AST] = [source_tree(inspect.unwrap(target_of(function)))]
     except (OSError, TypeError, SyntaxError):
@@ -174,13 +183,13 @@ def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False
             while isinstance(value, ModuleType) and path:
                 value = getattr(value, path.pop(0), None)
             if isinstance(value, type):
-                yield from ((text, "bound") for each in path[:1] if not is_meant(value, each))
+                yield from ((text, "bound") for each in path[:1] if not is_class_var(value, each))
             elif value is not None and name and (isinstance(value, CONTAINERS) or path or not change.is_content):
                 is_read = loaded.count(name) > sum(_root(each) == name for each in changed) or change.gives(nodes)
                 yield name, "read" if is_read else "filled"
 
 
-def is_meant(cls: type, name: str) -> bool:
+def is_class_var(cls: type, name: str) -> bool:
     """Return whether a class annotates an attribute with ClassVar, so that its value may differ between processes."""
     return any("ClassVar" in str(vars(each).get("__annotations__", {}).get(name)) for each in cls.__mro__)
 

@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from wallaroo.component.application import POLICIES, Pipeline, Step
@@ -37,13 +36,8 @@ def name(place: Place, what: str, value: Any) -> str:
     return str(value)
 
 
-def at(finding: Diagnostic, pointer: str) -> Diagnostic:
-    """Return a copy of a finding with a pointer: the place of the part in the document, which is known only now."""
-    return replace(finding, pointer=pointer)
-
-
 def is_start(value: object) -> bool:
-    """Return whether a value is a valid start of a topic's reader: "start", "end", an offset or "-n"."""
+    """Return whether a value is "start", "end", an offset or "-n" (n before the end): where reading a topic begins."""
     return isinstance(value, str) and re.fullmatch(r"start|end|-[1-9][0-9]*|0|[1-9][0-9]*", value) is not None
 
 
@@ -81,7 +75,7 @@ def address(place: Place, what: str, host: Any, port: Any, location: Location) -
 
 
 def keys(place: Place, state: str, values: Any) -> tuple[Any, ...]:
-    """Return the declared keys; record T207 for an invalid one."""
+    """Return the valid keys of a declared list; record T207 for each invalid one."""
     if isinstance(values, (str, bytes, dict)) or not isinstance(values, Iterable):
         place.wrong("partition_keys", shown(values), "a list of keys", fix='pass a list, e.g. ["a", "b"]')
         return ()
@@ -99,7 +93,10 @@ def keys(place: Place, state: str, values: Any) -> tuple[Any, ...]:
 
 
 def settle_times(pipelines: list[Pipeline]) -> None:
-    """Set the time of timed steps: event time if all sources upstream of a state's steps provide it, else ingest."""
+    """Set the time that timers and time to live of each step use: event time or ingest time (of arrival).
+
+    Steps with the same state use the same time. It is event time if all sources upstream of these steps provide it.
+    """
     gives = {source.path: source.gives_time for line in pipelines for source in line.sources}
     of_data: dict[str, bool] = {}
     timed: list[tuple[Step, str]] = []
@@ -113,7 +110,7 @@ def settle_times(pipelines: list[Pipeline]) -> None:
 
 
 def open_end(pointer: str, at: Location, name: str, last: str) -> Diagnostic:
-    """Return T204 for a pipeline without an end."""
+    """Return the finding (T204) that a pipeline ends after the part `last`, without a sink."""
     file, line = at.shown()
     end = f'end after "{last}"'
     return Diagnostic.of("T204", pointer=pointer, file=file, line=line, what="pipeline", name=name, end=end)

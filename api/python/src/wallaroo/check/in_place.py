@@ -99,10 +99,10 @@ def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[...,
 
 
 def check_returned(returned: Any, accumulator: Any) -> None:
-    """Check the value that `update` returned: only a new accumulator has an effect, as in Wallaroo.
+    """Check the value that an aggregation's `update` returned. It has no effect, so a new accumulator would be lost.
 
     Raises:
-        NotInPlaceError: The value is a new accumulator, whose content would be lost, or only a promise.
+        NotInPlaceError: The value is a new accumulator, or only a promise (e.g. a coroutine).
     """
     did = "update returned what has not run" if is_promise(returned) else ""
     if returned is not accumulator and (type(returned) is type(accumulator) or is_fixed(accumulator)):
@@ -112,12 +112,15 @@ def check_returned(returned: Any, accumulator: Any) -> None:
 
 
 def is_state(persist: Any, state: Any) -> bool:
-    """Return whether a function has returned a state instead of `persist`."""
+    """Return whether a state computation has returned a state in the place of `persist` (True or False)."""
     return persist is state or type(persist) is type(state)
 
 
 def is_new_state(result: tuple[Any, ...], state: Any) -> bool:
-    """Return whether a result is a pair of message and changed state. An equal copy of the state may be a message."""
+    """Return whether a function returned a pair of a message and a new state, which would be lost.
+
+    A copy that is equal to the state may be a message.
+    """
     if len(result) != 2 or type(result[1]) is not type(state) or result[1] is state:
         return False
     if type(state).__module__ in sys.stdlib_module_names:
@@ -134,14 +137,14 @@ def state_returned(state: Any, where: str = "in the place of persist, True or Fa
 
 
 def _innermost(function: Any) -> Any:
-    """Return the function that finally runs, without the wrappers of `functools`."""
+    """Return the user's function inside of decorated functions, partials and wrappers of `functools`."""
     while (inner := inspect.unwrap(target_of(function))) is not function:
         function = inner
     return function
 
 
 def _wrapped(run: Callable[..., Any], position: int) -> Iterator[tuple[CodeType, str]]:
-    """Yield code and state parameter of the functions that may get the state: the user's, and functions that it wraps.
+    """Yield the code and the name of the state's parameter of the user's function, and of functions that it wraps.
 
     A decorator has the wrapped function in a closure, an object has it in an attribute, a lambda in its module.
     """
@@ -179,7 +182,7 @@ def _parameters(run: Callable[..., Any]) -> list[str]:
 
 
 def _bindings(code: CodeType, name: str, state: Any) -> Iterator[bool]:
-    """Yield, for each place that binds a name, whether this may lose the state."""
+    """Yield for each instruction that binds the name of the state's parameter whether it may lose the state."""
     before = ""
     for each in dis.get_instructions(code):
         names = each.argval if isinstance(each.argval, tuple) else (each.argval,)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo.check.change import changes, functions_of, is_meant, outside, scopes
+from wallaroo.check.change import changes, functions_of, is_class_var, outside, scopes
 from wallaroo.check.check import MAX_NAME
 from wallaroo.message.output import collected
 
@@ -22,7 +22,7 @@ _VALUES = (str, bytes, int, float, complex, bool, type(None), type, range)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The attributes that an object keeps between calls.
+    """Says whether the object of a computation keeps data from one message to the next; the result of `kept_by`.
 
     Attributes:
         where: Name of an attribute or variable that keeps data, for messages; empty if the object keeps no data.
@@ -34,7 +34,7 @@ class Kept:
 
 
 def kept_by(computation: Any) -> Kept:
-    """Return the data that the object of a computation keeps, as far as its source shows this.
+    """Find out whether the object of a computation keeps data between messages, as far as its source shows this.
 
     Example:
         >>> class Scale:
@@ -51,7 +51,8 @@ def kept_by(computation: Any) -> Kept:
     """
     classes = [each for each in type(computation).__mro__ if each is not object]
     assigned = sorted((pair for cls in classes for pair in assignments(cls)), key=lambda pair: pair[1])
-    for where, is_inside in assigned:  # sorted so that data outside of the object comes first, since it decides
+    if assigned:  # sorted so that data outside of the object comes first, since it decides
+        where, is_inside = assigned[0]
         return Kept(where, is_inside and _is_saved(computation))
     for name, value in vars(computation).items() if hasattr(computation, "__dict__") else ():
         if not _is_constant(value):
@@ -60,7 +61,7 @@ def kept_by(computation: Any) -> Kept:
 
 
 def state_builder(computation: Any, builder: Any) -> Callable[[], Any]:
-    """Return a function that makes the object: the program's class, or a function that copies the program's object."""
+    """Return a function that makes the object of a computation as a state: the class, or a copy of the object."""
     return builder if isinstance(builder, type) else lambda: copy.deepcopy(computation)
 
 
@@ -111,7 +112,7 @@ def _assigned(scope: Any, cls: type) -> Iterator[str]:
     for change in changes(scope):
         root, names = change.chain()
         is_own = root is not change.target and ast.unparse(root) == own
-        is_shared = names[:1] == ["__class__"] or any(is_meant(cls, name) for name in names[:1])
+        is_shared = names[:1] == ["__class__"] or any(is_class_var(cls, name) for name in names[:1])
         if is_own and not change.is_content and not is_shared:
             yield ast.unparse(change.target)
 

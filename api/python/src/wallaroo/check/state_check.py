@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from wallaroo.check.change import CONTAINERS, changed_attributes, functions_of, is_meant, outside
+from wallaroo.check.change import CONTAINERS, changed_attributes, functions_of, is_class_var, outside, slots_of
 from wallaroo.check.in_place import guarded, is_fixed
 from wallaroo.check.object_state import ObjectStep, assignments
 from wallaroo.component.application import State
-from wallaroo.component.component import ComponentMethod
+from wallaroo.component.component import ComponentMethods
 from wallaroo.component.signature import shown_name
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.error import Place
@@ -24,10 +24,10 @@ _MOST = 10_000  # how many objects of a state are checked
 _OBJECT = "an object that can change, e.g. of a class, a dict or a list"
 
 
-def check_state(place: Place, call: ComponentMethod, state: State) -> None:
-    """Find states that cannot work, and wrap the functions of a call, so that they fail when they lose a state.
+def check_state(place: Place, call: ComponentMethods, state: State) -> None:
+    """Add findings about a state that cannot work. Wrap the functions of `call`, so that they fail if they lose it.
 
-    The check makes two states.
+    The check makes two states, which must share no object.
 
     Args:
         place: Place to which findings are added.
@@ -52,20 +52,18 @@ def check_state(place: Place, call: ComponentMethod, state: State) -> None:
             fix="let its __getstate__ return them and its __setstate__ take them, or leave both out",
         )  # fmt: skip
         return
-    for where in _shared(state, first, other, call.run):
+    if (where := next(_shared(state, first, other, call.run), None)) is not None:
         remedy = f"make it for each state, in __init__; or annotate it ClassVar, {_MEANT}"
         if where.isidentifier() or where.startswith(("global ", "nonlocal ")):  # variables have no ClassVar
             remedy = f"keep it in the state; or in a class attribute annotated ClassVar, {_MEANT}"
         place.add("T234", remedy=remedy, step=call.name, what="state", where=where, reason=_REASON)
-        break
     owner = getattr(state.build if call.kind == "window" else call.run, "__self__", None)
     if owner is None and call.kind != "window" and not hasattr(call.run, "__code__"):
         owner = call.run  # a callable object
     kept = "accumulator" if call.kind == "window" else "state"
-    for where in _kept_by(owner) if owner is not None else ():
+    if owner is not None and (where := next(_kept_by(owner), None)) is not None:
         remedy = f"keep it in the {kept}; or in a class attribute annotated ClassVar, {_MEANT}"
         place.add("T234", remedy=remedy, step=call.name, what="object", where=where, reason=_REASON)
-        break
     if call.kind != "window":
         call.run = guarded(call.run, 1, first)
     if call.visit is not None:
@@ -91,7 +89,7 @@ def _is_lost(state: Any) -> bool:
 
 
 def _guarded_by_name(run: Callable[..., Any], functions: str, position: int, first: Any) -> Callable[..., Any]:
-    """Return a guarded visitor or timer callback. A decorated computation has a function for each name."""
+    """Return the function of visits or timers, as `guarded` wraps it; decorated computations have one for each name."""
     by_name = getattr(getattr(run, "__self__", None), functions, None)
     if not isinstance(by_name, dict):
         return guarded(run, position, first)
@@ -99,7 +97,7 @@ def _guarded_by_name(run: Callable[..., Any], functions: str, position: int, fir
     return lambda name, *arguments: runs[name](*arguments)
 
 
-def _refuse(place: Place, call: ComponentMethod, state: State, first: Any) -> None:
+def _refuse(place: Place, call: ComponentMethods, state: State, first: Any) -> None:
     if is_promise(first) and inspect.iscoroutine(first):
         first.close()
     is_window = call.kind == "window"
@@ -123,7 +121,7 @@ def _shared(state: State, first: Any, other: Any, function: Callable[..., Any]) 
     for each in classes:
         for name, value in vars(each).items():
             is_own = name in getattr(first, "__dict__", {}) or name.startswith("__") or name == "_field_defaults"
-            if not is_own and not is_meant(each, name) and _is_kept(value, name in changed):
+            if not is_own and not is_class_var(each, name) and _is_kept(value, name in changed):
                 yield f"{each.__name__}.{name}"
     yield from (where for where, how in outside(function, cls) if how != "filled")
     for method, gets_class in methods:
@@ -155,7 +153,7 @@ def _kept_by(owner: Any) -> Iterator[str]:
     changed = changed_attributes(methods, of_first=True) if _is_of_user(type(owner)) else ()
     yield from (
         f"self.{name}" for name in sorted(changed)
-        if isinstance(getattr(owner, name, None), CONTAINERS) and not is_meant(type(owner), name)
+        if isinstance(getattr(owner, name, None), CONTAINERS) and not is_class_var(type(owner), name)
     )  # fmt: skip
 
 
@@ -195,7 +193,7 @@ def _parts(state: Any) -> list[tuple[str, Any]]:
         if callable(value) or inspect.ismodule(value) or len(parts) > _MOST:
             continue
         inner: list[tuple[str, Any]] = []
-        names = [*getattr(value, "__dict__", {}), *(name for each in type(value).__mro__ for name in _slots(each))]
+        names = [*getattr(value, "__dict__", {}), *(name for each in type(value).__mro__ for name in slots_of(each))]
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             names += value._fields
         elif isinstance(value, dict):
@@ -206,8 +204,3 @@ def _parts(state: Any) -> list[tuple[str, Any]]:
         parts += ((name, each) for name, each in inner if id(each) not in seen)
         seen.update(id(each) for _, each in inner)
     return parts
-
-
-def _slots(cls: type) -> tuple[str, ...]:
-    slots = vars(cls).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)

@@ -1,4 +1,4 @@
-"""The aggregation of a window's messages."""
+"""The base class of aggregations, which compute the result of a window from its messages."""
 
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ class WindowBounds(NamedTuple):
     first and its last message. For a late message that is emitted alone, both are the message's time.
 
     Attributes:
-        start_ms: Begin of the window.
+        start_ms: Start of the window.
         end_ms: End of the window.
 
     Example:
@@ -25,7 +25,7 @@ class WindowBounds(NamedTuple):
 
 
 class Aggregation(ABC):
-    """The aggregation of a window: messages go into accumulators, which are combined and turned into an output.
+    """Computes the result of a window: messages are added to accumulators, which are combined and become an output.
 
     Accumulators are saved like states. Parts of a window are aggregated separately and then combined, so `combine` must
     be associative, and combining with the initial accumulator must change nothing.
@@ -68,7 +68,7 @@ class Aggregation(ABC):
         """Add a message to an accumulator by changing the accumulator in place.
 
         The accumulator must be a mutable object. The return value has no effect, as in Wallaroo. But if it is a new
-        accumulator, the message is a dead letter (C522), because its content would be lost.
+        accumulator, the message is a dead letter (C522), because the content of the new accumulator would be lost.
         """
 
     @abstractmethod

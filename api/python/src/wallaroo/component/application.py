@@ -1,7 +1,7 @@
 """The application that a program declares: pipelines, each with sources, steps and sinks."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -15,7 +15,7 @@ POLICIES = (DEAD_LETTER, "fail")
 
 @dataclass(frozen=True, slots=True)
 class RemoteComponent:
-    """A component of another program, to be passed to `to`.
+    """A computation of another program, which runs it as a step of this application; to be passed to `to`.
 
     Attributes:
         worker: Name of the worker that hosts it.
@@ -38,7 +38,13 @@ class RemoteComponent:
 
 @dataclass(slots=True)
 class Component:
-    """The user's code of one part of the topology."""
+    """The user's function or class for a source, step, sink or state, and where it is declared.
+
+    Attributes:
+        path: Path of the part in the topology, e.g. `0/steps/1` or `0/steps/1/state`.
+        symbol: Name of the function or class.
+        location: Place of its declaration.
+    """
 
     path: str
     symbol: str
@@ -55,7 +61,7 @@ class Generator:
 
 @dataclass(slots=True)
 class Source:
-    """A source of messages.
+    """A source of messages, as a program declares it.
 
     Attributes:
         kind: `tcp`, `kafka`, `spark`, `connector` or `generator`.
@@ -85,12 +91,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ExpiringPart:
-    """The part of a state that its time to live ends, e.g. the value of a group's table. The rest of the state stays.
+    """The part of a state that is removed after the time to live, e.g. the value of Goka's group table.
 
-    The end runs the visitor with an empty name, which removes the part.
+    The rest of the state stays. The step's visitor runs with an empty name, and removes the part.
 
     Attributes:
-        prolongs: Returns whether a message prolongs the life. Other messages neither have a time nor end states.
+        prolongs: Returns whether a message prolongs the life of the part. Other messages do not change when it ends.
         is_in: Returns whether a state has the part.
     """
 
@@ -100,7 +106,7 @@ class ExpiringPart:
 
 @dataclass(slots=True)
 class State:
-    """State of a state step or a window.
+    """The declaration of the state that a state computation or a window has for each key.
 
     Attributes:
         build: Makes the state of a key.
@@ -113,7 +119,7 @@ class State:
         show: Converts a state to the form in which it is shown to people; None shows the state itself.
         shape: Types of the state's fields by path; None if the state class declares them.
         ttl_ms: How long a state is kept after the last message of its key, in milliseconds; 0 keeps it forever.
-        expiring: The part that the time to live ends; None if it ends the whole state.
+        expiring: The part of the state that the time to live ends; None if it ends the whole state.
     """
 
     name: str
@@ -208,15 +214,13 @@ class Pipeline:
 
     def name_apart(self) -> None:
         """Rename sinks that share the pipeline's name: Kafka sinks get the names of their topics, others a number."""
-        same = [number for number, sink in enumerate(self.sinks) if sink.name == self.name]
-        for number in same if len(same) > 1 else ():
-            sink = self.sinks[number]
-            self.sinks[number] = replace(sink, name=sink.fields.get("topic", sink.name))
+        same = [sink for sink in self.sinks if sink.name == self.name]
+        for sink in same if len(same) > 1 else ():
+            sink.name = sink.fields.get("topic", sink.name)
         taken = {sink.name for sink in self.sinks}
-        for number in [number for number in same if self.sinks[number].name == self.name][1:]:
-            name = next(name for at in count(2) if (name := f"{self.name}-{at}") not in taken)
-            taken.add(name)
-            self.sinks[number] = replace(self.sinks[number], name=name)
+        for sink in [sink for sink in same if sink.name == self.name][1:]:
+            sink.name = next(name for at in count(2) if (name := f"{self.name}-{at}") not in taken)
+            taken.add(sink.name)
 
 
 @dataclass(slots=True)
@@ -248,7 +252,7 @@ class Application:
             pipeline.name_apart()
 
     def programs(self) -> dict[str, str]:
-        """Return the target of each other program that hosts components, by the name of its worker."""
+        """Return the file or package of each other program that runs steps, by the name of its worker."""
         steps = (step for pipeline in self.pipelines for step in pipeline.steps)
         return {step.remote.worker: step.remote.target for step in steps if step.remote is not None}
 

@@ -1,8 +1,8 @@
-"""Finds the methods of a component that a program passes: a decorated function, a class or an object."""
+"""Finds the methods that workers call in the program's components: decorated functions, classes and objects."""
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from wallaroo.component.application import RemoteComponent
 from wallaroo.component.signature import call_finding, shown_name, takes
 from wallaroo.component.wrapped import BaseWrapped
 from wallaroo.component.wrapped_state import TIMER, is_ttl, ttl_finding, with_timers
-from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean, shown
+from wallaroo.diagnostic.diagnostic import did_you_mean, shown
 from wallaroo.diagnostic.error import Place
 from wallaroo.diagnostic.location import declared_at
 from wallaroo.message.output import collected
@@ -25,11 +25,16 @@ _OTHER_METHOD = {
     "state_computation_multi": "to_state_partition",
     "key_extractor": "key_by",
 }
+# Parameters that no decorated function fits, with the remedy for a wrong value and the expected value.
+_NOT_DECORATED = {
+    "aggregation": ("write a class that extends wallaroo.Aggregation, and pass it to `over`", "an Aggregation"),
+    "gen": ("write a class with `initial_value()` and `apply(previous)`, and pass it", "a generator"),
+}
 
 
 @dataclass(slots=True)
-class ComponentMethod:
-    """The methods of a component that a worker calls, and the names that the component declares."""
+class ComponentMethods:
+    """The methods of a computation that a worker calls, and the outputs, visits and timers that it declares."""
 
     kind: str
     name: str
@@ -44,7 +49,10 @@ class ComponentMethod:
 
 
 def instance(place: Place, parameter: str, value: Any, decorator: str, expected: str) -> Any:
-    """Return the object of a component: the value itself, or an instance of a class. Return None after a finding."""
+    """Return the object whose methods workers call: the value itself, or an instance if the value is a class.
+
+    If the value cannot be a component, add a finding to `place` and return None.
+    """
     if inspect.isabstract(value):
         _lacks(place, parameter, value)
         return None
@@ -60,20 +68,20 @@ def instance(place: Place, parameter: str, value: Any, decorator: str, expected:
         return None
     if value is None or isinstance(value, (str, bytes, int, float, list, tuple, dict)):
         fix = f"pass a function decorated with @wallaroo.{decorator}, or an object of a class"
+        fix, _ = _NOT_DECORATED.get(parameter, (fix, expected))
         place.wrong(parameter, shown(value), expected, fix=fix)
         return None
     return value
 
 
 def _plain(place: Place, parameter: str, function: Any, decorator: str) -> None:
-    """Record that a function is not decorated. The remedy for a lambda or a library function has a `def`."""
+    """Add the finding that a function is not decorated. The remedy for a lambda or a library function has a `def`."""
     fix, expected = f"decorate it with {decorator}", "a decorated one"
     if getattr(function, "__name__", "") == "<lambda>":
         fix = f"write a function with `def` in its place, and decorate that with {decorator}"
     elif not hasattr(inspect.unwrap(function), "__code__"):
         fix = f"write a function that calls it, and decorate that with {decorator}"
-    if parameter == "aggregation":
-        fix, expected = "write a class that extends wallaroo.Aggregation, and pass it to `over`", "an Aggregation"
+    fix, expected = _NOT_DECORATED.get(parameter, (fix, expected))
     place.add(
         "T207", declared_at(function), method=place.method, parameter=parameter, fix=fix,
         actual=f"{shown_name(function)}, a plain function", expected=expected,
@@ -81,7 +89,7 @@ def _plain(place: Place, parameter: str, function: Any, decorator: str) -> None:
 
 
 def _lacks(place: Place, what: str, cls: type) -> None:
-    """Record the required methods that a class lacks."""
+    """Add a finding (T223) for each required method that a class lacks."""
     own = [name for name in vars(cls) if callable(getattr(cls, name)) and not name.startswith("__")]
     for name in sorted(cls.__abstractmethods__):  # type: ignore[attr-defined]
         parameters = ", ".join(inspect.signature(getattr(cls, name)).parameters)
@@ -100,13 +108,14 @@ def method(
     *,
     may_yield: bool = False,
 ) -> Callable[..., Any] | None:
-    """Return the first method of `names` that the component has, checked with `call_finding`; None after a finding.
+    """Return the first method of `names` that a component has, or add a finding to `place` and return None.
 
-    For a decorated function the result is the function itself, because its methods only pass the arguments on.
+    It is a finding if the component has none of them, or if the method cannot be called with `parameters`. For a
+    decorated function the result is the function itself, because its methods only pass the arguments on.
     """
     if isinstance(component, BaseWrapped) and hasattr(component, names[0]) and names[0] in _DIRECT:
         if component.finding is not None:
-            place.findings.append(_at(component.finding, place))
+            place.take(component.finding)
             return None
         if component.is_direct:
             return component.function
@@ -115,7 +124,7 @@ def method(
         if callable(value):
             finding = call_finding(what, _name(component), value, parameters, may_yield=may_yield)
             if finding is not None:
-                place.findings.append(_at(finding, place))
+                place.take(finding)
                 return None
             run: Callable[..., Any] = value
             return run
@@ -125,14 +134,14 @@ def method(
     return None
 
 
-def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod | None:
-    """Return the methods with which a worker calls a computation; None after a finding."""
-    decorator = 'state_computation("name")' if has_state else 'computation("name")'
-    expected = "a state computation" if has_state else "a computation"
+def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethods | None:
+    """Return the methods with which a worker calls a computation, or add a finding to `place` and return None."""
+    kind = "state_computation" if has_state else "computation"
+    decorator, expected = f'{kind}("name")', "a state computation" if has_state else "a computation"
     component = instance(place, "computation", value, decorator, expected)
     if component is None:
         return None
-    if isinstance(component, BaseWrapped) and component.kind not in _kinds(has_state):
+    if isinstance(component, BaseWrapped) and component.kind.removesuffix("_multi") != kind:
         other = _OTHER_METHOD.get(component.kind)
         fix = f"decorate {component.name()} with @wallaroo.{decorator}" + (f", or use {other}" if other else "")
         article = "an" if component.kind == "encoder" else "a"
@@ -140,7 +149,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod
         return None
     if has_state and getattr(component, "state_class", None) is not None and place.method not in ("to", "offer"):
         fix = f'leave `state` out: @wallaroo.{component.kind}("{component.name()}"), and return (output, True)'
-        other_generation(place, "computation", component, SOURCE, BUILDER, fix=fix)
+        other_api(place, "computation", component, SOURCE, BUILDER, fix=fix)
         return None
     is_multi = callable(getattr(component, "compute_multi", None))
     names = ("compute_multi",) if is_multi else ("compute",)
@@ -148,24 +157,24 @@ def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod
     function = component.function if isinstance(component, BaseWrapped) else getattr(component, names[0], None)
     takes_timers = has_state and takes(function, "timers")
     parameters += ("timers",) if takes_timers else ()
-    kind = ("state_computation" if has_state else "computation") + ("_multi" if is_multi else "")
+    kind += "_multi" if is_multi else ""
     # A generator function cannot return `persist`, so it may not have a state without a state class.
     may_yield = is_multi and (not has_state or getattr(component, "state_class", None) is not None)
     run = method(place, kind, component, names, parameters, may_yield=may_yield)
     label = method(place, kind, component, ("name",), ())
     if run is None or label is None:
         return None
-    call = ComponentMethod(kind, label(), run, outputs_of(component))
+    call = ComponentMethods(kind, label(), run, outputs_of(component))
     if has_state and (visits := _names(component, "visits")):
         call.visits = visits
         call.visit = method(place, "visitor", component, ("visit",), VISITOR, may_yield=may_yield)
     call.takes_timers = takes_timers
-    _time(place, component, call, has_state=has_state, may_yield=may_yield)
+    _set_timers(place, component, call, has_state=has_state, may_yield=may_yield)
     return call
 
 
-def _time(place: Place, component: Any, call: ComponentMethod, *, has_state: bool, may_yield: bool) -> None:
-    """Read the timers of a computation, and the time to live of a key's state."""
+def _set_timers(place: Place, component: Any, call: ComponentMethods, *, has_state: bool, may_yield: bool) -> None:
+    """Set the timers of `call`, and its time to live, to those that a component declares; add findings to `place`."""
     call.timers, owner = _names(component, "timers"), f'{call.kind} "{call.name}"'
     is_wrapped, wrong = isinstance(component, BaseWrapped), partial(place.add, "T207", method=owner, parameter="timers")
     ttl = getattr(component, "ttl", None) if is_wrapped or hasattr(type(component), "ttl") else None
@@ -185,7 +194,7 @@ def _time(place: Place, component: Any, call: ComponentMethod, *, has_state: boo
     if has_state and isinstance(ttl, timedelta) and is_ttl(ttl):
         call.ttl_ms = -(-ttl // timedelta(milliseconds=1))
     elif has_state and ttl is not None:
-        place.findings.append(_at(ttl_finding(owner, ttl), place))
+        place.take(ttl_finding(owner, ttl))
 
 
 def outputs_of(component: Any) -> tuple[str, ...]:
@@ -203,8 +212,8 @@ def _names(component: Any, attribute: str) -> tuple[str, ...]:
     return tuple(names) if isinstance(names, (tuple, list)) and all(isinstance(name, str) for name in names) else ()
 
 
-def other_generation(place: Place, parameter: str, component: Any, actual: str, expected: str, *, fix: str) -> None:
-    """Record that a part made for one of the two APIs is passed to the other API."""
+def other_api(place: Place, parameter: str, component: Any, actual: str, expected: str, *, fix: str) -> None:
+    """Add the finding that a computation made for one of Wallaroo's APIs, `actual`, is passed to `expected`."""
     place.add(
         "T207", declared_at(component), method=place.method, parameter=parameter, fix=fix,
         actual=f"{_name(component)}, made for {actual}", expected=f"one for {expected}",
@@ -216,10 +225,6 @@ VISITOR = ("name", "metadata", "key", "state")
 BUILDER, SOURCE = "ApplicationBuilder (Wallaroo 0.1 to 0.5)", "wallaroo.source (Wallaroo 0.6)"
 
 
-def _kinds(has_state: bool) -> tuple[str, str]:
-    return ("state_computation", "state_computation_multi") if has_state else ("computation", "computation_multi")
-
-
 def _name(component: Any) -> str:
     name = getattr(component, "name", None)
     if callable(name):
@@ -228,7 +233,3 @@ def _name(component: Any) -> str:
         except Exception:
             return shown_name(component)  # the name only serves texts of errors
     return shown_name(component)
-
-
-def _at(finding: Diagnostic, place: Place) -> Diagnostic:
-    return replace(finding, pointer=place.pointer)

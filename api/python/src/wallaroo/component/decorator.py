@@ -111,15 +111,15 @@ def state_computation(
 def state_computation(
     name: str, state: Any = None, *, outputs: Sequence[str] = (), ttl: timedelta | None = None
 ) -> Any:
-    """Make a function `f(data, state)` a state computation.
+    """Make a function `f(data, state)` a state computation: it gets a message and the state of the message's key.
 
     With the argument `state`, for `wallaroo.source(...).to(...)`, the function returns a message or None, and the state
     is always saved. Without it, for `ApplicationBuilder`, the function returns `(message or None, persist)`.
 
     The function may change the state in place. Messages of one key are processed one after the other, in arrival order.
-    If `persist` is False, nothing is written for the message. Its changes are saved only when a later message of the
-    key returns True. If the state is read again before, they may be lost: after a restart or a failure, or if the cache
-    is full. `wallaroo run --debug` finds such changes.
+    If `persist` is False, nothing is written for the message. Its changes of the state are saved only when a later
+    message of the key returns True. Until then they are lost if the worker has to load the state again: after a restart
+    or a failure, or if its cache is full. `wallaroo run --debug` finds such changes.
 
     Args:
         name: Name of the step.
@@ -167,7 +167,7 @@ def state_computation_multi(
 def state_computation_multi(
     name: str, state: Any = None, *, outputs: Sequence[str] = (), ttl: timedelta | None = None
 ) -> Any:
-    """Make a function `f(data, state)` a state computation with any number of outputs.
+    """Make a function `f(data, state)` a state computation with any number of output messages.
 
     The function returns a list of messages, or None. Without a state class it returns `(list or None, persist)`.
 

@@ -1,6 +1,6 @@
-"""Types for the components that programs pass: decorated functions, classes, objects.
+"""Types of the parameters that take components of the program: decorated functions, classes, objects.
 
-Each union is the type of one parameter. They let mypy find faults early. The checks at run time are in `component`.
+With these types mypy finds wrong components before a run. The checks at run time are in `component`.
 """
 
 from collections.abc import Callable, Iterable
@@ -44,7 +44,7 @@ class HasState(Named, Protocol[T]):
 
     @property
     def state_class(self) -> "StateOf[T]":
-        """Return the class or builder of the state."""
+        """The class of the state, or the object that builds it."""
 
 
 class OneWithItsState(HasState[T], One[F], Protocol[T, F]):
@@ -63,7 +63,7 @@ class Builds(Protocol[T]):
 
 
 class GivesPartition(Protocol):
-    """A partition function of Wallaroo 0.1."""
+    """A partition function as an object, as in Wallaroo 0.1."""
 
     def partition(self, data: Any, /) -> Any:
         """Return the key of a message."""
@@ -98,7 +98,7 @@ class DecodesRecord(Protocol):
 
 
 class Cuts(Decodes, Protocol):
-    """A decoder that finds where messages end."""
+    """A decoder for TCP sources that finds in the header where a payload ends."""
 
     def header_length(self) -> int:
         """Return the number of bytes before each payload."""
@@ -108,11 +108,11 @@ class Cuts(Decodes, Protocol):
 
 
 class CutsLines(Decodes, Protocol):
-    """A decoder of lines."""
+    """A decoder for TCP sources whose payloads are lines."""
 
     @property
     def framing(self) -> str:
-        """Return "newline"."""
+        """The text "newline", by which the source knows that it reads lines."""
 
 
 # These types include decorated functions, whose methods have the parameters of the function.

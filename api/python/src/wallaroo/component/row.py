@@ -1,4 +1,4 @@
-"""Rows of a DataFrame as messages."""
+"""`Rows`: the decoder and encoder between rows of Spark and messages."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ TYPES = (
 
 
 def types_of(row: Any, method: str) -> dict[str, ColumnType]:
-    """Return the types of a row's columns, by name.
+    """Return the types of the columns that a program declares for a row, by name.
 
     Args:
         row: As for `Rows`.
@@ -101,7 +101,7 @@ class Rows:
         self._floats: Any = Decimal if "DECIMAL" in self.schema else None
 
     def name(self) -> str:
-        """Return the name of the row."""
+        """Return the name of the row's class, or "rows" if the row is a dict."""
         return "rows" if isinstance(self.row, Mapping) else shown_name(self.row)
 
     def decode(self, bs: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""The types of columns: Spark's type for an annotation, and the JSON of values in a row."""
+"""The types of columns: Spark's type for an annotation of Python, and the conversion of values to JSON and back."""
 
 import base64
 import dataclasses
@@ -54,7 +54,7 @@ class MisfitError(ValueError):
 
     @classmethod
     def within(cls, name: str, error: Exception) -> "MisfitError":
-        """Return the error for a value in a column."""
+        """Return an error about a value inside of a column, with the column's name in front of the path."""
         if isinstance(error, cls):
             dot = "." if error.path and error.path[0] != "[" else ""
             return cls(error.reason, f"{name}{dot}{error.path}")
@@ -66,7 +66,7 @@ class NoColumnTypeError(TypeError):
 
 
 def type_of(annotation: Any) -> ColumnType:
-    """Return the type of a column for an annotation.
+    """Return the type of the column that has an annotation of Python.
 
     Raises:
         NoColumnTypeError: There is no such type.
@@ -108,7 +108,7 @@ def _parts(annotation: Any) -> tuple[Any, str]:
 
 
 def columns_of(row: Any) -> dict[str, Any] | None:
-    """Return the annotations of a row by column; None if `row` does not have the form of a row."""
+    """Return the annotation of each column; None if `row` is no dataclass, NamedTuple, TypedDict or dict."""
     if isinstance(row, Mapping):
         return dict(row)
     if not isinstance(row, type):
@@ -121,13 +121,8 @@ def columns_of(row: Any) -> dict[str, Any] | None:
     return None
 
 
-def is_made_of_dict(row: Any) -> bool:
-    """Return whether the messages of a row type are dicts."""
-    return isinstance(row, Mapping) or typing.is_typeddict(row)
-
-
 def quoted(name: str) -> str:
-    """Return the name of a column in Spark's DDL.
+    """Return the name of a column in Spark's DDL: in backquotes, unless it is an identifier.
 
     Example:
         >>> quoted("user"), quoted("first name")
@@ -140,7 +135,7 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
     """Return the function that makes a message from an object of JSON, and the reverse function."""
     readers = [(name, column.read, column.nullable) for name, column in columns.items()]
     writers = [(name, column.write) for name, column in columns.items()]
-    is_dict, expected = is_made_of_dict(row), _shown(row)
+    is_dict, expected = isinstance(row, Mapping) or typing.is_typeddict(row), _shown(row)
 
     def read(value: Any) -> Any:
         if type(value) is not dict:
@@ -194,7 +189,7 @@ def _nullable(convert: Convert) -> Convert:
 def _collection(
     sql: str, kinds: tuple[type, ...], made: Callable[[Convert, Any], Any], item: ColumnType, optional: str
 ) -> ColumnType:
-    """Return the type of a list or dict. `optional` is the annotation that takes None as an item."""
+    """Return the type of a list or dict. `optional` is the annotation that permits None as an item, for errors."""
 
     def each(convert: Convert) -> Convert:
         def converted(value: Any) -> Any:
@@ -219,7 +214,7 @@ def _mapped(convert: Convert, items: Any) -> dict[str, Any]:
 
 
 def _first(error: ValueError, convert: Convert, items: Any, optional: str) -> ValueError:
-    """Return the error of the first item that does not fit, or else the error of a key."""
+    """Return the error of the first item that does not fit. If all items fit, return `error`, which is about a key."""
     for key, item in items.items() if isinstance(items, dict) else enumerate(items):
         try:
             convert(item)

@@ -23,7 +23,7 @@ _OTHER_TYPES = {"complex", "list", "dict", "set", "None", "NoneType"}
 def call_finding(
     kind: str, name: str, function: Callable[..., Any], parameters: tuple[str, ...], *, may_yield: bool = False
 ) -> Diagnostic | None:
-    """Return T202 for a function that does not take its arguments, or T207 if a call returns only a promise.
+    """Return T202 if a function does not take its arguments, T207 if it is async or a generator, else None.
 
     Args:
         kind: Kind of the part, for the text of the finding.
@@ -88,7 +88,7 @@ def target_of(function: Any) -> Any:
 
 
 def takes(function: object, parameter: str) -> bool:
-    """Return whether a function has a parameter of this name, so that it must get an optional argument.
+    """Return whether a function has a parameter of this name, e.g. `timers`, which only functions that have it get.
 
     Example:
         >>> takes(lambda key, accumulator, bounds=None: key, "bounds"), takes(lambda key, accumulator: key, "bounds")
@@ -101,7 +101,7 @@ def takes(function: object, parameter: str) -> bool:
 
 
 def partition_finding(state: str, function: Callable[..., Any], owner: object) -> Diagnostic | None:
-    """Return T208 if the annotated result type of a partition function cannot be a key."""
+    """Return T208 if the annotated result type of a partition function cannot be a key, else None."""
     target = inspect.unwrap(function)
     annotation = getattr(target, "__annotations__", {}).get("return", "")
     name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", repr(annotation))
@@ -128,7 +128,7 @@ def _definition(function: Callable[..., Any], parameters: tuple[str, ...]) -> st
 
 
 def check_lengths(method: str, header_length: int, length_fmt: str) -> None:
-    """Check a decoder's format of the payload length.
+    """Check a decoder's header: `length_fmt`, a format of `struct`, must read the payload's length from it.
 
     Raises:
         WallarooParameterError: T207 if `length_fmt` has another size, or does not begin with an integer.

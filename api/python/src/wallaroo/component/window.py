@@ -222,7 +222,7 @@ class Windows:
 
 
 class TimedWindowsBuilder:
-    """Describes windows that end at a time. Each method returns a new builder."""
+    """The common part of the builders of range windows and sessions. Each method returns a new builder."""
 
     _function, _size = "", ""  # name of the function that returns this builder, and of its parameter
 
@@ -244,7 +244,7 @@ class TimedWindowsBuilder:
         Raises:
             WallarooParameterError: T207 if `delay` is not 0 nanoseconds to 365 days, or a delay is set already.
         """
-        return self._with("with_delay", "delay", _in_ms("with_delay", "delay", delay, 0))
+        return self._with("with_delay", "delay", _in_ms("with_delay", "delay", delay, 0, self._function))
 
     def with_late_data_policy(self: B, policy: str) -> B:
         """Set the policy for late messages, which are older than all open windows.
@@ -257,13 +257,13 @@ class TimedWindowsBuilder:
         Raises:
             WallarooParameterError: T207 if `policy` is another value, or a policy is set already.
         """
-        if policy not in LATE:
+        if not isinstance(policy, str) or policy not in LATE:
             expected = " or ".join(f'"{name}"' for name in LATE)
             raise _wrong(policy, "with_late_data_policy", "policy", expected, self._function)
         return self._with("with_late_data_policy", "late", policy)
 
     def _fields(self, kind: str, **sizes: int) -> dict[str, Any]:
-        """Return the entry in the topology document."""
+        """Return the entry of the windows in the topology document, without the property `time`."""
         late = LATE[self._given.get("late", "drop")]
         return {"kind": kind, **sizes, "delay_ms": self._given.get("delay", 0), "late": late}
 
@@ -337,12 +337,12 @@ def _span(unit: str, count: int, factor: int) -> int:
     return count * factor
 
 
-def _in_ms(method: str, parameter: str, value: Any, least: int) -> int:
-    """Return nanoseconds as milliseconds. Rounds up, with a warning."""
+def _in_ms(method: str, parameter: str, value: Any, least: int, function: str = "") -> int:
+    """Return nanoseconds as whole milliseconds, rounded up with a warning. `function` chooses the remedy of errors."""
     is_int = isinstance(value, int) and not isinstance(value, bool)
     rounded = -(-value // NS_PER_MS) if is_int else 0
     if not is_int or value < 0 or not least <= rounded <= MAX_MS:
-        raise _wrong(value, method, parameter, f"nanoseconds, {least} ms to 365 days")
+        raise _wrong(value, method, parameter, f"nanoseconds, {least} ms to 365 days", function)
     if value % NS_PER_MS:
         text = f"{method}({value}): times are in milliseconds here; {value} ns are taken as {rounded} ms"
         warnings.warn(text, UserWarning, stacklevel=3)

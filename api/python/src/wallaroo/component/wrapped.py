@@ -52,7 +52,7 @@ class BaseWrapped(Generic[P, R]):
         if not callable(function):
             raise WallarooParameterError.of(
                 method=self.kind, parameter="function", actual=repr(function), expected="a function",
-                fix=f"put the decorator right above a function `def f({_list(self)})`",
+                fix=f"put the decorator right above a function `def f({', '.join(self.parameters)})`",
             )  # fmt: skip
         functools.update_wrapper(self, function)
         self.function: Callable[..., R] = function
@@ -80,7 +80,7 @@ class BaseWrapped(Generic[P, R]):
 
 
 class WithOutputs(BaseWrapped[P, R]):
-    """The attributes that all kinds of computation have.
+    """A decorated computation: the common part of computations and state computations.
 
     Attributes:
         outputs: Names of the outputs to which the computation may emit.
@@ -143,7 +143,7 @@ class ComputationMulti(WithOutputs[P, R]):
 
 
 class Partition(BaseWrapped[P, R]):
-    """Returns a message's key: str, bytes or int; made by `partition`, parameters as for `BaseWrapped`.
+    """A partition function, which returns a message's key; made by `partition`, parameters as for `BaseWrapped`.
 
     Example:
         >>> Partition(len).partition("abc")
@@ -162,7 +162,7 @@ class Partition(BaseWrapped[P, R]):
 
 
 class KeyExtractor(BaseWrapped[P, R]):
-    """Returns a message's key: str, bytes or int; made by `key_extractor`, parameters as for `BaseWrapped`.
+    """A key extractor, which returns a message's key; made by `key_extractor`, parameters as for `BaseWrapped`.
 
     Example:
         >>> def symbol(order):
@@ -200,7 +200,7 @@ class Encoder(BaseWrapped[P, R]):
 
 
 class ValueDecoder(BaseWrapped[P, R]):
-    """Converts a value to a message; made by `decoder` without a header.
+    """Converts the value of a record to a message; made by `decoder` without a header.
 
     Args:
         function: Takes the value of a record, as bytes.
@@ -233,7 +233,7 @@ class ValueDecoder(BaseWrapped[P, R]):
 
 
 class Decoder(ValueDecoder[P, R]):
-    """Converts a payload to a message; made by `decoder` with a header.
+    """Converts a payload of a TCP stream to a message; made by `decoder` with a header.
 
     Args:
         function: Takes a payload.
@@ -289,7 +289,3 @@ class StateBuilder(Generic[R]):
     def build(self) -> R:
         """Return a new state."""
         return self.state_class()
-
-
-def _list(wrapped: BaseWrapped[..., Any]) -> str:
-    return ", ".join(wrapped.parameters)

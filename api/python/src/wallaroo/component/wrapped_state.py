@@ -1,4 +1,4 @@
-"""Decorated functions that are state computations: objects with visitors, timers and a time to live."""
+"""Decorated state computations: objects with visitors, timers and a time to live."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -12,7 +12,7 @@ from wallaroo.message.output import collected
 
 
 class _WithState(WithOutputs[P, R], Generic[P, R, C]):
-    """The methods that both kinds of state computation have.
+    """A decorated state computation: the common part of both kinds.
 
     Attributes:
         state_class: The class that the decorator got; None if the pipeline names it (Wallaroo 0.4 and 0.5).
@@ -102,11 +102,11 @@ class _WithState(WithOutputs[P, R], Generic[P, R, C]):
         return add
 
     def visit(self, name: str, metadata: bytes, key: Any, state: Any) -> Any:
-        """Run the visitor of a visit."""
+        """Run the visitor of a visit for one key."""
         return self.visitors[name](metadata, key, state)
 
     def fire(self, name: str, key: Any, state: Any, time: int, timers: Any) -> Any:
-        """Run the function of a timer."""
+        """Run the callback of a timer that is due."""
         return self.callbacks[name](key, state, time, timers)
 
 
@@ -114,7 +114,7 @@ TIMER = ("key", "state", "time")  # names of the arguments of a timer's callback
 
 
 def with_timers(run: Callable[..., Any], *, has_them: bool) -> Callable[..., Any]:
-    """Return the user's function with a last parameter `timers`. If the function lacks the parameter, it is wrapped."""
+    """Return a timer's callback with a last parameter `timers`: the user's function, wrapped if it lacks this one."""
     return run if has_them else lambda *arguments: run(*arguments[:-1])
 
 

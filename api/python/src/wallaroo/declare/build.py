@@ -62,7 +62,7 @@ def build_application(
 
 
 class _Build(Declaration):
-    """One call of `build_application`: it collects the findings and the parts of the application."""
+    """One call of `build_application`: it collects the parts of the application, and findings about them."""
 
     def __init__(self, name: Any, on_error: str | None) -> None:
         super().__init__()
@@ -89,7 +89,8 @@ class _Build(Declaration):
         self._number(nodes)
         if not misplaced:  # otherwise calls after an end, which are reported, may be the reason for open ends
             for node in (node for node in ends if node.part != "sinks"):
-                self._open_end(node)
+                pointer = f"/pipelines/{self._paths[node]}"
+                self.findings.append(check.open_end(pointer, node.location, self.name, _label(node)))
         for node in sorted(nodes, key=lambda node: (PARTS.index(node.part), node.number)):
             self._node(node)
         for merge in merges:
@@ -97,12 +98,11 @@ class _Build(Declaration):
         check.settle_times([self.line])
         self.findings += declare_codecs([self.line])
 
-    def _open_end(self, node: PipelineNode) -> None:
-        pointer, at = f"/pipelines/{self._paths[node]}", node.location.shown()
-        self.findings.append(check.open_end(pointer, at, self.name, _label(node)))
-
     def _number(self, nodes: list[PipelineNode]) -> None:
-        """Set the paths of nodes. All outputs of a computation, used or not, are directly after the computation."""
+        """Set the path of each node in the topology, e.g. `0/steps/1`.
+
+        A computation's named outputs, used or not, get the paths directly after the computation's path.
+        """
         for part in PARTS:
             number = 0
             for node in (node for node in nodes if node.part == part):
@@ -156,12 +156,15 @@ class _Build(Declaration):
         elif hasattr(value, "state_class") and state_class is None:
             declared = f'@wallaroo.{value.kind}("{value.name()}", state=StateClass)'
             fix = f"name its state, {declared}, and return the output alone"
-            component.other_generation(place, "computation", value, component.BUILDER, component.SOURCE, fix=fix)
+            component.other_api(place, "computation", value, component.BUILDER, component.SOURCE, fix=fix)
         else:
             self._computation(place, node, inputs, policy)
 
     def _output(self, place: Place, node: PipelineNode) -> None:
-        """Check that a node's computation declares the output. Its step was added with the computation's step."""
+        """Check that a computation declares the output that a call of `output` names.
+
+        The step of the output was added with the step of the computation.
+        """
         first, *others = node.inputs
         declared = () if others else _outputs(first)
         if node.value not in declared:
@@ -188,10 +191,9 @@ class _Build(Declaration):
 
     def _remote(self, place: Place, node: PipelineNode, inputs: tuple[str, ...], policy: str) -> None:
         component: model.RemoteComponent = node.value
-        if not component.kind.startswith("state"):
-            self.remote(self.line, place, component, inputs, None, policy)
-            return
-        state = model.State(self._state_name(component.name), component, dict, is_by_message=True)
+        state = None
+        if component.kind.startswith("state"):
+            state = model.State(self._state_name(component.name), component, dict, is_by_message=True)
         self.remote(self.line, place, component, inputs, state, policy)
 
     def _windows(self, place: Place, node: PipelineNode, inputs: tuple[str, ...], policy: str) -> None:
@@ -212,7 +214,7 @@ class _Build(Declaration):
         state = model.State(
             self._state_name(name), type(aggregation), aggregation.initial_accumulator, is_by_message=True
         )
-        call = component.ComponentMethod("window", name, aggregation.update, outputs=component.outputs_of(aggregation))
+        call = component.ComponentMethods("window", name, aggregation.update, outputs=component.outputs_of(aggregation))
         step = self.step(self.line, place, aggregation, call, inputs, state, policy)
         step.aggregation = aggregation
         step.window = windows.document(has_event_time=self._times[node])
@@ -222,7 +224,7 @@ class _Build(Declaration):
         run = extractor and component.method(place, "key_extractor", extractor, ("extract_key",), ("data",))
         if run:
             name = extractor.name() if callable(getattr(extractor, "name", None)) else shown_name(type(extractor))
-            call = component.ComponentMethod("key_by", name, run)
+            call = component.ComponentMethods("key_by", name, run)
             self.step(self.line, place, extractor, call, inputs, None, policy)
 
     def _merge(self, merge: Merge) -> None:
@@ -244,6 +246,7 @@ class _Build(Declaration):
 
 
 def _reachable(ends: tuple[PipelineNode, ...]) -> list[PipelineNode]:
+    """Return all nodes from the sources to the last nodes, in the order of the program's calls."""
     nodes: set[PipelineNode] = set()
     waiting = list(ends)
     while waiting:

@@ -280,7 +280,7 @@ class ApplicationBuilder:
         return self
 
     def _begin(self, method: str, part: str) -> tuple[Pipeline, Place] | None:
-        """Return the open pipeline and the place of the new part; None after T212."""
+        """Return the pipeline that is open and the place of its next part. If none is open, add T212, return None."""
         pipeline, previous = self._open, self._previous
         self._previous = method
         if pipeline is None:
@@ -295,10 +295,8 @@ class ApplicationBuilder:
 
     def _close(self) -> None:
         if self._open is not None:
-            at = self._open.location.shown()
             pointer = f"/pipelines/{self._open.number}"
-            name, last = self._open.name, self._open.last
-            self._findings.append(check.open_end(pointer, at, name, last))
+            self._findings.append(check.open_end(pointer, self._open.location, self._open.name, self._open.last))
             self._open = None
 
     def _to(self, method: str, value: Any, on_error: str | None) -> "ApplicationBuilder":
@@ -310,12 +308,15 @@ class ApplicationBuilder:
                 self._declaration.remote(pipeline, place, value, self._inputs(pipeline), None, policy)
                 return self
             call = component.computation(place, value, has_state=False)
-            state = self._kept(place, value, call) if call is not None and method == "to" else None
+            state = self._object_state(place, value, call) if call is not None and method == "to" else None
             self._add_step(pipeline, place, value, call, state, on_error)
         return self
 
-    def _kept(self, place: Place, value: Any, call: component.ComponentMethod) -> State | None:
-        """Return the computation's object as a state, and adapt the call; None if the object keeps no data."""
+    def _object_state(self, place: Place, value: Any, call: component.ComponentMethods) -> State | None:
+        """Return the state of a computation whose object keeps data, and adapt `call`; None if it keeps no data.
+
+        The object itself is the state, as in Wallaroo 0.1 (`wallaroo.check.object_state`).
+        """
         owner = getattr(call.run, "__self__", None)
         if isinstance(value, BaseWrapped) or owner is None:
             return None
@@ -369,7 +370,7 @@ class ApplicationBuilder:
         pipeline: Pipeline,
         place: Place,
         value: Any,
-        call: component.ComponentMethod | None,
+        call: component.ComponentMethods | None,
         state: State | None,
         on_error: str | None,
     ) -> None:
@@ -391,7 +392,7 @@ class ApplicationBuilder:
         return self
 
     def _inputs(self, pipeline: Pipeline) -> tuple[str, ...]:
-        """Return the inputs of the next part: the previous part, or the output with which a branch begins."""
+        """Return the paths of the next part's inputs: the previous part, or the output with which a branch begins."""
         branch, self._branch = self._branch, ""
         last: list[Any] = [*pipeline.sources, *(step for step in pipeline.steps if step.kind != "output")]
         return (branch or (last[-1].path if last else f"{pipeline.number}/sources/0"),)

@@ -28,7 +28,10 @@ class Declaration:
     connectors: dict[str, Any] = field(default_factory=dict)
 
     def note(self, path: str, value: object, location: Location | None = None) -> None:
-        """Record the user's code of a part. A `WholeRecord` of the SDK counts as declared at `location`."""
+        """Record the function or class of a part and its place in the program, for the topology document.
+
+        A `WholeRecord`, which belongs to the SDK, gets the place `location`.
+        """
         target = value if isinstance(value, (type, BaseWrapped)) else type(value)
         at = location if location is not None and isinstance(value, WholeRecord) else declared_at(value)
         self.components.append(Component(path, shown_name(target), Location(*at)))
@@ -38,21 +41,21 @@ class Declaration:
         if not isinstance(config, SourceConfig):
             place.wrong("source_config", shown(config), "a source config, e.g. TCPSourceConfig")
             return
-        decoder = component.instance(place, _parameter(config), config.given, config.decorator, _expected(config))
+        decoder = component.instance(place, config.parameter, config.given, config.decorator, config.expected)
         if decoder is None:
             return
         path = f"{pipeline.number}/sources/{len(pipeline.sources)}"
         name = name if config.name is None else check.name(place, "source", config.name)
         if isinstance(config, SourceConnectorConfig):
             self.connectors[name] = config
-        source = _timed(place, config.declare(place, path, name, decoder), decoder)
+        source = _with_event_time(place, config.declare(place, path, name, decoder), decoder)
         if source is not None:
             policy = check.policy(replace(place, method=type(config).__name__), config.on_error)
             pipeline.sources.append(replace(source, on_error=policy))
             self.note(path, decoder, config.location)
 
     def sink(self, pipeline: Pipeline, place: Place, config: Any, name: str, inputs: tuple[str, ...]) -> None:
-        """Add a sink."""
+        """Add a sink. Its name is the config's name, or `name` if the config has no name."""
         if not isinstance(config, SinkConfig):
             is_list = place.method == "to_sinks"
             parameter, expected = ("sink_configs", "sink configs, e.g. [TCPSinkConfig(...)]") if is_list else (
@@ -60,7 +63,7 @@ class Declaration:
             )  # fmt: skip
             place.wrong(parameter, shown(config), expected)
             return
-        encoder = component.instance(place, "encoder", config.encoder, "encoder", "an encoder")
+        encoder = component.instance(place, "encoder", config.encoder, config.decorator, "an encoder")
         if encoder is None:
             return
         if config.name is not None:
@@ -79,12 +82,12 @@ class Declaration:
         pipeline: Pipeline,
         place: Place,
         value: Any,
-        call: component.ComponentMethod,
+        call: component.ComponentMethods,
         inputs: tuple[str, ...],
         state: State | None,
         on_error: str,
     ) -> Step:
-        """Add a computation."""
+        """Add a step that runs a computation of this program."""
         path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
         name = check.name(place, "computation", call.name)
         if state is not None:
@@ -122,7 +125,7 @@ class Declaration:
         return step
 
     def _outputs(self, pipeline: Pipeline, place: Place, step: Step, names: tuple[str, ...]) -> None:
-        """Add the named outputs of a computation, directly after it."""
+        """Add a step for each named output of a computation, directly after the computation's step."""
         step.outputs = names
         self._unique(place, "output", names)
         for name in names:
@@ -132,7 +135,7 @@ class Declaration:
             pipeline.steps.append(output)
 
     def connector(self, place: Place, config: Any, cls: type) -> Any:
-        """Return the config of a source or sink. A str names a connector, whose config is returned; None after T233."""
+        """Return a config unchanged. For the name of a connector, return its config, or add T233 and return None."""
         if not isinstance(config, str):
             return config
         of_kind = {name: each for name, each in self.connectors.items() if isinstance(each, cls)}
@@ -141,22 +144,22 @@ class Declaration:
         return of_kind.get(config)
 
     def partition(self, place: Place, state: str, function: Any) -> Callable[[Any], Any] | None:
-        """Return the function from a message to its key; None after a finding."""
+        """Return the function from a message to its key, or add a finding to `place` and return None."""
         partition = component.instance(place, "partition_function", function, "partition", "a partition function")
         if partition is None:
             return None
         run = component.method(place, "partition", partition, ("partition",), ("data",))
         finding = None if run is None else partition_finding(state, run, partition)
         if finding is not None:
-            self.findings.append(replace(finding, pointer=place.pointer))
+            place.take(finding)
         return run
 
     def state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:
-        """Return the function that makes a new state; None after a finding."""
+        """Return the function that makes a new state, or add a finding to `place` and return None."""
         if isinstance(builder, type):
             finding = call_finding("state class", shown_name(builder), builder, ())
             if finding is not None:
-                self.findings.append(replace(finding, pointer=place.pointer))
+                place.take(finding)
             return builder
         if callable(getattr(builder, "build", None)):
             return component.method(place, "state class", builder, ("build",), ())
@@ -164,19 +167,11 @@ class Declaration:
         return None
 
 
-def _timed(place: Place, source: Source | None, decoder: object) -> Source | None:
-    """Return the source with the decoder's `event_time`, whose times replace those that come with messages."""
+def _with_event_time(place: Place, source: Source | None, decoder: object) -> Source | None:
+    """Return the source with the decoder's method `event_time`, if any. Its times replace times of the source."""
     times = getattr(decoder, "event_time", None)
     if source is None or source.kind == "generator" or not callable(times):
         return source
     if component.method(place, "event_time", decoder, ("event_time",), ("bs",)) is None:
         return source
     return replace(source, event_time=times, gives_time=True)
-
-
-def _parameter(config: SourceConfig) -> str:
-    return "gen" if config.decorator == "GenSourceConfig" else "decoder"
-
-
-def _expected(config: SourceConfig) -> str:
-    return "a generator" if config.decorator == "GenSourceConfig" else "a decoder"

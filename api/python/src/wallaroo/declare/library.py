@@ -1,4 +1,4 @@
-"""Components that one program hosts and `offer`s, and another program in any language uses as steps."""
+"""Computations that one program offers, and that run as steps of another program's application, in any language."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from wallaroo.message.output import collected
 
 
 class Program:
-    """Another program that hosts components of this application; made by `wallaroo.other_program`."""
+    """Another program that runs steps of this application; made by `wallaroo.other_program`."""
 
     def __init__(self, worker: str, target: str) -> None:
         self.worker, self.target = worker, target
@@ -69,7 +69,7 @@ class Program:
 
 
 def other_program(worker: str, target: str) -> Program:
-    """Declare another program, in Python or Go, that hosts components for this application.
+    """Declare another program, in Python or Go, that runs steps of this application.
 
     Args:
         worker: Name for the program's worker in the topology; not "main".
@@ -95,10 +95,10 @@ def other_program(worker: str, target: str) -> Program:
 
 @dataclass(slots=True)
 class Offer:
-    """A component that a library offers.
+    """A computation that a program offers to other programs; made by `offer`.
 
     Attributes:
-        step: The component as a step. The path of the step is the component's name.
+        step: The computation as a step. The path of the step is the name of the computation.
         symbol: Name of the user's function or class.
     """
 
@@ -110,7 +110,7 @@ class Offer:
     outputs: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the properties that must be equal in the program that uses the component."""
+        """Return name, kind and codecs, which must be the same in the program that uses the computation."""
         offer = {"name": self.step.name, "kind": self.step.kind, "input": self.input, "output": self.output}
         outputs = [{"name": name, "codec": self.outputs[name]} for name in self.step.outputs]
         return offer | ({"outputs": outputs} if outputs else {})
@@ -118,12 +118,12 @@ class Offer:
 
 @dataclass(slots=True)
 class Library:
-    """Components for other programs; `application_setup` of a program without pipelines returns it."""
+    """The computations that a program without pipelines offers; made by `build_library`."""
 
     offers: dict[str, Offer]
 
     def application(self) -> Application:
-        """Return the components as an application without pipelines, for the worker."""
+        """Return the offered computations as an application without pipelines, for the worker."""
         return Application("library", [], [], offers={name: offer.step for name, offer in self.offers.items()})
 
 
@@ -174,7 +174,7 @@ def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Map
 
 
 def build_library(offers: Sequence[Offer]) -> Library:
-    """Return the result of `application_setup` in a program that only hosts components for other programs.
+    """Return the result of `application_setup` in a program that only offers computations to other programs.
 
     Args:
         offers: Results of `wallaroo.offer`: at least one, all with different names.
@@ -202,7 +202,11 @@ def build_library(offers: Sequence[Offer]) -> Library:
 
 
 def declare_codecs(pipelines: Iterable[Pipeline]) -> list[Diagnostic]:
-    """Set the codec of messages to a component of another program to its input codec. Return the findings."""
+    """Set the codec of the sources and steps whose messages go to other programs: the input codec of the next step.
+
+    This is done once all pipelines are declared. The result has a finding (T261) for each source or step whose messages
+    would need two codecs.
+    """
     findings: list[Diagnostic] = []
     for pipeline in pipelines:
         parts: dict[str, Source | Step] = {source.path: source for source in pipeline.sources}
@@ -225,7 +229,7 @@ def _declare_codec(producer: Source | Step, step: Step, codec: str) -> Diagnosti
     )  # fmt: skip
 
 
-def _check_outputs(place: Place, call: component.ComponentMethod, outputs: Iterable[str]) -> None:
+def _check_outputs(place: Place, call: component.ComponentMethods, outputs: Iterable[str]) -> None:
     for name in outputs:
         if name not in call.outputs:
             hint, declare = did_you_mean(name, call.outputs), f"outputs=({shown(name)},) with the computation"

@@ -43,7 +43,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """A call after the end of a pipeline."""
+    """A call after a pipeline's sink, which `build_application` refuses."""
 
     location: Location
     method: str
@@ -92,7 +92,7 @@ class Pipeline:
 
     @property
     def parts(self) -> tuple[tuple[PipelineNode, ...], tuple[Merge, ...], tuple[Misplaced, ...]]:
-        """The last nodes, the merges and the calls after the end."""
+        """The last nodes, the calls of `merge`, and the calls after a sink, for `build_application`."""
         return self._ends, self._merges, self._misplaced
 
     def clone(self) -> "Pipeline":
@@ -175,26 +175,26 @@ class Pipeline:
     def _to_sinks(self, method: str, configs: Sequence[Any]) -> "Pipeline":
         at = called_from()
         ends = [PipelineNode(next(_numbers), method, "sinks", config, None, at, self._ends) for config in configs]
-        return self._goes_on(method, at, tuple(ends))
+        return self._followed_by(method, at, tuple(ends))
 
     def _then(self, method: str, value: Any, on_error: str | None) -> "Pipeline":
         at = called_from()
-        return self._goes_on(
+        return self._followed_by(
             method, at, (PipelineNode(next(_numbers), method, "steps", value, on_error, at, self._ends),)
         )
 
-    def _goes_on(self, method: str, at: Location, ends: tuple[PipelineNode, ...]) -> "Pipeline":
+    def _followed_by(self, method: str, at: Location, ends: tuple[PipelineNode, ...]) -> "Pipeline":
         if self._end():
             return Pipeline(self._ends, self._merges, (*self._misplaced, Misplaced(at, method, self._end())))
         return Pipeline(ends, self._merges, self._misplaced)
 
     def _end(self) -> str:
-        """Return the method that ended the pipeline, or an empty text."""
+        """Return the method that ended the pipeline, `to_sink` or `to_sinks`, or an empty text if it is open."""
         return next((end.method for end in self._ends if end.part == "sinks"), "")
 
 
 def joined(*pipelines: Pipeline) -> Pipeline:
-    """Return one pipeline with the ends of several pipelines."""
+    """Return one pipeline that contains several pipelines, which may share parts."""
     ends, merges, misplaced = (
         tuple(dict.fromkeys(each for pipeline in pipelines for each in pipeline.parts[at])) for at in range(3)
     )

@@ -166,10 +166,15 @@ class Diagnostic:
 
 
 class DiagnosticError(Exception):
-    """Carries one or more diagnostics, sorted by pointer."""
+    """An error with one or more diagnostics, sorted by their place in the topology document.
 
-    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
-        self.diagnostics = sorted(diagnostics, key=lambda finding: (finding.pointer, finding.code))
+    Args:
+        diagnostics: The findings, or a single one.
+    """
+
+    def __init__(self, diagnostics: Iterable[Diagnostic] | Diagnostic) -> None:
+        findings = [diagnostics] if isinstance(diagnostics, Diagnostic) else diagnostics
+        self.diagnostics = sorted(findings, key=lambda finding: (finding.pointer, finding.code))
         super().__init__("\n".join(map(str, self.diagnostics)))
 
     @property

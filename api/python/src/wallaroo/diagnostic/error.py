@@ -1,6 +1,5 @@
-"""The exception that a wrong declaration raises, and the findings about a call that declares a part."""
+"""The exception for wrong declarations, and `Place`, to which checks of one call add their findings."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,14 +10,8 @@ from wallaroo.diagnostic.location import Location
 class WallarooParameterError(DiagnosticError):
     """A declaration has faults; `diagnostics` lists all of them.
 
-    Args:
-        diagnostics: The findings, or a single one.
-
     Source: Wallaroo 0.1, which raised it at the first fault.
     """
-
-    def __init__(self, diagnostics: Iterable[Diagnostic] | Diagnostic) -> None:
-        super().__init__([diagnostics] if isinstance(diagnostics, Diagnostic) else diagnostics)
 
     @classmethod
     def of(cls, at: Location | None = None, **values: Any) -> "WallarooParameterError":
@@ -29,7 +22,14 @@ class WallarooParameterError(DiagnosticError):
 
 @dataclass(slots=True)
 class Place:
-    """A call in the program that is being checked. The check adds its findings to `findings`."""
+    """A call in the user's program that declares a part, e.g. `to`. Checks of the call add their findings here.
+
+    Attributes:
+        method: Name of the called method.
+        pointer: Place of the part in the topology document, as a JSON pointer.
+        location: Place of the call in the program.
+        findings: The findings about the whole application.
+    """
 
     method: str
     pointer: str
@@ -42,7 +42,11 @@ class Place:
         finding = Diagnostic.of(code, pointer=self.pointer, file=at.file, line=at.line, **values)
         self.findings.append(replace(finding, fix=remedy or finding.fix))
 
+    def take(self, finding: Diagnostic) -> None:
+        """Record a finding of a function that does not know the place in the topology document."""
+        self.findings.append(replace(finding, pointer=self.pointer))
+
     def wrong(self, parameter: str, actual: str, expected: str, *, fix: str = "") -> None:
-        """Record T207 for a parameter of the call: its shown value, and the expected one."""
+        """Record T207: a parameter of the call has a wrong value. `actual` is the value as text."""
         fix = fix or f"pass {expected}"
         self.add("T207", method=self.method, parameter=parameter, actual=actual, expected=expected, fix=fix)

@@ -15,7 +15,7 @@ from wallaroo.diagnostic.diagnostic import closest
 _SDK = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARY = tuple({os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib")})
 MAX_FRAMES = 20
-_lines: dict[tuple[str, str, int, int], int] = {}  # of classes
+_lines: dict[tuple[str, str, int, int], int] = {}  # lines of classes, by file, name, and time and size of the file
 MAX_TRACEBACK_CHARACTERS = 8000
 
 
@@ -31,7 +31,7 @@ class Location(NamedTuple):
 
 
 def relative(file: str, directory: str) -> str:
-    """Return the path of `file` relative to `directory`, with forward slashes; unchanged if it is not below it."""
+    """Return the path of `file` relative to `directory`, with forward slashes. A file outside of it is unchanged."""
     directory = os.path.join(os.path.realpath(directory), "")
     real = os.path.realpath(file)
     return real[len(directory) :].replace(os.sep, "/") if real.startswith(directory) else file
@@ -56,7 +56,7 @@ def declared_at(component: object) -> Location:
 
 
 def _class_line(cls: type, file: str) -> int:
-    """Return the line of a class. Python parses the whole module to find it, so lines of an unchanged file are kept."""
+    """Return the line of a class. Lines of an unchanged file are cached, since Python parses the module to find one."""
     try:
         status = os.stat(file)
     except OSError:  # e.g. in an archive

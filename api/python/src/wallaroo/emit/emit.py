@@ -47,7 +47,7 @@ def application_args(default: Sequence[str]) -> list[str]:
     finding = Diagnostic.of(
         "R716", what="WALLAROO_ARGS", reason="it is not a JSON array of texts", fix="let the runtime set it"
     )
-    raise DiagnosticError([finding])
+    raise DiagnosticError(finding)
 
 
 def write_result(file: str, result: dict[str, Any]) -> None:

@@ -42,7 +42,7 @@ class LoadedProgram:
     document: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document that mode `emit` writes."""
+        """Return the result of `python -m wallaroo.emit`: the topology, or the library document, as JSON."""
         if self.application.offers:
             (worker,) = self.document["workers"]
             return {"library": {"worker": worker, "components": self.document["components"]}}
@@ -68,9 +68,7 @@ def load(app: str, args: Sequence[str]) -> LoadedProgram:
         file = os.path.abspath(str(getattr(module, "__file__", "") or ""))
         fix = f"define `{function}(args)`; it returns the application, e.g. that of `wallaroo.build_application`"
         reason = f"it has no {function}"
-        raise DiagnosticError(
-            [Diagnostic.of("T201", file=_shown(file), program=module.__name__, reason=reason, fix=fix)]
-        )
+        raise DiagnosticError(Diagnostic.of("T201", file=_shown(file), program=module.__name__, reason=reason, fix=fix))
     return _program(setup, function, module, directory, app, args)
 
 
@@ -141,14 +139,14 @@ def _import_file(target: str) -> tuple[ModuleType, str]:
         return loaded, directory
     if loaded is not None and loaded is not _PROGRAMS.get(name):
         reason = f"a module of that name is loaded already ({getattr(loaded, '__file__', 'built in')}); rename the file"
-        raise DiagnosticError([Diagnostic.of("T217", file=_shown(file), what=f"the import of {name}", error=reason)])
+        raise DiagnosticError(Diagnostic.of("T217", file=_shown(file), what=f"the import of {name}", error=reason))
     if directory in sys.path:
         sys.path.remove(directory)
     sys.path.insert(0, directory)
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None or not os.path.isfile(file):
         what, reason = f"the import of {name}", "there is no such file"
-        raise DiagnosticError([Diagnostic.of("T217", file=_shown(file), what=what, error=reason)])
+        raise DiagnosticError(Diagnostic.of("T217", file=_shown(file), what=what, error=reason))
     module = importlib.util.module_from_spec(spec)
     # The module is registered under its own name, so that pickles of its classes can be read after a restart.
     sys.modules[name] = _PROGRAMS[name] = module
@@ -180,50 +178,40 @@ def _import_module(name: str) -> tuple[ModuleType, str]:
 def _refuse_other(directory: str) -> None:
     file = other_wallaroo([directory])
     if file:
-        raise DiagnosticError([Diagnostic.of("T221", file=_shown(file), found=file)])
+        raise DiagnosticError(Diagnostic.of("T221", file=_shown(file), found=file))
 
 
 def _import_failed(name: str, file: str, error: BaseException) -> NoReturn:
     if isinstance(error, DiagnosticError | KeyboardInterrupt):
         raise error
     at = raised_at(error)
-    raise DiagnosticError(
-        [
-            Diagnostic.of(
-                "T217", file=_shown(at.file or file), line=at.line, traceback=user_traceback(error),
-                what=f"the import of {name}", error=one_line(error) + hint_of(error),
-            )
-        ]
-    ) from error  # fmt: skip
+    finding = Diagnostic.of(
+        "T217", file=_shown(at.file or file), line=at.line, traceback=user_traceback(error),
+        what=f"the import of {name}", error=one_line(error) + hint_of(error),
+    )  # fmt: skip
+    raise DiagnosticError(finding) from error
 
 
 def _set_up(setup: Any, function: str, args: list[str]) -> Application | Library:
     if wrong := call_finding("setup", function, setup, ("args",)):
-        raise DiagnosticError([wrong])
+        raise DiagnosticError(wrong)
     try:
         with given_arguments(args):
             result = setup(args)
     except (DiagnosticError, KeyboardInterrupt):
         raise
     except BaseException as err:
-        at = raised_at(err).shown()
-        raise DiagnosticError(
-            [
-                Diagnostic.of(
-                    "T217",
-                    **at._asdict(),
-                    traceback=user_traceback(err),
-                    what=function,
-                    error=one_line(err) + hint_of(err),
-                )  # fmt: skip
-            ]
-        ) from err
+        finding = Diagnostic.of(
+            "T217", **raised_at(err).shown()._asdict(), traceback=user_traceback(err), what=function,
+            error=one_line(err) + hint_of(err),
+        )  # fmt: skip
+        raise DiagnosticError(finding) from err
     if isinstance(result, (Application, Library)):
         return result
     at = declared_at(setup).shown()
     fix = f"return what `wallaroo.build_application` or `ApplicationBuilder.build()` gives from `{function}`"
     reason = f"it returned {shown(result)}"
-    raise DiagnosticError([Diagnostic.of("T201", **at._asdict(), program=function, reason=reason, fix=fix)])
+    raise DiagnosticError(Diagnostic.of("T201", **at._asdict(), program=function, reason=reason, fix=fix))
 
 
 def _serializer(module: ModuleType) -> Serializer:
@@ -231,21 +219,14 @@ def _serializer(module: ModuleType) -> Serializer:
     if dump is serialize and load_ is deserialize:
         return Serializer()
     for name, function, default in (("serialize", dump, serialize), ("deserialize", load_, deserialize)):
-        if (
-            wrong := None
-            if function is default or not callable(function)
-            else call_finding("module", name, function, ("value",))
-        ):
-            raise DiagnosticError([wrong])
         if function is default or not callable(function):
-            raise DiagnosticError(
-                [
-                    Diagnostic.of(
-                        "T223", file=_shown(os.path.abspath(str(module.__file__))), what="module",
-                        type=module.__name__, method=name, signature=f"`def {name}(...)` next to its counterpart",
-                    )
-                ]
+            finding = Diagnostic.of(
+                "T223", file=_shown(os.path.abspath(str(module.__file__))), what="module",
+                type=module.__name__, method=name, signature=f"`def {name}(...)` next to its counterpart",
             )  # fmt: skip
+            raise DiagnosticError(finding)
+        if wrong := call_finding("module", name, function, ("value",)):
+            raise DiagnosticError(wrong)
     return Serializer(dump, load_, True)
 
 

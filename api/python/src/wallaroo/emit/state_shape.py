@@ -1,8 +1,8 @@
-"""The shapes of a program's states, as far as its source shows them. They decide whether an old state can be read.
+"""The shapes (types of all fields) of a program's states. They decide whether a changed program can read old states.
 
 A pickle contains the name of a class and the attributes of the object. So a new field is missing in old states, unless
-the class has a value for it, and an old value keeps its old type. No user code runs to find the shape: it is derived
-from annotations, slots and values of the classes, and from the source of their methods.
+the class has a value for it, and an old value keeps its old type. No user code runs to find the shape: it is derived,
+as far as possible, from annotations, slots and values of the classes, and from the source of their methods.
 """
 
 import ast
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from wallaroo.check.change import changes
+from wallaroo.check.change import changes, slots_of
 from wallaroo.check.source_tree import source_tree
 from wallaroo.message.serialization import Serializer
 
@@ -75,7 +75,7 @@ def _short(text: str) -> str:
 
 
 def codec_text(codec: Any) -> str:
-    """Describe a codec of Goka as text. Codecs of the SDK never change, but the program's own codecs may."""
+    """Return the text for a codec of Goka in a shape. It ends with `?` if it is the program's, which may change it."""
     kind = type(codec)
     return kind.__name__ if kind.__module__.startswith("wallaroo.") else named(kind) + UNSURE
 
@@ -105,7 +105,7 @@ def _own_classes(is_own: Callable[[str], bool], root: type) -> Iterator[tuple[st
 
 @dataclass(slots=True)
 class _Shaper:
-    """Describes types, and records the fields of classes by path.
+    """Makes the shape of a state: texts that describe types, and the fields of the program's classes by path.
 
     Attributes:
         is_open: Whether a part of the state may be or contain any object.
@@ -120,7 +120,7 @@ class _Shaper:
     root: type = object
 
     def of_maker(self, maker: Any) -> str | None:
-        """Describe the objects that a class, a function, or an object with `build` makes."""
+        """Return the text for the objects that a class, a function, or an object with `build` makes."""
         if isinstance(maker, type) and not callable(vars(maker).get("build")):
             return self.text(maker, "")
         inner = getattr(maker, "state_class", None)  # e.g. `maker` is a StateBuilder
@@ -139,7 +139,7 @@ class _Shaper:
         return texts.pop() if len(texts) == 1 else None
 
     def text(self, hint: Any, path: str) -> str:
-        """Describe a type or an annotation, and record the fields of the program's classes below `path`."""
+        """Return the text for a type or an annotation. If it is a class of the program, record its fields at `path`."""
         if hint is None or hint is type(None):
             return "None"
         origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -177,7 +177,7 @@ class _Shaper:
             self.within.pop()
 
     def _own(self, cls: type, path: str) -> str:
-        """Describe a class of the program, and note its fields."""
+        """Return the text for a class of the program, and record its fields."""
         parts = [part for part in cls.__mro__ if part is not object and part.__module__ not in ("typing", "abc")]
         outer = [part for part in parts if not self.is_own(part.__module__)]
         hooks = [vars(part)[name] for part in parts for name in HOOKS if name in vars(part)]
@@ -193,7 +193,7 @@ class _Shaper:
         # A base class from outside of the program may have more data, e.g. the items of a dict.
         if outer:
             self.is_open, text = True, f"{text} on {', '.join(map(named, outer))}"
-        slots = sorted({name for part in parts for name in _slots(part)})
+        slots = sorted({name for part in parts for name in slots_of(part)})
         if ordered or slots:
             text = f"{text} of {', '.join(ordered or slots)}"
         return text + UNSURE if hooks else text
@@ -206,7 +206,7 @@ class _Shaper:
         declared = {}
         for name, value in vars(part).items():
             is_field = not (name.startswith("__") or callable(value) or hasattr(value, "__get__"))
-            if is_field and name not in _slots(part) and not isinstance(value, (staticmethod, classmethod)):
+            if is_field and name not in slots_of(part) and not isinstance(value, (staticmethod, classmethod)):
                 declared[name] = self.text(hints.pop(name, None) or type(value), below + name)
         assigned = dict(self._assigned(part, below, set(hints)))
         for name, hint in hints.items():
@@ -242,7 +242,7 @@ class _Shaper:
     def _of_target(
         self, method: ast.FunctionDef, value: ast.expr | None, annotation: ast.expr | None, path: str, names: Any
     ) -> str:
-        """Describe the value that a method assigns: by its annotation, else by the value."""
+        """Return the text for the value that a method assigns: of its annotation, else of the assigned expression."""
         if annotation is None:
             return self.value(value, path, _names_in(method, names))
         hint = _evaluated(annotation, names)
@@ -251,7 +251,7 @@ class _Shaper:
         return self._unknown(annotation) if isinstance(hint, ast.expr) else self.text(hint, path)
 
     def value(self, node: ast.expr | None, path: str, names: Mapping[str, Any]) -> str:
-        """Describe the value of an expression, without running it."""
+        """Return the text for the type of an expression's value, without running the expression."""
         if isinstance(node, ast.Constant):
             return self.text(type(node.value), path)
         kind: Any = next((kind for display, kind in _DISPLAYS.items() if isinstance(node, display)), None)
@@ -308,7 +308,7 @@ def _names_in(method: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, An
 
 
 def _evaluated(node: ast.expr, names: Mapping[str, Any]) -> Any:
-    """Return the value of a name, an attribute, a constant or an annotation; for other nodes return the node itself."""
+    """Return the value of an expression of names, attributes, constants and subscripts; else return the node itself."""
     allowed = (
         ast.Name,
         ast.Attribute,
@@ -337,13 +337,6 @@ def _hints(owner: Any) -> dict[str, Any]:
 
 def _annotations(owner: Any) -> Mapping[str, Any]:
     return inspect.get_annotations(owner) if isinstance(owner, type) else getattr(owner, "__annotations__", {})
-
-
-def _slots(part: type) -> tuple[str, ...]:
-    slots = vars(part).get("__slots__", ())
-    return (
-        (slots,) if isinstance(slots, str) else tuple(name for name in slots if name not in ("__dict__", "__weakref__"))
-    )
 
 
 def _of_dataclasses(hook: Any) -> bool:

@@ -26,7 +26,7 @@ CALL_DEADLINE_MS = 60_000
 
 
 def canonical(document: Mapping[str, Any]) -> str:
-    r"""Return a document as canonical JSON. Its keys must be in schema order already.
+    r"""Return a document as text in its one form: indented JSON. Its keys must be in schema order already.
 
     Example:
         >>> canonical({"name": "a\u2028b", "sinks": []})
@@ -36,7 +36,7 @@ def canonical(document: Mapping[str, Any]) -> str:
 
 
 def interface_hash(document: Mapping[str, Any]) -> str:
-    """Return the hash of a document without `workers` and addresses. Worker and topology must have the same hash."""
+    """Return the hash of a document without `workers` and addresses: a worker refuses a topology with another hash."""
     pipelines = [
         pipeline | {part: [_without_address(item) for item in pipeline[part]] for part in ("sources", "sinks")}
         for pipeline in document["pipelines"]
@@ -126,7 +126,7 @@ def source_place(file: object, directory: str) -> tuple[str, str] | None:
 
 @cache
 def _real(file: str) -> str:
-    """Return the resolved path of a module, of which a process with many applications looks up hundreds for each."""
+    """Return the resolved path of a file. It is cached, because each application looks up hundreds of modules."""
     return os.path.realpath(file)
 
 
@@ -201,7 +201,7 @@ def _ordered(application: Application) -> list[Component]:
 
 
 def _shapes(application: Application, directory: str) -> dict[str, dict[str, str] | None]:
-    """Return the shape of each state by the path of the component that makes it; for a window this is the step."""
+    """Return the shape (types of the fields) of each state, by the path of the component that makes the state."""
     steps = [step for pipeline in application.pipelines for step in pipeline.steps if step.state is not None]
     places = {component.path for component in application.components}
     is_own = _is_own(directory)

@@ -32,7 +32,7 @@ class GenSourceConfig(SourceConfig):
     Source: Wallaroo 0.5.4 and 0.6.1.
     """
 
-    decorator = "GenSourceConfig"
+    parameter, expected = "gen", "a generator"
 
     def __init__(self, *args: Any, gen: Any = None, name: str | None = None, on_error: str | None = None) -> None:
         positional = list(args)
@@ -48,7 +48,7 @@ class GenSourceConfig(SourceConfig):
         return self.gen
 
     def declare(self, place: Place, path: str, name: str, generator: Any) -> Source | None:
-        """Return the source; None after a finding."""
+        """Return the declared source, or add a finding to `place` and return None."""
         first = component.method(place, "generator", generator, ("initial_value",), ())
         following = component.method(place, "generator", generator, ("apply",), ("previous",))
         if first is None or following is None:

@@ -13,7 +13,7 @@ from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig
 from wallaroo.endpoint.kafka_check import check_options
 from wallaroo.endpoint.kafka_option import LINGER, MESSAGE_SIZE, TopicOptions, sink_topic, source_topic
 from wallaroo.endpoint.spark import option_texts
-from wallaroo.message.kafka_record import content_of, create_of, edge, table_of
+from wallaroo.message.kafka_record import component_of, content_of, create_of, table_of
 
 Brokers = str | Sequence[str | tuple[str, str | int]]
 
@@ -25,7 +25,7 @@ class KafkaSourceConfig(SourceConfig):
         topic: Name of the topic.
         brokers: Addresses of some brokers, from which the client learns the others: "HOST:PORT,...", or a list of
             "HOST:PORT" or (host, port).
-        log_level: Has no effect; for programs of Wallaroo.
+        log_level: Has no effect; programs of Wallaroo pass it.
         decoder: A function decorated with `@wallaroo.decoder`, or an object (or class) with `decode(bs)`, which gets a
             record's value. With content "record" it gets a `KafkaRecord`; if the decoder is None, the messages are
             these records.
@@ -70,26 +70,21 @@ class KafkaSourceConfig(SourceConfig):
         create: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(name, on_error)
-        self.decoder = edge(decoder, content)
+        self.decoder = component_of(decoder, content)
         self.content, self.table, self.create = content, table, deepcopy(create)
-        self.said = TopicOptions(topic, _pairs(brokers), log_level, start, options=dict(options or {}))
-
-    @property
-    def given(self) -> Any:
-        """The decoder."""
-        return self.decoder
+        self.topic_options = TopicOptions(topic, _pairs(brokers), log_level, start, options=dict(options or {}))
 
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
-        """Return the source; None after a finding."""
-        fields = _fields(place, self.said)
+        """Return the declared source, or add a finding to `place` and return None."""
+        fields = _fields(place, self.topic_options)
         if fields is None:
             return None
-        options = fields.pop("options")
+        options, start = fields.pop("options"), self.topic_options.start
         check_options(place, options, is_source=True)
-        if not check.is_start(self.said.start):
-            place.wrong("start", shown(self.said.start), '"start", "end", an offset, or "-n"', fix='pass e.g. "end"')
-        partitions = {"partitions": self.said.partitions} if self.said.partitions else {}
-        fields |= {"start": self.said.start, **partitions, "options": options}
+        if not check.is_start(start):
+            place.wrong("start", shown(start), '"start", "end", an offset, or "-n"', fix='pass e.g. "end"')
+        partitions = {"partitions": self.topic_options.partitions} if self.topic_options.partitions else {}
+        fields |= {"start": start, **partitions, "options": options}
         fields |= content_of(place, self.content) | table_of(place, self.table) | create_of(place, self.create)
         fields |= {"max_message_bytes": MAX_MESSAGE_BYTES}
         decode = decode_of(place, decoder)
@@ -102,7 +97,7 @@ class KafkaSinkConfig(SinkConfig):
     Args:
         topic: Name of the topic.
         brokers: As for `KafkaSourceConfig`.
-        log_level: Has no effect; for programs of Wallaroo.
+        log_level: Has no effect; programs of Wallaroo pass it.
         max_produce_buffer_ms: How long the client may wait for more messages, in milliseconds. None: 5, and 0 in
             real-time mode.
         max_message_size: Largest record in bytes. None: as large as the topic accepts.
@@ -118,7 +113,7 @@ class KafkaSinkConfig(SinkConfig):
         create: As for `KafkaSourceConfig`.
 
     Attributes:
-        said: Topic, brokers and options for Kafka's client.
+        topic_options: Topic, brokers and options for Kafka's client.
 
     Example:
         >>> import wallaroo
@@ -126,7 +121,7 @@ class KafkaSinkConfig(SinkConfig):
         ... def encode(order):
         ...     return order["text"], order["symbol"]
         >>> sink = KafkaSinkConfig("orders", "127.0.0.1:9092", encoder=encode, exactly_once=True)
-        >>> sink.said.topic, sink.said.brokers
+        >>> sink.topic_options.topic, sink.topic_options.brokers
         ('orders', [('127.0.0.1', '9092')])
 
     Source: Wallaroo 0.1 to 0.4.
@@ -147,20 +142,21 @@ class KafkaSinkConfig(SinkConfig):
         content: str | None = None,
         create: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(edge(encoder, content), on_error)
+        super().__init__(component_of(encoder, content), on_error)
         self.content, self.create = content, deepcopy(create)
         limits = {LINGER: max_produce_buffer_ms, MESSAGE_SIZE: max_message_size}
         settings = {name: limit for name, limit in limits.items() if limit is not None} | dict(options or {})
-        self.said = TopicOptions(topic, _pairs(brokers), log_level, options=settings)
-        self.said.exactly_once = exactly_once
+        self.topic_options = TopicOptions(topic, _pairs(brokers), log_level, options=settings)
+        self.topic_options.exactly_once = exactly_once
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
         """Return the kind of the sink and its fields for the topology document."""
-        fields = _fields(place, self.said) or {}
+        fields = _fields(place, self.topic_options) or {}
         check_options(place, fields.get("options", {}), is_source=False)
-        if not isinstance(self.said.exactly_once, bool):
-            place.wrong("exactly_once", shown(self.said.exactly_once), "True or False", fix="pass exactly_once=True")
-        fields |= {"exactly_once": True} if self.said.exactly_once else {}
+        exactly_once = self.topic_options.exactly_once
+        if not isinstance(exactly_once, bool):
+            place.wrong("exactly_once", shown(exactly_once), "True or False", fix="pass exactly_once=True")
+        fields |= {"exactly_once": True} if exactly_once else {}
         return "kafka", fields | content_of(place, self.content) | create_of(place, self.create)
 
 
@@ -178,7 +174,7 @@ class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
         on_error: As for `KafkaSourceConfig`.
 
     Attributes:
-        said: The parsed options. Their faults are reported when the application is built (T240).
+        topic_options: The parsed options. Their faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
@@ -186,7 +182,7 @@ class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
         >>> args = "--orders_topic in --orders_brokers 127.0.0.1:9092 --orders_offset_default END"
         >>> with given_arguments(args.split()):  # as `wallaroo run` does around `application_setup`
         ...     source = DefaultKafkaSourceCLIParser(wallaroo.Decoder(bytes.decode, 4, ">I"), name="orders")
-        >>> source.said.topic, source.said.brokers, source.said.start
+        >>> source.topic_options.topic, source.topic_options.brokers, source.topic_options.start
         ('in', [('127.0.0.1', '9092')], 'end')
 
     Source: Wallaroo 0.5 and 0.6.
@@ -194,7 +190,7 @@ class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
 
     def __init__(self, decoder: Decoding, name: str = "kafka_source", *, on_error: str | None = None) -> None:
         super().__init__("", (), decoder=decoder, on_error=on_error)
-        self.said = source_topic(name, current_arguments())
+        self.topic_options = source_topic(name, current_arguments())
 
 
 class CustomKafkaSourceCLIParser(KafkaSourceConfig):
@@ -206,13 +202,13 @@ class CustomKafkaSourceCLIParser(KafkaSourceConfig):
         on_error: As for `KafkaSourceConfig`.
 
     Attributes:
-        said: The parsed options. Their faults are reported when the application is built (T240).
+        topic_options: The parsed options. Their faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
         >>> args = "--kafka_source_topic in --kafka_source_brokers one,two:9093 --kafka_source_partitions 0,1"
         >>> source = CustomKafkaSourceCLIParser(args.split(), wallaroo.Decoder(bytes.decode, 4, ">I"))
-        >>> source.said.brokers, source.said.partitions
+        >>> source.topic_options.brokers, source.topic_options.partitions
         ([('one', '9092'), ('two', '9093')], [{'number': 0}, {'number': 1}])
 
     Source: Wallaroo 0.5 and 0.6.
@@ -220,7 +216,7 @@ class CustomKafkaSourceCLIParser(KafkaSourceConfig):
 
     def __init__(self, args: Sequence[str], decoder: Decoding, *, on_error: str | None = None) -> None:
         super().__init__("", (), decoder=decoder, on_error=on_error)
-        self.said = source_topic("kafka_source", args)
+        self.topic_options = source_topic("kafka_source", args)
 
 
 class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
@@ -236,7 +232,7 @@ class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
         on_error: As for `KafkaSinkConfig`.
 
     Attributes:
-        said: The parsed options. Their faults are reported when the application is built (T240).
+        topic_options: The parsed options. Their faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
@@ -244,7 +240,7 @@ class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
         >>> args = "--kafka_sink_topic out --kafka_sink_brokers 127.0.0.1:9092 --kafka_sink_produce_acks 1"
         >>> with given_arguments(args.split()):  # as `wallaroo run` does around `application_setup`
         ...     sink = DefaultKafkaSinkCLIParser(wallaroo.Encoder(str.encode))
-        >>> sink.said.topic, sink.said.options
+        >>> sink.topic_options.topic, sink.topic_options.options
         ('out', {'kafka.acks': '1'})
 
     Source: Wallaroo 0.5 and 0.6.
@@ -252,7 +248,7 @@ class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
 
     def __init__(self, encoder: Encoding, name: str = "kafka_sink", *, on_error: str | None = None) -> None:
         super().__init__("", (), encoder=encoder, on_error=on_error)
-        self.said = sink_topic(name, current_arguments())
+        self.topic_options = sink_topic(name, current_arguments())
 
 
 class CustomKafkaSinkCLIParser(KafkaSinkConfig):
@@ -264,13 +260,13 @@ class CustomKafkaSinkCLIParser(KafkaSinkConfig):
         on_error: As for `KafkaSinkConfig`.
 
     Attributes:
-        said: The parsed options. Their faults are reported when the application is built (T240).
+        topic_options: The parsed options. Their faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
         >>> args = "--kafka_sink_topic out --kafka_sink_brokers one,two:9093 --kafka_sink_producer_compression lz4"
         >>> sink = CustomKafkaSinkCLIParser(args.split(), wallaroo.Encoder(str.encode))
-        >>> sink.said.brokers, sink.said.options
+        >>> sink.topic_options.brokers, sink.topic_options.options
         ([('one', '9092'), ('two', '9093')], {'kafka.compression.type': 'lz4'})
 
     Source: Wallaroo 0.5 and 0.6.
@@ -278,14 +274,14 @@ class CustomKafkaSinkCLIParser(KafkaSinkConfig):
 
     def __init__(self, args: Sequence[str], encoder: Encoding, *, on_error: str | None = None) -> None:
         super().__init__("", (), encoder=encoder, on_error=on_error)
-        self.said = sink_topic("kafka_sink", args)
+        self.topic_options = sink_topic("kafka_sink", args)
 
 
 def _fields(place: Place, chosen: TopicOptions) -> dict[str, Any] | None:
-    """Return topic, brokers and options for the topology document; None if the options have faults."""
+    """Return topic, brokers and options for the topology document. If options are wrong, add findings, return None."""
     if chosen.findings:
         for finding in chosen.findings:
-            place.findings.append(check.at(finding, place.pointer))
+            place.take(finding)
         return None
     topic = check.name(place, "topic", chosen.topic)
     if topic and isinstance(chosen.topic, str) and not check.is_topic(topic):
@@ -301,7 +297,7 @@ def _fields(place: Place, chosen: TopicOptions) -> dict[str, Any] | None:
 
 
 def _pairs(brokers: Any) -> list[tuple[Any, Any]]:
-    """Return host and port of each broker. What is no address has no port, which `check.address` refuses."""
+    """Return host and port of each broker. A value that is no address gets an empty port, which is refused later."""
     each = brokers.split(",") if isinstance(brokers, str) else brokers if isinstance(brokers, Sequence) else [brokers]
     return [_pair(broker) for broker in each]
 

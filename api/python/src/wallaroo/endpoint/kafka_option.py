@@ -15,7 +15,7 @@ _OFFSET = r"(START|END|0|-?[1-9][0-9]*)"
 
 
 class _Kind(NamedTuple):
-    """The form of an option's values."""
+    """The form of an option's values: as text for errors, an example, and a regular expression."""
 
     expected: str
     example: str
@@ -94,7 +94,7 @@ def source_topic(name: str, args: Sequence[str]) -> TopicOptions:
 
 
 def sink_topic(name: str, args: Sequence[str]) -> TopicOptions:
-    """Read the options of a sink."""
+    """Read the options `--NAME_topic`, `--NAME_brokers` and so on of a sink."""
     topic = _read("sink", name, args, _SINK)[1]
     topic.exactly_once = f"--{name}_exactly_once" in args
     return topic

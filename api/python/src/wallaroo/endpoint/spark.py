@@ -59,13 +59,8 @@ class SparkSourceConfig(SourceConfig):
         self.format, self.options, self.decoder, self.value = format, copy(options), decoder, value
         self.key, self.timestamp, self.schema = key, timestamp, schema
 
-    @property
-    def given(self) -> Any:
-        """The decoder."""
-        return self.decoder
-
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
-        """Return the source; None after a finding."""
+        """Return the declared source, or add a finding to `place` and return None."""
         fields: dict[str, Any] = {"format": _text(place, "format", self.format)}
         fields["options"] = option_texts(place, self.options)
         for parameter in ("schema", "value", "key", "timestamp"):

@@ -68,13 +68,8 @@ class TCPSourceConfig(SourceConfig):
         name, self.host, self.port, self.decoder, on_error = form(*args, **keywords)
         super().__init__(name, on_error)
 
-    @property
-    def given(self) -> Any:
-        """The decoder."""
-        return self.decoder
-
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
-        """Return the source; None after a finding."""
+        """Return the declared source, or add a finding to `place` and return None."""
         host, port = check.address(place, "source", self.host, self.port, self.location)
         fields: dict[str, Any] = {"host": host, "port": port}
         if getattr(decoder, "framing", None) == NEWLINE:

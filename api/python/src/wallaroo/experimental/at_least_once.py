@@ -3,7 +3,6 @@
 import select
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,12 +19,12 @@ RETRY_SECONDS = 0.2
 
 @dataclass(slots=True)
 class Stream:
-    """A stream of messages of a connector.
+    """A stream of messages that a connector sends, and the position up to which the application has processed it.
 
     Attributes:
         id: Number of the stream, below 2**64. It must be the same after each start of the connector.
         name: Name of the stream.
-        point_of_reference: Point up to which all messages have been processed, as far as the connector knows.
+        point_of_reference: Position up to which all messages have been processed, as far as the connector knows.
         is_open: Whether the application accepts messages of the stream now.
 
     Example:
@@ -190,7 +189,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
 
     @contextmanager
     def _connection(self) -> Iterator[None]:
-        """Record that an error of the block means that the connection is broken."""
+        """Mark an error of the block as an error of the connection, after which the connector connects again."""
         try:
             yield
         except OSError:
@@ -263,8 +262,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         Raises:
             TimeoutError: The connector did not end in time.
         """
-        deadline = time.monotonic() + seconds
-        self.join(max(0.0, deadline - time.monotonic()))
+        self.join(seconds)
         if self.is_alive():
             msg = f"the connector did not finish within {seconds} s; last failure: {self.failure}"
             raise TimeoutError(msg)
@@ -290,7 +288,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         """Handle the acknowledgement that all messages up to a stream's point of reference have been processed."""
 
     def handle_error(self, error: str) -> None:
-        """Handle that the application refuses this connector. By default the connector ends.
+        """Handle that the application refuses this connector. By default this ends the connector.
 
         Raises:
             ProtocolError: By default.
@@ -298,7 +296,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         raise ProtocolError(error)
 
     def handle_restart(self) -> None:
-        """Handle that the application was restarted. By default the connector connects again.
+        """Handle that the application was restarted. By default this makes the connector connect again.
 
         Raises:
             ConnectionError: By default; it makes `run` connect again.

@@ -1,4 +1,4 @@
-"""Sources for at-least-once connectors, and a connector that sends the messages of several sources."""
+"""A connector that sends the messages of several sources, at least once, and sources for it: files and your own."""
 
 import hashlib
 import time
@@ -28,7 +28,7 @@ class BaseIter(ABC):
 
 
 class BaseSource(BaseIter):
-    """Messages that can be read again from any point of reference.
+    """A source of messages for a connector that can be read again from any earlier position (point of reference).
 
     `__next__` returns pairs of payload and point of reference. Points of reference grow from message to message, and
     `reset` continues after one of them. A key (bytes) and a time in nanoseconds may follow in the tuple. A payload of
@@ -181,7 +181,7 @@ class ThrottledFileReader(FramedFileReader):
         self._unacknowledged.clear()
 
     def wallaroo_acked(self, point_of_ref: int) -> None:
-        """Stop counting the acknowledged messages as unacknowledged."""
+        """Note that messages are acknowledged, so that as many new ones may be returned."""
         while self._unacknowledged and self._unacknowledged[0] <= point_of_ref:
             self._unacknowledged.popleft()
 

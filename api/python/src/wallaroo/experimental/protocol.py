@@ -20,7 +20,7 @@ class ProtocolError(Exception):
 
 @dataclass(slots=True)
 class ReceivedFrame:
-    """A frame that the other side sent.
+    """A frame of the connector protocol that the other side sent.
 
     Attributes:
         tag: Kind of the frame: `HELLO` to `EOS_MESSAGE`.
@@ -60,7 +60,7 @@ class Fields:
         return self._end - self._at
 
     def take(self, size: int) -> bytes:
-        """Read some bytes."""
+        """Read the next `size` bytes."""
         if size > self.left:
             msg = f"{size} bytes were expected, {self.left} are left"
             raise struct.error(msg)
@@ -68,7 +68,7 @@ class Fields:
         return self._data[self._at - size : self._at]
 
     def numbers(self, layout: struct.Struct) -> tuple[int, ...]:
-        """Read the numbers of a layout."""
+        """Read the next numbers in a layout of `struct`."""
         return layout.unpack(self.take(layout.size))
 
     def text(self) -> str:
@@ -77,48 +77,48 @@ class Fields:
 
 
 def hello(version: str, cookie: str, program: str, instance: str) -> bytes:
-    """Return the first frame of a connector."""
+    """Return the frame HELLO, the first one of a connector."""
     return framed(HELLO, b"".join(map(packed, (version, cookie, program, instance))))
 
 
 def notify(stream: int, name: str, point_of_reference: int) -> bytes:
-    """Return the frame that announces a stream."""
+    """Return the frame NOTIFY, which announces a stream."""
     return framed(NOTIFY, _U64.pack(stream) + packed(name) + _U64.pack(point_of_reference))
 
 
 def message(stream: int, message_id: int, event_time_ns: int, key: bytes, payload: bytes) -> bytes:
-    """Return the frame of a message."""
+    """Return the frame MESSAGE with a message of a stream."""
     return framed(MESSAGE, _MESSAGE.pack(stream, message_id, event_time_ns, len(key)) + key + payload)
 
 
 def end_of_stream(stream: int) -> bytes:
-    """Return the frame that ends a stream."""
+    """Return the frame EOS_MESSAGE, which ends a stream."""
     return framed(EOS_MESSAGE, _U64.pack(stream))
 
 
 def ok(credits: int) -> bytes:
-    """Return the frame that accepts the other side."""
+    """Return the frame OK, which accepts a HELLO and gives the sender credits: how many messages it may send."""
     return framed(OK, _U32.pack(credits))
 
 
 def error(text: str) -> bytes:
-    """Return the frame that refuses the other side."""
+    """Return the frame ERROR, which refuses the other side and gives the reason."""
     return framed(ERROR, packed(text[:MOST_ERROR_CHARACTERS]))
 
 
 def notify_ack(stream: int, point_of_reference: int, *, is_accepted: bool) -> bytes:
-    """Return the frame that accepts or refuses a stream."""
+    """Return the frame NOTIFY_ACK, which accepts or refuses a stream, and says where it must continue."""
     return framed(NOTIFY_ACK, bytes((is_accepted,)) + _POSITION.pack(stream, point_of_reference))
 
 
 def ack(credits: int, positions: Mapping[int, int]) -> bytes:
-    """Return the frame that gives new credits, and contains the points up to which streams are processed."""
+    """Return the frame ACK, which gives new credits, and for each stream the position up to which it is processed."""
     pairs = b"".join(_POSITION.pack(*pair) for pair in positions.items())
     return framed(ACK, _U32.pack(credits) + _U32.pack(len(positions)) + pairs)
 
 
 def restart() -> bytes:
-    """Return the frame that asks the other side to connect again."""
+    """Return the frame RESTART, which asks the other side to connect again."""
     return framed(RESTART, b"")
 
 

@@ -55,7 +55,8 @@ def parse_connector_args(
         f"--{name}" for name in ("application-module", "connector") if getattr(known, name.replace("-", "_")) is None
     ]
     params = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    options = {f"--{known.connector}-{name.replace('_', '-')}": name for name in (*required_params, *optional_params)}
+    names = (*required_params, *optional_params) if known.connector is not None else ()
+    options = {f"--{known.connector}-{name.replace('_', '-')}": name for name in names}
     for option, name in options.items():
         params.add_argument(option, f"--{known.connector}-{name}", dest=name.replace("-", "_"))
     parsed, rest = params.parse_known_args(rest)
@@ -63,8 +64,6 @@ def parse_connector_args(
         option for option, name in options.items()
         if name in required_params and getattr(parsed, name.replace("-", "_")) is None
     ]  # fmt: skip
-    if missing and known.connector is None:
-        missing = [option for option in missing if not option.startswith("--None-")]
     if missing:
         fix = "start it as `CONNECTOR --application-module M --connector NAME --NAME-PARAMETER VALUE`"
         raise WallarooParameterError.of(
@@ -298,7 +297,7 @@ class SinkConnector(_Connector):
         self._connection = self._socket = None
 
     def _frame(self, timeout: float | None) -> bytes | None:
-        """Return a frame without its length; None if the connection ended: the sender repeats an incomplete message."""
+        """Return the next frame without its length; None if the connection ended. Its sender repeats partial frames."""
         if self._connection is None:
             listener = self._open()
             listener.settimeout(timeout)

@@ -1,4 +1,4 @@
-"""Encoders and decoders of messages between connectors and applications.
+"""Encoders and decoders of the messages between connector programs and applications.
 
 A stream frame is a length (u32), a time in milliseconds (i64), both little-endian, and the payload.
 """
@@ -18,7 +18,7 @@ class StreamDecoderError(Exception):
 
 
 class StreamEncoder(BaseWrapped[..., Any]):
-    """Converts a message to a stream frame."""
+    """Converts a message to a stream frame; made by `stream_message_encoder`."""
 
     kind = "encoder"
     is_direct = False
@@ -38,7 +38,7 @@ class StreamEncoder(BaseWrapped[..., Any]):
 
 
 class StreamDecoder(BaseWrapped[..., Any]):
-    """Converts a stream frame to a message."""
+    """Converts a stream frame to a message; made by `stream_message_decoder`."""
 
     kind = "decoder"
     is_direct = False
@@ -65,7 +65,7 @@ class StreamDecoder(BaseWrapped[..., Any]):
 
 
 class TimedStreamDecoder(StreamDecoder):
-    """Converts a stream frame to a message with the frame's time."""
+    """Converts a stream frame to a message with the frame's time, for `stream_message_decoder(event_time=True)`."""
 
     def event_time(self, bs: bytes) -> int:
         """Return the time of a frame in milliseconds since 1970, or 0 if it has no time."""
@@ -73,11 +73,11 @@ class TimedStreamDecoder(StreamDecoder):
 
 
 class OctetEncoder(Encoder[..., Any]):
-    """Turns a message into the payload of the connector protocol."""
+    """Converts a message to the payload of the connector protocol; made by `octet_message_encoder`."""
 
 
 class OctetDecoder(BaseWrapped[..., Any]):
-    """Turns the payload of the connector protocol into a message."""
+    """Converts the payload of the connector protocol to a message; made by `octet_message_decoder`."""
 
     kind = "decoder"
     parameters = ("bs",)

@@ -1,4 +1,4 @@
-"""Connects by TCP to an address that may have no listener."""
+"""Connects by TCP, and refuses a connection of a socket to itself."""
 
 import errno
 import os

@@ -13,7 +13,7 @@ _U32, _U64, _RANGE = struct.Struct(">I"), struct.Struct(">Q"), struct.Struct(">Q
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A message of the application or the sink about transactions.
+    """A message of two-phase commit: a request of the application about a transaction, or the sink's reply.
 
     Attributes:
         tag: Kind of the message: `LIST_UNCOMMITTED` to `PHASE_2`.
@@ -32,12 +32,12 @@ class Order:
 
 
 def framed(order: Order) -> bytes:
-    """Return the frame that carries an order."""
+    """Return the frame of the connector protocol that carries an order."""
     return protocol.message(CONTROL, 0, 0, b"", bytes((order.tag,)) + _fields(order))
 
 
 def read(payload: bytes) -> Order:
-    """Read the payload of a message of stream 0.
+    """Read an order: the payload of a message of stream 0, which has no output.
 
     Raises:
         ProtocolError: The payload is not an order.

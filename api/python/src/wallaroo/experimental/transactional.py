@@ -138,7 +138,7 @@ class _Gone(Exception):
 
 
 class _Session:
-    """One connection of an application."""
+    """One connection of an application to the sink: its frames, and the answers to them."""
 
     def __init__(self, connection: socket.socket, cookie: str, target: TransactionalTarget) -> None:
         self._socket, self._cookie, self._target = connection, cookie, target
@@ -154,8 +154,7 @@ class _Session:
             while not stop.is_set():
                 if not select.select([self._socket], [], [], LOOK_SECONDS)[0]:
                     continue
-                data = self._receive()
-                self._received += data
+                self._received += self._receive()
                 for frame in protocol.cut(self._received):
                     self._take(frame)
         except ProtocolError as err:
@@ -210,7 +209,7 @@ class _Session:
         self._send(protocol.ok(CREDITS))
 
     def _open(self, stream: int) -> None:
-        """Accept the output stream, after the committed messages. Refuse it while transactions are prepared."""
+        """Accept the output stream from the committed offset on; refuse it while a transaction is only prepared."""
         accepts = stream == transaction.OUTPUT and not self._target.prepared(self._sender)
         self._is_open, self._offset = accepts, self._target.committed(self._sender)
         self._messages.clear()

@@ -7,7 +7,7 @@ from typing import Any
 from wallaroo.check import check
 from wallaroo.component import application as model
 from wallaroo.component.application import Component
-from wallaroo.component.component import ComponentMethod
+from wallaroo.component.component import ComponentMethods
 from wallaroo.component.signature import shown_name
 from wallaroo.declare.declaration import Declaration
 from wallaroo.diagnostic.diagnostic import shown
@@ -171,7 +171,7 @@ class _Groups(Declaration):
             edge.topic, self._brokers, "Warn", 0, 0, None, exactly_once=True, content=RECORD, create=create
         )
         config.location = edge.location
-        config.said.options = {"kafka.partitioner": self._partitioner, **self._options}
+        config.topic_options.options = {"kafka.partitioner": self._partitioner, **self._options}
         return config
 
     def _create(self, graph: GroupGraph, options: Mapping[str, str]) -> dict[str, Any]:
@@ -189,11 +189,11 @@ class _Groups(Declaration):
         names = tuple(edge.topic for edge in _written(graph))
         inputs = tuple(source.path for source in pipeline.sources)
         if graph.group_table is None and not graph.joint_tables:
-            call = ComponentMethod("computation_multi", graph.group, run.without_state, names)
+            call = ComponentMethods("computation_multi", graph.group, run.without_state, names)
             self.step(pipeline, place, graph, call, inputs, None, "")
             return
         visits = tuple(edge.topic for edge in graph.visitors)
-        call = ComponentMethod("state_computation_multi", graph.group, run.with_state, names, visits, run.visit)
+        call = ComponentMethods("state_computation_multi", graph.group, run.with_state, names, visits, run.visit)
         if graph.group_table is not None and graph.group_table.ttl is not None:
             call.ttl_ms = -(-graph.group_table.ttl // timedelta(milliseconds=1))
         state = model.State(

@@ -11,7 +11,7 @@ from wallaroo.goka.graph import DECODE, IGNORE, GroupGraph
 from wallaroo.goka.join import JoinedRecord, join
 from wallaroo.goka.lookup import Lookups
 from wallaroo.goka.state import GroupState
-from wallaroo.message import deferred
+from wallaroo.message import deferred_commit
 from wallaroo.message.kafka_record import MAX_RECORD_BYTES, KafkaRecord
 from wallaroo.message.output import Output, is_promise
 
@@ -89,13 +89,13 @@ class GroupComputation:
         context = Context(graph, record, state, self._lookups, self._max_record_bytes)
         wrapped: Any = context if graph.context_wrapper is None else graph.context_wrapper(context)
         assert edge.callback is not None
-        begun = deferred.count()
+        begun = deferred_commit.count()
         try:
             refuse_promise(context, edge.callback(wrapped, message), "the callback")
             context.finish()
         except BaseException:
             context.close()
-            deferred.forget(begun)
+            deferred_commit.forget(begun)
             raise
         return context
 

@@ -9,7 +9,7 @@ from wallaroo.goka.error import CallbackError, CodecError
 from wallaroo.goka.graph import GroupGraph, Headers
 from wallaroo.goka.state import GroupState
 from wallaroo.goka.update import time_in_utc
-from wallaroo.message import deferred
+from wallaroo.message import deferred_commit
 from wallaroo.message.kafka_record import MAX_RECORD_BYTES, KafkaRecord, too_large
 from wallaroo.message.output import Output, is_promise
 
@@ -230,7 +230,7 @@ class Context:
             them.
         """
         self._check_open()
-        return deferred.begin(f"could not commit message with key '{shown(self.key)}'")
+        return deferred_commit.begin(f"could not commit message with key '{shown(self.key)}'")
 
     def finish(self) -> None:
         """End the use of the context: nothing can be written from now on.

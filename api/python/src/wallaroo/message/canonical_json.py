@@ -44,7 +44,7 @@ def read_json(text: str) -> Any:
 
 
 def number_text(number: float) -> str:
-    """Return a float as ECMAScript writes it.
+    """Return the text of a float in canonical JSON: the form in which ECMAScript (JavaScript) writes it.
 
     Example:
         >>> [number_text(each) for each in (1.0, -0.0, 1e16, 1e-5, 1e-7)]
@@ -72,13 +72,10 @@ def _written(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{','.join(map(_written, value))}]"
     if isinstance(value, Mapping):
-        members = sorted(((_key(key), item) for key, item in value.items()), key=itemgetter(0))
+        texts = (key if isinstance(key, str) else _written(key) for key in value)
+        members = sorted(zip(texts, value.values(), strict=True), key=itemgetter(0))
         return f"{{{','.join(f'{quoted(key)}:{_written(item)}' for key, item in members)}}}"
     return json.dumps(value)
-
-
-def _key(key: Any) -> str:
-    return key if isinstance(key, str) else _written(key)
 
 
 def _float(text: str) -> float:

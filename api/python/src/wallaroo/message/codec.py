@@ -1,9 +1,10 @@
-"""The built-in codecs: messages as bytes that are the same in every language."""
+"""The built-in codecs: they convert messages to bytes and back, with the same bytes in every language."""
 
 import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import shown
@@ -16,7 +17,7 @@ _INT64, _FLOAT64 = struct.Struct(">q"), struct.Struct(">d")
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    r"""A pair of functions between messages of one type and bytes.
+    r"""A codec: a function that converts messages of one type to bytes, and one that converts the bytes back.
 
     Attributes:
         name: Name of the codec in the topology.
@@ -76,18 +77,6 @@ def _encode_json(message: Any) -> bytes:
     return write_json(message).encode()
 
 
-def _decode_string(data: bytes) -> str:
-    return data.decode()
-
-
-def _decode_int64(data: bytes) -> Any:
-    return _number(_INT64, data)
-
-
-def _decode_float64(data: bytes) -> Any:
-    return _number(_FLOAT64, data)
-
-
 def _decode_json(data: bytes) -> Any:
     return read_json(data.decode())
 
@@ -107,16 +96,18 @@ CODECS = {
     codec.name: codec
     for codec in (
         Codec("bytes", _encode_bytes, bytes),
-        Codec("string", _encode_string, _decode_string),
-        Codec("int64", _encode_int64, _decode_int64),
-        Codec("float64", _encode_float64, _decode_float64),
+        Codec("string", _encode_string, bytes.decode),
+        Codec("int64", _encode_int64, partial(_number, _INT64)),
+        Codec("float64", _encode_float64, partial(_number, _FLOAT64)),
         Codec("json", _encode_json, _decode_json),
     )
 }
 
 
 def codec_of(name: str) -> Codec | None:
-    r"""Return the codec of a name, or None. Protobuf codecs exist once the message's generated module is imported.
+    r"""Return the codec with a name, or None if there is no such codec.
+
+    A codec `protobuf:NAME` exists once the program has imported the module that protoc generated for the message NAME.
 
     Example:
         >>> codec_of("string").encode("é")
@@ -132,7 +123,7 @@ def codec_of(name: str) -> Codec | None:
 
 
 def expected_codec(name: object) -> tuple[str, str]:
-    """Return the names that codecs have, and a remedy, for a name that no codec has."""
+    """Return the names that could be meant, and the remedy, for the error about a name that no codec has."""
     match = isinstance(name, str) and _PROTOBUF.fullmatch(name)
     if match:
         return "a message whose generated module is imported", f"import what protoc generated for {match[1]}"

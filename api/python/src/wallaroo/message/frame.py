@@ -1,7 +1,7 @@
-"""Frames: the bytes of many messages as one value.
+"""Frames: many messages as one byte string, with their keys, sequences and times in columns.
 
-Readers and writers of the layout that `topology-schema/SPECIFICATION.md`, section 2, describes. All functions work on
-whole columns: loops over messages are left to the standard library where possible.
+This module reads and writes the layout that `topology-schema/SPECIFICATION.md`, section 2, describes. All functions
+work on whole columns: loops over messages are left to the standard library where possible.
 """
 
 import struct
@@ -36,7 +36,17 @@ class FrameError(ValueError):
 
 @dataclass(slots=True)
 class FrameHeader:
-    """The first 40 bytes of a frame, without the fields of the body."""
+    """The header of a frame: its first 40 bytes.
+
+    Attributes:
+        port: Number of the source, step or sink that the messages come from or go to.
+        count: Number of messages.
+        sequence: The smallest sequence number of the messages.
+        flags: The columns of the body: a sum of `KEYS` to `ABSENT`.
+        encoding: Form of the values: `PLAIN`, `FRAMED` (as in a TCP stream, with headers or line ends), or a worker's.
+        timestamp_ms: The smallest time of the messages, in milliseconds since 1970.
+        body_bytes: Length of the body; writers compute it.
+    """
 
     port: int
     count: int
@@ -88,12 +98,12 @@ class Frame:
 
 
 def cut(data: bytes, lengths: Iterable[int]) -> list[bytes]:
-    """Cut `data` into pieces of the given lengths."""
+    """Cut data into consecutive parts of the given lengths."""
     return [data[start:end] for start, end in pairwise(accumulate(lengths, initial=0))]
 
 
 def column(numbers: Sequence[int]) -> bytes:
-    """Write unsigned integers in the narrowest width that holds them all."""
+    """Return a column of unsigned integers as bytes. Each has 1, 2, 4 or 8 bytes, as few as all of them need."""
     top = max(numbers, default=0)
     width = 1 if top < 1 << 8 else 2 if top < 1 << 16 else 4 if top < 1 << 32 else 8
     values = array(_TYPECODES[width], numbers)
@@ -103,7 +113,7 @@ def column(numbers: Sequence[int]) -> bytes:
 
 
 def absent_bitmap(count: int, absent: Iterable[int]) -> bytes:
-    """Write the bitmap of messages without a value."""
+    """Return a bitmap with one bit for each of `count` messages: 1 if the message has no value."""
     bits = bytearray((count + 7) // 8)
     for index in absent:
         bits[index >> 3] |= 1 << (index & 7)
@@ -111,7 +121,7 @@ def absent_bitmap(count: int, absent: Iterable[int]) -> bytes:
 
 
 def write_frame(header: FrameHeader, body: Sequence[bytes]) -> bytes:
-    """Write a frame from its header and the parts of its body, with computed length and checksum.
+    """Return a frame as bytes: its header, with computed length and checksum, and the parts of its body.
 
     Raises:
         FrameError: The body is longer than a frame may be.
@@ -137,7 +147,7 @@ def encode_frame(
     timestamp_ms: int = 0,
     **columns: Sequence[Any],
 ) -> bytes:
-    """Write a frame of `values`, with the columns of `joined_body`. Empty columns are left out.
+    """Return a frame of some values as bytes. `columns` are those of `joined_body`; empty columns are left out.
 
     Example:
         >>> frame = encode_frame([b"a", b"bc"], port=3, sequence=10)
@@ -149,7 +159,7 @@ def encode_frame(
 
 
 def encode_body(values: Sequence[bytes], **columns: Sequence[Any]) -> tuple[int, list[bytes]]:
-    """Write the columns of a frame, as `joined_body` does."""
+    """Return the flags and the parts of a frame's body, as `joined_body` does, for values that are not joined yet."""
     return joined_body(list(map(len, values)), b"".join(values), **columns)
 
 
@@ -164,7 +174,7 @@ def joined_body(
     headers: Sequence[bytes] = (),
     absent: Sequence[int] = (),
 ) -> tuple[int, list[bytes]]:
-    """Write the columns of a frame whose values are joined. Return its flags and the parts of its body."""
+    """Return the flags and the parts of a frame's body, for values that are joined to one byte string, `data`."""
     flags = (
         (KEYS if keys else 0)
         | (SEQUENCES if sequences else 0)
@@ -229,7 +239,7 @@ def check_frame(data: bytes | memoryview, offset: int = 0) -> FrameHeader:
 
 
 def split_frames(data: bytes) -> Iterator[tuple[FrameHeader, int, int]]:
-    """Verify the frames in `data`, which follow each other, and yield header, start and end of each.
+    """Yield header, start and end of each of the consecutive frames in `data`, after a check of the frame.
 
     Raises:
         FrameError: A frame is cut or damaged.
@@ -284,7 +294,7 @@ def read_frame(data: bytes, offset: int = 0) -> Frame:
 
 
 def read_sequences(header: FrameHeader, data: bytes, start: int) -> Sequence[int]:
-    """Return for each message the difference of its sequence to the header's sequence. Other columns are skipped.
+    """Return the column of sequences: each message's number minus the header's. Other columns are not read.
 
     Raises:
         FrameError: The columns contradict each other.

@@ -1,4 +1,4 @@
-"""Finds the framing of a decoder: calls it with probe headers, to learn how headers encode payload lengths."""
+"""Finds the framing of a user's decoder: calls with test headers show how a header encodes the payload's length."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ NEWLINE = "newline"
 
 
 def probe_headers(width: int) -> Iterator[bytes]:
-    """Yield the headers with which a decoder is probed."""
+    """Yield the test headers with which a decoder is called: other encodings of the length give other results."""
     yield bytes(width)
     yield b"\xff" * width
     for position in range(width):
@@ -21,7 +21,9 @@ def probe_headers(width: int) -> Iterator[bytes]:
 
 
 def probe(header_length: int, payload_length: Callable[[bytes], Any]) -> dict[str, Any]:
-    """Return the framing of a decoder as the topology document writes it.
+    """Return the framing of a decoder, as the topology document writes it.
+
+    It is `worker` if the header is not an integer of 1, 2, 4 or 8 bytes: then only the decoder knows the lengths.
 
     Args:
         header_length: Number of bytes of a header.
@@ -44,7 +46,7 @@ def probe(header_length: int, payload_length: Callable[[bytes], Any]) -> dict[st
 
 
 def length_of(framing: dict[str, Any]) -> Callable[[bytes], int] | None:
-    """Return the function from header to payload length of a fixed framing; None for `worker` and `newline`."""
+    """Return the function that reads the payload's length from a header; None for framing `worker` or `newline`."""
     kind = framing["kind"]
     if kind in ("worker", NEWLINE):
         return None

@@ -26,7 +26,7 @@ def common_version(ours: tuple[int, int], theirs: tuple[int, int]) -> int:
 
 
 def shown_versions(versions: tuple[int, int]) -> str:
-    """Return the text of a range of versions for messages.
+    """Return a range of versions as text, for messages to people.
 
     Example:
         >>> shown_versions((1, 3)), shown_versions((2, 2))

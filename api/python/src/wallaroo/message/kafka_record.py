@@ -90,7 +90,7 @@ def too_large(
 
 
 def _piece_bytes(data: bytes | None) -> int:
-    """Return the size of data and its length prefix; None is written as the length -1."""
+    """Return the size of a key, value or header, and of its length, which is before it; None has the length -1."""
     return 1 if data is None else _varint_bytes(len(data)) + len(data)
 
 
@@ -100,7 +100,7 @@ def _varint_bytes(number: int) -> int:
 
 
 class WholeRecord:
-    """Decoder and encoder of configs without a decoder or encoder: the message is the record."""
+    """The decoder and encoder of Kafka configs that have none, but content "record": the message is the record."""
 
     def decode(self, record: KafkaRecord) -> KafkaRecord:
         """Return the record."""
@@ -111,8 +111,8 @@ class WholeRecord:
         return record
 
 
-def edge(component: Any, content: Any) -> Any:
-    """Return the decoder or encoder of a config; a `WholeRecord` if the program passed None and `content` is set."""
+def component_of(component: Any, content: Any) -> Any:
+    """Return the decoder or encoder that a program passed; a `WholeRecord` if it passed None, but set `content`."""
     return WholeRecord() if component is None and content is not None else component
 
 

@@ -1,4 +1,4 @@
-"""Kafka topics in memory, which the engine of a test uses instead of a broker."""
+"""Kafka topics in memory: the test engine uses them instead of a broker."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from wallaroo.message.kafka_record import KafkaRecord, has_time
 
 
 class MemoryTopics:
-    """Topics of one partition each, with all their records.
+    """The Kafka topics of a test, each with all its records in the order of their arrival.
 
     Example:
         >>> topics = MemoryTopics()
@@ -54,7 +54,7 @@ _current: list[MemoryTopics] = []
 
 
 def current() -> MemoryTopics | None:
-    """Return the topics of the engine whose messages are processed now; None if Kafka has the topics."""
+    """Return the topics of the test engine that calls user code now; None outside of it, where a broker has them."""
     return _current[-1] if _current else None
 
 

@@ -71,7 +71,7 @@ def output(name: str, value: Any) -> Output:
 
 
 def refuse_outputs(*, is_refused: bool) -> None:
-    """Set whether `output` fails at once in this thread: True while code runs that declares no outputs."""
+    """Set whether `output` raises an error in this thread: True while a stage runs in which no step has outputs."""
     _running.is_refused = is_refused
 
 

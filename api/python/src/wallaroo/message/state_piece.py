@@ -1,4 +1,4 @@
-"""Large states in state logs: a serialized state is cut into pieces, one per entry of the log.
+"""Large states in state logs: a serialized state of more than 4 MiB is cut into pieces, one per entry of the log.
 
 SPECIFICATION.md, section 4, describes the layout. The header `piece` of a value has the number of the piece and the
 number of pieces.
@@ -40,7 +40,9 @@ class Joiner:
         self._first: tuple[object, ...] = ()
 
     def take(self, entry: bytes) -> Frame | None:
-        """Return the frame of an entry. For pieces return None, and after the last piece the frame of the whole state.
+        """Return the frame of the next entry; None for a piece of a large state, unless it is the last one.
+
+        The frame for the last piece contains the whole state.
 
         Raises:
             FrameError: The entry is damaged, or it is not the expected piece.

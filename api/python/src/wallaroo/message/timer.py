@@ -101,7 +101,8 @@ class Timers:
 class Deleted:
     """The result of a visitor, or of a timer's callback, that deletes the state of its key.
 
-    A computation cannot return it (C503): let it set a timer with `after=timedelta(0)`, whose callback returns it.
+    A computation cannot return `Deleted` (C503). Instead let it set a timer with `after=timedelta(0)`, and let the
+    callback of the timer return `Deleted`.
 
     Attributes:
         result: The output message, or None; for a computation with any number of outputs a list of them.

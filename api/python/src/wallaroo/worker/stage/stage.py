@@ -9,7 +9,7 @@ from typing import Any
 from wallaroo.check.in_place import is_new_state, is_state, state_returned
 from wallaroo.component.application import DEAD_LETTER, Application, Sink, Source, Step
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
-from wallaroo.message import deferred
+from wallaroo.message import deferred_commit
 from wallaroo.message.frame import FRAMED, HEADER_BYTES, PLAIN, Frame, FrameError, read_body, split_frames
 from wallaroo.message.key import state_key
 from wallaroo.message.output import FIT, Output, is_promise, refuse_outputs
@@ -107,7 +107,7 @@ class Stage:
         try:
             yield
             flight.end_forked()  # a fork has no threads that could finish a commit
-            deferred.settle()
+            deferred_commit.settle()
         finally:
             flight.end_forked()
             refuse_outputs(is_refused=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message with its key and time, which are not part of its value.
+    """A message that a test sends with a key or a time, which are not part of its value.
 
     Attributes:
         value: A payload as bytes, or an object of the program.

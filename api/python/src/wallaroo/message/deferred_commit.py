@@ -1,4 +1,4 @@
-"""Messages whose commit user code has deferred: a worker's call ends only after user code has confirmed them."""
+"""Deferred commits of Goka: user code confirms a message later, and the worker's call ends only after that."""
 
 import threading
 from collections.abc import Callable
@@ -6,15 +6,17 @@ from collections.abc import Callable
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 
 _lock = threading.Lock()
-_pending: list["_Deferred"] = []
+_pending: list["_DeferredCommit"] = []
 
 
-class _Deferred:
+class _DeferredCommit:
+    """A message that user code will confirm or refuse later."""
+
     def __init__(self, what: str) -> None:
         self.what, self.error, self.is_over = what, "", threading.Event()
 
     def done(self, error: object = None) -> None:
-        """Confirm the message, or with an error refuse it. Only the first call has an effect."""
+        """Confirm the message, or refuse it if there is an error. Only the first call has an effect."""
         with _lock:
             if not self.is_over.is_set():
                 self.error = "" if error is None else str(error) or type(error).__name__
@@ -24,35 +26,37 @@ class _Deferred:
 def begin(what: str) -> Callable[..., None]:
     """Defer the commit of a message: the worker's call does not end before the returned function is called.
 
+    User code calls this function without an argument to confirm the message, or with an error to refuse it.
+
     Args:
-        what: Text of the error if the function is called with an error, e.g. "could not commit message with key 'Ann'".
+        what: Beginning of the error's text (C528) if it is refused, e.g. "could not commit message with key 'Ann'".
     """
-    deferred = _Deferred(what)
+    deferred = _DeferredCommit(what)
     with _lock:
         _pending.append(deferred)
     return deferred.done
 
 
 def count() -> int:
-    """Return the number of functions that `begin` has returned since the last `settle`."""
+    """Return the number of commits that are deferred now, to be passed to `forget` if the next message fails."""
     return len(_pending)
 
 
 def forget(first: int) -> None:
-    """Forget the deferrals after the first `first`: their message has failed, so their functions may never be called.
+    """Forget the commits that a failed message has deferred, because user code may never confirm them.
 
     Args:
-        first: Result of `count` before the message that failed.
+        first: Result of `count` before this message.
     """
     with _lock:
         del _pending[first:]
 
 
 def settle() -> None:
-    """Wait until user code has called all functions that `begin` returned, and forget these functions.
+    """Wait until user code has confirmed or refused all deferred commits. A worker calls this before a call ends.
 
     Raises:
-        DiagnosticError: C528 if one of them was called with an error.
+        DiagnosticError: C528 if user code refused one of them.
     """
     if not _pending:
         return
@@ -62,4 +66,4 @@ def settle() -> None:
         each.is_over.wait()
     findings = [Diagnostic.of("C528", what=each.what, error=each.error) for each in waiting if each.error]
     if findings:
-        raise DiagnosticError(findings[:1])
+        raise DiagnosticError(findings[0])
