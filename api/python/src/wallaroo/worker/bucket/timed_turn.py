@@ -1,4 +1,4 @@
-"""Timed state steps in one bucket call: their messages, and the timers that are due at messages and ticks."""
+"""Runs timed states (with timers or a time to live) in a bucket call: their messages, ticks and due timers."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -17,17 +17,19 @@ MOST = 256  # limit for the messages of one loop: if a timer is due before one, 
 
 
 class DueError(Exception):
-    """Ends a loop before a message, because a timer or the end of the state of its key is due."""
+    """Ends a loop over messages: a timer of the next message's key, or the end of its state, is due before it."""
 
 
 class TimedTurn:
-    """The timed steps of a bucket call.
+    """Runs the timed states of a bucket call: those of which a step has timers or a time to live.
+
+    Methods that return False have failed without a dead letter: the call then runs again, message by message.
 
     Args:
         visits: The visits of the same call.
         run: Processes messages of a step, and returns whether none failed.
         run_in_place: Does the same with another function in place of the step's function.
-        is_careful: Whether messages are processed one by one.
+        is_careful: Whether messages are processed one by one, and become dead letters if they fail.
 
     Attributes:
         tables: The first step with ticks of each timed state, by the port of its table.
@@ -56,7 +58,7 @@ class TimedTurn:
                 Timing(nodes[0].ttl_ms, is_event, is_event and not moves).begin(table)
 
     def run(self, part: Messages) -> bool:
-        """Process messages of a timed step, each after its key's due timers; at full speed False if one failed."""
+        """Process messages of a step. Before each message, run the timers of its key that are due."""
         size = 1 if self.is_careful else MOST
         for start in range(0, len(part.messages), size):
             rest = part.pick(range(start, min(start + size, len(part.messages))))
@@ -67,6 +69,7 @@ class TimedTurn:
         return True
 
     def _wake_first(self, part: Messages) -> bool:
+        """Run the timers that are due before the first message."""
         key, now = part.keys[part.indexes[0]], part.times[0]
         cell, expiring = part.table.get(key), part.entry.state.expiring
         if not isinstance(cell, TimedCell) or _timing(part.table).due(cell) > now:
@@ -128,7 +131,7 @@ class TimedTurn:
         return len(part.messages)
 
     def run_tick(self, tick: Tick) -> bool:
-        """Run the callbacks of all timers that are due at a tick. At full speed, return False if a callback failed."""
+        """Run all timers that are due at a tick. A tick that ended a worker process before is skipped."""
         skip = self._stage.skips.get(tick.ordinal - 1)
         if skip is None:
             return self.tick(tick, self.tables)
@@ -138,21 +141,22 @@ class TimedTurn:
         return True
 
     def tick(self, tick: Cause, ports: Collection[int]) -> bool:
-        """Run what is due in the states with these ports. At full speed, return False if a callback failed."""
-        return all(self._tick(tick, port) for port in self.tables if port in ports)
-
-    def _tick(self, tick: Cause, port: int) -> bool:
-        table, time = self._visits.state.table(port), tick.timestamp_ms
-        timing = _timing(table)
-        for key in timing.tick(table, time, self._changed(self.tables[port])):
-            cell = table[key]
-            assert isinstance(cell, TimedCell)
-            if not self._wake(port, key, cell, time + (cell.time - cell.silent if timing.waits else 0), tick):
-                return False
+        """Run the timers, and end the states, that are due at a tick or visit. Only states of these ports take part."""
+        time = tick.timestamp_ms
+        for port, entry in self.tables.items():
+            if port not in ports:
+                continue
+            table = self._visits.state.table(port)
+            timing = _timing(table)
+            for key in timing.tick(table, time, self._changed(entry)):
+                cell = table[key]
+                assert isinstance(cell, TimedCell)
+                if not self._wake(port, key, cell, time + (cell.time - cell.silent if timing.waits else 0), tick):
+                    return False
         return True
 
     def _wake(self, port: int, key: bytes, cell: TimedCell, until: int, cause: Cause) -> bool:
-        """Run the callbacks of a key's timers that are due until a time. At full speed, return False if one failed."""
+        """Run the timers of a key that are due until a time, and end its state if that is due."""
         table = self._visits.state.table(port)
         timing = _timing(table)
         for due, name in timing.woken(cell, until):
@@ -176,7 +180,7 @@ class TimedTurn:
         return True
 
     def _expire(self, table: CellTable, port: int, key: bytes, cell: TimedCell, due: int, cause: Cause) -> bool:
-        """End the state of a key, or its expiring part; at full speed return False if user code failed."""
+        """End the state of a key whose time to live is over, or only the part of the state that has a time to live."""
         entry, is_done = self.tables[port], True
         expiring, visit = entry.state.expiring, entry.step.visit
         if expiring is None or visit is None:
@@ -191,7 +195,7 @@ class TimedTurn:
         return is_done or self.is_careful
 
     def _fire(self, table: CellTable, key: bytes, entry: StateEntry, name: str, timers: Timers, cause: Cause) -> bool:
-        """Run the callback of a timer, and return whether it succeeded."""
+        """Run the user's function of a timer, and return whether it succeeded."""
         fire, due = entry.step.fire, timers.now_ms
         assert fire is not None
         self._stage.more[entry.number]["timers_fired"] += 1
@@ -204,7 +208,7 @@ class TimedTurn:
     def _call(
         self, table: CellTable, key: bytes, entry: StateEntry, name: str, due: int, cause: Cause, run: Visitor
     ) -> bool:
-        """Run user code that is due for a key, and return whether it succeeded."""
+        """Run user code for a key in place of its step's function, and return whether it succeeded."""
         time = due if _timing(table).is_event else cause.timestamp_ms
         box, before = self._stage.box, self._stage.box.time
         self._stage.visited[entry.number] += 1
@@ -227,12 +231,7 @@ def _timing(table: CellTable) -> Timing:
 
 
 def _set(cell: TimedCell, timers: Timers) -> None:
-    """Apply the changes of a function to a key's timers."""
-    if not timers.changes:
-        return
-    known = cell.timers or {}
-    for name, due in timers.changes.items():
-        known.pop(name, None)
-        if due is not None:
-            known[name] = due
-    cell.timers = known or None
+    """Give a key the timers that a function has set and deleted, after the function has succeeded."""
+    if timers.changes:
+        wanted = {**(cell.timers or {}), **timers.changes}
+        cell.timers = {name: due for name, due in wanted.items() if due is not None} or None
