@@ -1,4 +1,4 @@
-"""The requests of a stream of bucket calls: parts of calls, and the state logs that the worker has requested."""
+"""Reads the requests of a stream of bucket calls: frames of messages, and the state logs that the worker needs."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ class BucketProtocolError(Exception):
 
 
 class BucketRequests:
-    """The requests that the client sends after the opening."""
+    """The requests that the client sends after the opening of the stream. A call may begin before a log has come."""
 
     def __init__(self, requests: Iterator[pb.Request]) -> None:
         self._requests = requests
@@ -49,7 +49,9 @@ class BucketRequests:
         return request
 
     def part(self, request: pb.Bucket) -> tuple[pb.Bucket, list[bytes]]:
-        """Return the last request of the part that begins with `request`, and the frames of all requests of the part.
+        """Read on to the end of a part of a call: up to a request with `release`, or without `more`.
+
+        Return this last request, and the frames of all requests of the part, from `request` on.
 
         Raises:
             BucketProtocolError: The part has no end.

@@ -1,4 +1,4 @@
-"""Runs a bucket call in one or more parts: outputs of a part are sent at once, changes of state at the end."""
+"""Runs a bucket call in one or more parts. The outputs of a part are sent at once, changes of states at the end."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ class CallRun(BucketRun):
         return outputs
 
     def _end(self) -> BucketResult | None:
-        """Write all changes and return the result; None if a state cannot be written, so that the try is spoilt."""
+        """Serialize all changes and return the result. Return None if a state cannot be serialized at full speed."""
         try:
             result = self._result(is_whole=self._wants_snapshot)
         except NotSerializableError as err:
@@ -100,7 +100,7 @@ class CallRun(BucketRun):
         return is_done
 
     def _repeat(self, before: "CallRun") -> None:
-        """Run the released parts of the previous try in the same way again, so that the states become the same."""
+        """Run the parts whose outputs the previous try has sent again, without output, to get the same states."""
         for frames in before._released:
             self._forget()
             if not self._run_frames(frames):
@@ -117,7 +117,7 @@ class CallRun(BucketRun):
         self._visits.counts = []
 
     def _counted(self, counts: Sequence[pb.StepCount]) -> list[pb.StepCount]:
-        """Return the counts of all parts, including those of the present part."""
+        """Return the sums of the counts of the earlier parts of the call and of the present part."""
         if not self._counts:
             return list(counts)
         return [

@@ -1,4 +1,4 @@
-"""The states of a part's keys. Messages of keys that cannot have a state become dead letters."""
+"""Finds or makes the states for the keys of messages. Messages whose key cannot have a state become dead letters."""
 
 from types import NoneType
 from typing import Any
@@ -16,7 +16,7 @@ NOTHING = Cell(None)  # cell for a key that has no message, or cannot have a sta
 
 
 def states_of(stage: Stage, part: Messages, state: BucketState) -> tuple[list[Cell], list[Any]]:
-    """Return cells and live states of the keys; see `cells_of`."""
+    """Return the cells of `cells_of`, and the states in them as objects."""
     cells: list[Any] = list(map(part.table.get, part.keys))
     # The loop of `cells_of` is needed for the first message of a key. For a million known keys it would be too slow.
     if part.entry.closed_keys is None and NoneType not in set(map(type, cells)):
@@ -28,7 +28,7 @@ def states_of(stage: Stage, part: Messages, state: BucketState) -> tuple[list[Ce
 
 
 def cells_of(stage: Stage, part: Messages, state: BucketState) -> list[Cell]:
-    """Return the states of the keys. Messages of keys that cannot have a state become dead letters.
+    """Return a cell with a state for each key of `part`. Messages whose key cannot have a state become dead letters.
 
     Keys without messages, and keys that cannot have a state, have the cell `NOTHING`.
     """

@@ -1,4 +1,4 @@
-"""Visits in one bucket call: their place among the messages, and their effect on keys."""
+"""Visits (user code runs for every key of a state) in a bucket call: their order and their effect on keys."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +19,7 @@ from wallaroo.worker.stage.stage import Stage
 
 
 class Tick(NamedTuple):
-    """A tick. `ordinal` is its number in the call, counted from 1."""
+    """A tick, by which time passes without messages. `ordinal` is its number in the call, counted from 1."""
 
     sequence: int
     timestamp_ms: int
@@ -36,7 +36,7 @@ Visitor = Callable[[bytes, bytes, Any], Any]  # gets key, message and state; ret
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A visit. `ordinal` is its number in the call, counted from 1."""
+    """A visit: visitors of this name run for every key. `ordinal` is its number in the call, counted from 1."""
 
     sequence: int
     id: int
@@ -47,7 +47,7 @@ class Visit:
 
     @classmethod
     def of(cls, frame: Frame, ordinal: int) -> "Visit":
-        """Read the visit of a frame.
+        """Read the visit that a frame of port 65533 contains.
 
         Raises:
             FrameError: The frame does not contain exactly one visit.
@@ -88,7 +88,7 @@ def with_visits(parts: Iterable[Messages], visits: Iterable[Visit | Tick]) -> It
 
 @dataclass(slots=True)
 class VisitTurn:
-    """The visits of a call. Each try of the call has a new object.
+    """The visits of one try of a bucket call, and the states that visitors and timers change or delete.
 
     Attributes:
         stage: The stage; no other call may use it at the same time.
@@ -107,11 +107,11 @@ class VisitTurn:
     deleted: dict[int, set[bytes]] = field(default_factory=dict)
 
     def take(self, frame: Frame) -> None:
-        """Add the visit of a frame of port 65533."""
+        """Add the visit that a frame of port 65533 contains."""
         self.waiting.append(Visit.of(frame, self.stage.take(1)[0]))
 
     def entries(self, visit: Visit) -> Iterator[StateEntry]:
-        """Yield the steps that take a visit; none if the visit is skipped, which is a dead letter of each."""
+        """Yield the steps that have a visitor for a visit. A visit that is skipped is a dead letter of each instead."""
         skip = self.stage.skips.get(visit.ordinal - 1)
         for entry in self.stage.states.values():
             if visit.name not in entry.node.visits:
@@ -124,7 +124,7 @@ class VisitTurn:
                 yield entry
 
     def part(self, visit: Visit, entry: StateEntry) -> Messages:
-        """Return the keys to visit in a step, as messages with the visit's metadata."""
+        """Return a message with the visit's metadata for each key of a step's state. Count the keys as visited."""
         keys = self._keys(entry)
         count = len(keys)
         self.stage.visited[entry.number] += count
@@ -158,7 +158,7 @@ class VisitTurn:
 
     @contextmanager
     def replaced(self, part: Messages, visitor: Visitor) -> Iterator[set[bytes]]:
-        """Replace the state computation by a visitor in this context. Yield the set of keys whose states it deletes."""
+        """Let a visitor run in place of the step's function in this context. Yield the set of keys that it deletes."""
         entry, flight, keys = part.entry, self.stage.flight, iter(part.keys)
         deleted: set[bytes] = set()
 
