@@ -1,4 +1,4 @@
-"""A stage made ready to run: the user's functions, the loops around them, and the exits."""
+"""A stage that is ready to run: the user's functions, the compiled loops around them, and the exits."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -94,7 +94,9 @@ class Stage:
 
     @contextmanager
     def call(self, index: int, flight: InFlight, skips: Iterable[pb.Skip]) -> Iterator[None]:
-        """Record the messages of a call in `flight`, skip those of `skips`, and wait for deferred commits at the end.
+        """Run a call in this context: its messages are recorded in `flight`, those of `skips` are skipped.
+
+        At the end wait for the commits that user code has deferred.
 
         Raises:
             DiagnosticError: C528 if a deferred commit failed.
@@ -160,7 +162,7 @@ class Stage:
         return list(self.outputs(index, timestamp_ms))
 
     def _columns(self, frame: Frame, positions: Sequence[int]) -> Iterator[Iterable[Any]]:
-        """Yield the optional columns of the loops: keys and times."""
+        """Yield the arguments that only some loops have: the keys and the times of messages."""
         if self.has_keys:
             keys, indexes = frame.keys, frame.key_indexes
             yield [keys[indexes[position]] for position in positions] if keys else repeat(b"")
@@ -170,13 +172,13 @@ class Stage:
         yield [times[position] for position in positions]
 
     def order(self) -> None:
-        """Sort the messages of each exit by sequence, because window steps run after other steps."""
+        """Sort the messages of each exit by sequence: window steps run after the other steps, so theirs come last."""
         if self.windows and len(self.windows) + len(self.states) > 1:
             for exit_ in self._exits:
                 exit_.order()
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
-        """Yield the frames of the call that has run."""
+        """Yield the frames that the call made: messages of all exits, then dead letters."""
         for exit_ in self._exits:
             yield from exit_.outputs(index, timestamp_ms)
         if self.box.letters:
@@ -262,7 +264,7 @@ class Stage:
         return links
 
     def _names(self, stage: pb.Stage) -> dict[str, Any]:
-        """Return the functions and objects that the loops use, by name."""
+        """Make entries and exits, and return the functions and objects that the loops use, by their names there."""
         names: dict[str, Any] = {"dropped": self._dropped, "made": self._made, "paired": paired, "Output": Output}
         names |= {"is_new_state": is_new_state, "is_state": is_state, "state_returned": state_returned, "FIT": FIT}
         names |= {"is_promise": is_promise, "promised": promised, "copied": self.codec.copy, "times_of": self.box.times}
@@ -322,7 +324,7 @@ class Stage:
     def _add_key(
         self, number: int, node: pb.Node, step: Step | None, stage: pb.Stage, *, names: dict[str, Any]
     ) -> None:
-        """Add a KEY node. For a step of another program the node uses the message's key, or the empty key."""
+        """Add a KEY node. If its step is of another program, the key is the message's own, or empty."""
         name = node.path if step is None else step.name
         partition = step.state.partition if step is not None and step.state is not None else None
         key_exit = KeyExit(node, name, stage, values_of(node, self.codec), self.box, is_own=partition is None)
@@ -349,7 +351,7 @@ class Stage:
 
 
 def not_hosted(what: str, path: str) -> Diagnostic:
-    """Return W403 for a call or stage that names a part which this worker does not have."""
+    """Return W403 for a call or stage that names a node which the program of this worker does not have."""
     return Diagnostic.of("W403", worker="main", reason=f'{what} names "{path}", which it does not host')
 
 
