@@ -1,4 +1,4 @@
-"""The options and settings of `run` about remote gateways and a remote egress."""
+"""Reads the options and settings of `run` that name remote gateways and a remote egress."""
 
 import argparse
 from collections.abc import Mapping

@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
         return f"{help_text}\nexample: {EXAMPLES[self.prog]}\n" if self.prog in EXAMPLES else help_text
 
     def options(self) -> list[str]:
-        """Return the names of all options of the command."""
+        """Return the names of all options of the command, e.g. to find one that resembles a wrong name."""
         return [name for action in self._actions for name in action.option_strings]
 
     def error(self, message: str) -> NoReturn:

@@ -76,7 +76,7 @@ class ReceivedWriter:
         self.pending[connection] = data[at:]
 
     def leave(self, connection: socket.socket) -> None:
-        """Forget a closed connection. The sender repeats an incomplete message on the next connection."""
+        """Drop the incomplete message of a closed connection: the sender repeats it on the next connection."""
         self.pending.pop(connection, None)
 
 

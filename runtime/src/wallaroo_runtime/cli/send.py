@@ -109,7 +109,7 @@ def _connect(text: str) -> socket.socket:
 
 
 def blocks(arguments: argparse.Namespace) -> Iterator[tuple[int, bytes]]:
-    """Read the files to send. Return an iterator of blocks, each with its number of messages and its bytes.
+    """Read the files to send. Return an iterator of blocks, which are sent at once: number of messages, and bytes.
 
     Raises:
         RunError: R608 if the options or the file do not fit; R616 if a file cannot be read.

@@ -1,4 +1,4 @@
-"""Declares and runs the parts that the commands `wallaroo gateway` and `wallaroo egress` share."""
+"""The common parts of the commands `wallaroo gateway` and `wallaroo egress`, which run a service."""
 
 import argparse
 from pathlib import Path
