@@ -30,7 +30,7 @@ class JoinDecoder:
 
 
 def join(graph: GroupGraph, record: KafkaRecord, state: GroupState) -> bool:
-    """Update the state with a record of a joined table, and return whether it has changed."""
+    """Update the state of a key with a record of a joined table. Return whether the state has changed."""
     context = Context(graph, record)
     before = state.joined.get(record.topic)
     values = {} if before is None else {context.key: before}
