@@ -17,7 +17,7 @@ class JoinDecoder:
     """Converts the records of a joined table to `JoinedRecord`, to distinguish them from inputs."""
 
     def decode(self, record: KafkaRecord) -> JoinedRecord:
-        """Return the record."""
+        """Return the record as a `JoinedRecord`."""
         return JoinedRecord(
             record.topic,
             record.key,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.emit.emit import application_args, emit_to_file, leave, write_result
+from wallaroo.emit.module import module_command
 from wallaroo.emit.program import load
 from wallaroo.worker.bucket.state import MAX_STATE_BYTES
 from wallaroo.worker.host.call import CallRunner
@@ -22,7 +23,6 @@ from wallaroo.worker.host.gc import collect_less
 from wallaroo.worker.host.process import (
     NUMBER,
     WorkerChildren,
-    command_of,
     end_with_parent,
     socket_path,
     tell_end,
@@ -95,7 +95,7 @@ def serve(app: str, directory: Path) -> int:
         end_with_parent(os.environ)
         children = WorkerChildren(0, [])
     else:
-        children = WorkerChildren(count - 1, command_of(app))
+        children = WorkerChildren(count - 1, module_command(sys.executable, "wallaroo.worker", app))
     try:
         server = _start(app, directory, number, count)
         children.wait_ready()

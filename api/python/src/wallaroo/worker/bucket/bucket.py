@@ -74,7 +74,7 @@ class BucketRun:
             self.stage.note("")
 
     def _run_frames(self, frames: Sequence[bytes]) -> bool:
-        """Process frames. Return False if user code failed at full speed."""
+        """Process frames. Return False if user code failed, and the call must run again message by message."""
         self._frames, self._timestamp_ms = frames, 0
         for part in self._of_states():
             if isinstance(part, Visit):
@@ -99,7 +99,7 @@ class BucketRun:
         return not self._one_by_one(part, self._before, deleted)
 
     def _run(self, part: Messages) -> bool:
-        """Process messages of a state step at full speed. Return False if a message failed."""
+        """Process messages of a state step in one loop, without copies of states. Return False if a message failed."""
         cells, states = states_of(self.stage, part, self._state)
         dirty = bytearray(len(cells))
         loop, flight = self.stage.loops[part.entry.number], self.stage.flight
@@ -115,7 +115,7 @@ class BucketRun:
         return failed is None
 
     def _visit(self, visit: Visit) -> bool:
-        """Run the visitors of a visit for all keys of their states. Before, the visit is a tick for these states."""
+        """Run the visitors (user code for each key) that a visit names. First it acts on their states as a tick."""
         entries = list(self._visits.entries(visit))
         if not self._timed.tick(visit, {entry.node.state_port for entry in entries}):
             return False

@@ -11,7 +11,7 @@ class BucketProtocolError(Exception):
 
 
 class BucketRequests:
-    """The requests that the client sends after the opening of the stream. A call may begin before a log has come."""
+    """The requests that the client sends after the opening. A call may come before the state log of an earlier one."""
 
     def __init__(self, requests: Iterator[pb.Request]) -> None:
         self._requests = requests
@@ -49,9 +49,9 @@ class BucketRequests:
         return request
 
     def part(self, request: pb.Bucket) -> tuple[pb.Bucket, list[bytes]]:
-        """Read on to the end of a part of a call: up to a request with `release`, or without `more`.
+        """Read a part of a call, whose outputs the client wants at once: from `request` to its last request.
 
-        Return this last request, and the frames of all requests of the part, from `request` on.
+        Return the last request, and the frames of all. The last has `release`, or is the end of the call.
 
         Raises:
             BucketProtocolError: The part has no end.

@@ -112,7 +112,10 @@ class Calendar(CellTable):
         """Apply a tick to all keys. Yield the keys whose windows are due, in order, with the results of the windows."""
         window = self.window
         if window.waits and time < self.last_tick:  # the clock was set back: the silence of keys begins now
-            self.fresh.update(dict.fromkeys(key for key in self if self._silent_since(key) > time))
+            for key in self:
+                state = self.find(key)
+                if state is not None and state.silent is not None and state.silent > time:
+                    self.fresh[key] = None
         self.last_tick, fresh, self.fresh = time, self.fresh, {}
         for key in fresh:  # if ticks move time, these are keys from a log of a time when ticks reported silence
             if (state := self.find(key)) is None:
@@ -135,12 +138,8 @@ class Calendar(CellTable):
                 self.enroll(key, state)
             yield key, emitted
 
-    def _silent_since(self, key: bytes) -> int:
-        state = self.find(key)
-        return EARLIEST if state is None or state.silent is None else state.silent
-
     def _due(self, time: int) -> Iterator[bytes]:
-        """Take the keys that a tick of this time must check out of the heap."""
+        """Remove the keys that a tick of this time must check from the heap, and yield them."""
         assert self.heap is not None
         while self.heap and self.heap[0][0] <= time:
             due, key = heappop(self.heap)

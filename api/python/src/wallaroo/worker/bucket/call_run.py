@@ -14,7 +14,7 @@ from wallaroo.worker.value.value import NotSerializableError
 
 
 class CallRun(BucketRun):
-    """One try of a bucket call. Between the parts of the call, other calls may use the stage.
+    """One try of a bucket call, which comes in one or more parts. Between two parts, other calls may use the stage.
 
     A try runs at full speed, or message by message if the call is `careful`, or `checks_persist`. After a failure at
     full speed a second try runs the last part message by message, so that the failure concerns one message only.
@@ -79,7 +79,7 @@ class CallRun(BucketRun):
         return outputs
 
     def _end(self) -> BucketResult | None:
-        """Serialize all changes and return the result. Return None if a state cannot be serialized at full speed."""
+        """Serialize all changes and return the result. Return None if the call must run again: a state is faulty."""
         try:
             result = self._result(is_whole=self._wants_snapshot)
         except NotSerializableError as err:

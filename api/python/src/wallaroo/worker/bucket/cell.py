@@ -14,11 +14,11 @@ ASLEEP = NEVER + 1  # the time of a key without a part that the time to live end
 _HEAD, _LENGTH, _DUE = struct.Struct(">BqqH"), struct.Struct(">H"), struct.Struct(">q")
 
 
-class NotAsked:
+class NotRead:
     """Stands for the state of a cell that no message has needed since its bytes came from the log."""
 
 
-UNREAD: Any = NotAsked()
+UNREAD: Any = NotRead()
 
 
 class Cell:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from wallaroo.message import state_piece
 from wallaroo.message.frame import FrameError, encode_frame
 from wallaroo.worker.bucket.calendar import WINDOWED, Calendar
-from wallaroo.worker.bucket.cell import TIMED, UNREAD, Cell, CellTable, NotAsked, TimedCell, read_timed
+from wallaroo.worker.bucket.cell import TIMED, UNREAD, Cell, CellTable, NotRead, TimedCell, read_timed
 from wallaroo.worker.value.value import NotSerializableError, StateReadError, StateTooLargeError, ValueCodec
 
 ENTRY_BYTES = 1024 * 1024
@@ -54,14 +54,14 @@ class BucketState:
     _log: state_piece.Joiner = field(default_factory=state_piece.Joiner)
 
     def table(self, port: int) -> CellTable:
-        """Return the states whose log frames have this port, by key."""
+        """Return the states of one state name, by key. The port of their frames in the log identifies them."""
         table = self.tables.get(port)
         if table is None:
             table = self.tables[port] = CellTable(self.codec)
         return table
 
     def calendar(self, port: int) -> Calendar:
-        """Return the states of a window step."""
+        """Return the states of a window step, by key. The port of their frames in the log identifies them."""
         if port not in self.tables:
             self.tables[port] = Calendar(self.codec)
         calendar = self.tables[port]
@@ -181,7 +181,7 @@ class BucketState:
         cells, table = changed.values(), self.table(port)
         lives = [cell.live for cell in cells]
         try:
-            if NotAsked not in set(map(type, lives)):
+            if NotRead not in set(map(type, lives)):
                 return table.encode_all(lives)
             return [cell.data if cell.live is UNREAD else table.encode(cell.live) for cell in cells]
         except BaseException:

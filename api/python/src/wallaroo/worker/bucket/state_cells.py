@@ -5,7 +5,7 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.message.key import readable
-from wallaroo.worker.bucket.cell import UNREAD, Cell, NotAsked
+from wallaroo.worker.bucket.cell import UNREAD, Cell, NotRead
 from wallaroo.worker.bucket.failed_message import refuse
 from wallaroo.worker.bucket.message_order import Messages
 from wallaroo.worker.bucket.state import BucketState
@@ -16,12 +16,12 @@ NOTHING = Cell(None)  # cell for a key that has no message, or cannot have a sta
 
 
 def states_of(stage: Stage, part: Messages, state: BucketState) -> tuple[list[Cell], list[Any]]:
-    """Return the cells of `cells_of`, and the states in them as objects."""
+    """Return the cells for the keys of `part`, as `cells_of` does, and the states in them as objects."""
     cells: list[Any] = list(map(part.table.get, part.keys))
     # The loop of `cells_of` is needed for the first message of a key. For a million known keys it would be too slow.
     if part.entry.closed_keys is None and NoneType not in set(map(type, cells)):
         states = [cell.live for cell in cells]
-        if NotAsked not in set(map(type, states)):
+        if NotRead not in set(map(type, states)):
             return cells, states
     cells = cells_of(stage, part, state)
     return cells, [cell.live for cell in cells]

@@ -32,7 +32,7 @@ class TimedTurn:
         is_careful: Whether messages are processed one by one, and become dead letters if they fail.
 
     Attributes:
-        tables: The first step with ticks of each timed state, by the port of its table.
+        tables: The first step with timers or a time to live of each timed state, by the port of its table.
     """
 
     def __init__(
@@ -45,17 +45,14 @@ class TimedTurn:
     ) -> None:
         self._visits, self._run, self._run_in_place = visits, run, run_in_place
         self._stage, self.is_careful = visits.stage, is_careful
-        timed = [entry for entry in self._stage.states.values() if entry.is_timed]
-        self._ticking = [entry for entry in timed if entry.node.ttl_ms or entry.node.timers]
+        self._ticking = [each for each in self._stage.states.values() if each.node.ttl_ms or each.node.timers]
+        self._owners = {(each.node.state_port, name): each for each in self._ticking for name in each.node.timers}
         self.tables = dict[int, StateEntry]()
         for entry in self._ticking:
-            self.tables.setdefault(entry.node.state_port, entry)
-        self._owners = {(each.node.state_port, name): each for each in timed for name in each.node.timers}
-        for port in self.tables:
-            table, nodes = visits.state.table(port), [each.node for each in timed if each.node.state_port == port]
+            node, table = entry.node, visits.state.table(entry.node.state_port)
+            self.tables.setdefault(node.state_port, entry)
             if table.timing is None:
-                is_event, moves = (any(getattr(node, name) for node in nodes) for name in ("event_time", "watermarks"))
-                Timing(nodes[0].ttl_ms, is_event, is_event and not moves).begin(table)
+                Timing(node.ttl_ms, node.event_time, node.event_time and not node.watermarks).begin(table)
 
     def run(self, part: Messages) -> bool:
         """Process messages of a step. Before each message, run the timers of its key that are due."""

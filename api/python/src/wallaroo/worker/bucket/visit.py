@@ -143,7 +143,7 @@ class VisitTurn:
         return sorted(key for key, cell in table.items() if (cell.size >= 0 or key in changed) and key not in absent)
 
     def _absent(self, entry: StateEntry) -> list[bytes]:
-        """Return the keys with changed states for which `is_absent` of the step's state is true."""
+        """Return the keys whose changed state is empty, e.g. has no value of Goka: `is_absent` of the state is true."""
         is_absent, changed = entry.state.is_absent, self.changed.get(entry.node.state_port, {})
         if is_absent is None:
             return []
@@ -184,7 +184,7 @@ class VisitTurn:
             self.deleted.setdefault(port, set()).add(key)
 
     def delete_absent(self) -> None:
-        """Delete the changed states for which `is_absent` is true."""
+        """Delete the changed states that are empty, e.g. have no value of Goka: `is_absent` is true."""
         for entry in self.stage.states.values():
             port = entry.node.state_port
             self.delete(self.state.table(port), port, self._absent(entry))

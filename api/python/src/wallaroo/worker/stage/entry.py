@@ -19,7 +19,7 @@ class SourceEntry:
 
     Args:
         number: Number of the node.
-        source: The source, or for messages of another stage the result of `received`.
+        source: The source. For messages of another stage it has only a path.
         own: Reads the worker's own encodings.
         values: Reads messages of another stage; None at a source.
         wire: Cuts the bytes of a source; None if their lengths are in the frame.
@@ -59,7 +59,7 @@ class SourceEntry:
         sequences: list[int],
         ordinals: Sequence[int],
     ) -> tuple[list[bytes], list[int], list[int]]:
-        """Make dead letters of the messages to skip, and return the columns of the others."""
+        """Make dead letters of messages to skip, and return payloads, sequences and ordinals of the others."""
         kept = []
         for position, (payload, sequence, ordinal) in enumerate(zip(payloads, sequences, ordinals, strict=True)):
             if (skip := skips.get(ordinal - 1)) is None:
@@ -67,11 +67,6 @@ class SourceEntry:
             else:
                 box.skip(skip, self.source.path, self.source.name, payload, sequence, is_payload=True)
         return [payloads[at] for at in kept], [sequences[at] for at in kept], [ordinals[at] for at in kept]
-
-
-def received(node: pb.Node) -> Source:
-    """Return a `Source` that stands for a RECEIVE node, at which messages of another stage enter."""
-    return Source(node.path, node.path, "receive", {}, None)
 
 
 def decoder_fail_of(box: LetterBox, node: pb.Node, name: str) -> Callable[[Any, int, BaseException], None]:

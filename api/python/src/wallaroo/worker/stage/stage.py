@@ -16,7 +16,7 @@ from wallaroo.message.output import FIT, Output, is_promise, refuse_outputs
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.stage.chain import STATE_KINDS, ChainWriter, Link
 from wallaroo.worker.stage.crossing import SendExit, values_of
-from wallaroo.worker.stage.entry import SourceEntry, decoder_fail_of, entering, received
+from wallaroo.worker.stage.entry import SourceEntry, decoder_fail_of, entering
 from wallaroo.worker.stage.exit import KeyExit, SinkExit, letter_outputs
 from wallaroo.worker.stage.flight import INDEX, MESSAGE, InFlight, Words
 from wallaroo.worker.stage.keyed import StateEntry, WindowEntry
@@ -272,8 +272,8 @@ class Stage:
             hosted = self._hosted.get(node.path)
             name = hosted.name if hosted is not None else node.path
             if node.kind == pb.NODE_KIND_RECEIVE:
-                values = values_of(node, self.codec)
-                self._entries[node.port] = SourceEntry(number, received(node), self.codec, values)
+                source, values = Source(node.path, node.path, "receive", {}, None), values_of(node, self.codec)
+                self._entries[node.port] = SourceEntry(number, source, self.codec, values)
                 names[f"fail{number}"] = decoder_fail_of(self.box, node, name)
             elif node.kind == pb.NODE_KIND_OUTPUT and node.output:
                 continue
