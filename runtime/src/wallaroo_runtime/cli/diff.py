@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _with_work(changes: list[Change], path: Path, old: Topology, new: Topology) -> list[Change]:
-    """Add to changes that need a drain how much is left to drain in the checkpoint. If nothing is left, they are safe.
+    """Add the work that is left in the checkpoint to changes that need a drain. Without such work they are safe.
 
     The checkpoint of a running application, or with remote services, is not examined.
     """

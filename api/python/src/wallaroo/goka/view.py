@@ -17,7 +17,7 @@ NOT_READY = "View is either not running, not correctly initialized or stopped ag
 
 
 class ViewState(IntEnum):
-    """How far a view has read its table. The slowest partition determines the state.
+    """The progress of a view in reading its table. The slowest partition determines it.
 
     Example:
         >>> ViewState.RUNNING > ViewState.CATCH_UP
