@@ -17,7 +17,7 @@ from wallaroo.emit.state_shape import codec_text
 from wallaroo.endpoint.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.endpoint.kafka_option import MESSAGE_SIZE
 from wallaroo.endpoint.spark import SparkSinkConfig
-from wallaroo.goka.client import reached
+from wallaroo.goka.client import chosen_brokers
 from wallaroo.goka.computation import GroupComputation, NothingEncoder
 from wallaroo.goka.edge import Edge
 from wallaroo.goka.graph import GroupGraph
@@ -99,7 +99,7 @@ class _Groups(Declaration):
         self.pipelines: list[model.Pipeline] = []
         self._start, self._partitioner, self._replicas = start, partitioner, replicas
         self._options = dict(options or {})
-        self._names = [brokers] if isinstance(brokers, str) else reached(brokers)
+        self._names = [brokers] if isinstance(brokers, str) else chosen_brokers(brokers)
         self._brokers = [_host_and_port(each) for each in self._names]
 
     def check_arguments(self, place: Place, brokers: Any, groups: Sequence[Any]) -> None:

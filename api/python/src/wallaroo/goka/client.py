@@ -9,7 +9,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 BROKERS = "WALLAROO_BROKERS"
 
 
-def reached(brokers: Iterable[str]) -> list[str]:
+def chosen_brokers(brokers: Iterable[str]) -> list[str]:
     """Return the brokers in the environment variable WALLAROO_BROKERS, or `brokers` if the variable is not set."""
     named = os.environ.get(BROKERS, "")
     return named.split(",") if named else list(brokers)

@@ -32,7 +32,7 @@ class WrongResultError(Exception):
         self.actual, self.expected = shown(result), expected
 
 
-class Leaving(Protocol):
+class ExitNode(Protocol):
     """An exit of a stage (the node through which a message leaves it), as a dead letter names it.
 
     Attributes:
@@ -170,7 +170,7 @@ class LetterBox:
         """Make a dead letter of a message that is skipped, because a worker process ended on it before."""
         self.put(Diagnostic(skip.code, skip.reason, ""), path, step, message, sequence, key=key, is_payload=is_payload)
 
-    def refuses(self, at: Leaving, message: Any, sequence: int, size: int, *, key_size: int = 0) -> bool:
+    def refuses(self, at: ExitNode, message: Any, sequence: int, size: int, *, key_size: int = 0) -> bool:
         """Return whether a message with its key is too large to leave a stage. Then make a dead letter of it."""
         if size + key_size <= MAX_VALUE_BYTES:
             return False
