@@ -100,7 +100,7 @@ class CallRun(BucketRun):
         return is_done
 
     def _repeat(self, before: "CallRun") -> None:
-        """Run the parts whose outputs the previous try has sent again, without output, to get the same states."""
+        """Repeat the parts whose outputs the previous try has sent, now without output, to get the same states."""
         for frames in before._released:
             self._forget()
             if not self._run_frames(frames):

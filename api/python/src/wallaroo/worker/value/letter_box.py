@@ -171,7 +171,7 @@ class LetterBox:
         self.put(Diagnostic(skip.code, skip.reason, ""), path, step, message, sequence, key=key, is_payload=is_payload)
 
     def refuses(self, at: ExitNode, message: Any, sequence: int, size: int, *, key_size: int = 0) -> bool:
-        """Return whether a message with its key is too large to leave a stage. Then make a dead letter of it."""
+        """Return whether a message with its key is too large to leave a stage. If it is, make a dead letter."""
         if size + key_size <= MAX_VALUE_BYTES:
             return False
         self.put(too_large(at.name, size, key_size), at.path, at.name, message, sequence)
