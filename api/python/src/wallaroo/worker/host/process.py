@@ -25,7 +25,7 @@ def socket_path(directory: Path, number: int) -> Path:
 
 
 class WorkerChildren:
-    """The other processes of a worker.
+    """The child processes of a worker, which run user code in parallel with the parent.
 
     Args:
         count: Number of children.

@@ -185,7 +185,7 @@ class Stage:
             yield from letter_outputs(self.box, index, timestamp_ms, self._frame_bytes)
 
     def replaced(self, number: int, run: Callable[..., Any]) -> AbstractContextManager[object]:
-        """Replace the function of a state computation while the context is open."""
+        """Let another function, e.g. a visitor, run in place of a state computation while the context is open."""
         step = self._hosted[self.nodes[number].path]
         assert isinstance(step, Step)
         run = checked(step, run, self._links[number].outputs) if self._has_outputs else run
