@@ -1,7 +1,6 @@
 """Runs timed states (with timers or a time to live) in a bucket call: their messages, ticks and due timers."""
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import Any
 
 from wallaroo.message.key import readable
@@ -9,10 +8,9 @@ from wallaroo.message.timer import Timers
 from wallaroo.worker.bucket.cell import ASLEEP, NEVER, CellTable, TimedCell
 from wallaroo.worker.bucket.message_order import Messages
 from wallaroo.worker.bucket.timing import Timing
-from wallaroo.worker.bucket.visit import Tick, Visit, Visitor, VisitTurn
+from wallaroo.worker.bucket.visit import Cause, Tick, Visitor, VisitTurn
 from wallaroo.worker.stage.keyed import StateEntry
 
-Cause = Tick | Visit  # what wakes a key; in place of a message a tick at its place, of its time
 MOST = 256  # limit for the messages of one loop: if a timer is due before one, the rest is copied
 
 
@@ -73,7 +71,7 @@ class TimedTurn:
             return True
         if expiring is not None and not expiring.prolongs(part.messages[0]):
             return True
-        cause = Tick(part.sequences[0], now, part.ordinals[0])
+        cause = Tick(part.sequences[0], now, part.ordinals[0])  # at the place and time of the message
         return self._wake(part.entry.node.state_port, key, cell, now, cause)
 
     def _run_until_due(self, part: Messages) -> int:
@@ -208,13 +206,8 @@ class TimedTurn:
         """Run user code for a key in place of its step's function, and return whether it succeeded."""
         time = due if _timing(table).is_event else cause.timestamp_ms
         box, before = self._stage.box, self._stage.box.time
-        self._stage.visited[entry.number] += 1
-        part = Messages(
-            replace(entry, closed_keys=None), table, [key], [name.encode()], [0], [cause.sequence], [cause.ordinal],
-            [time], is_visit=True,
-        )  # fmt: skip
         box.time = time  # a dead letter has the time that a result would have
-        is_done = self._run_in_place(part, run)
+        is_done = self._run_in_place(self._visits.messages(entry, [key], name.encode(), cause, time), run)
         box.time = before
         return is_done
 

@@ -75,7 +75,7 @@ class Timing:
         return entries
 
     def _tick_of(self, key: bytes, cell: TimedCell) -> int:
-        """Return the time of the tick at which a key is due; FAR if nothing is due, or the key is not yet silent."""
+        """Return the time of the tick at which a key is due, or FAR. A key whose silence must begin goes to `fresh`."""
         due = self.due(cell)
         if not self.waits or due == FAR:
             return due

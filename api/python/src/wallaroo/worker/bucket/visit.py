@@ -69,6 +69,9 @@ class Visit:
         return self.sequence, 1, self.id, self.ordinal
 
 
+Cause = Tick | Visit  # makes user code run for keys, at its place among the messages
+
+
 def with_visits(parts: Iterable[Messages], visits: Iterable[Visit | Tick]) -> Iterator[Messages | Visit | Tick]:
     """Merge sorted messages with ticks and visits by sequence. Ticks and visits precede messages of their sequence."""
     waiting = sorted(visits, key=lambda each: each.place, reverse=True)
@@ -126,13 +129,16 @@ class VisitTurn:
     def part(self, visit: Visit, entry: StateEntry) -> Messages:
         """Return a message with the visit's metadata for each key of a step's state. Count the keys as visited."""
         keys = self._keys(entry)
+        self.counts.append(pb.Visited(id=visit.id, path=entry.node.path, keys=len(keys)))
+        return self.messages(entry, keys, visit.metadata, visit, visit.timestamp_ms)
+
+    def messages(self, entry: StateEntry, keys: list[bytes], data: bytes, cause: Cause, time: int) -> Messages:
+        """Return a message for each key, at the place of a visit or tick, for user code that runs for these keys."""
         count = len(keys)
         self.stage.visited[entry.number] += count
-        self.counts.append(pb.Visited(id=visit.id, path=entry.node.path, keys=count))
         return Messages(
-            replace(entry, closed_keys=None), self.state.table(entry.node.state_port), keys,
-            [visit.metadata] * count, range(count), [visit.sequence] * count, [visit.ordinal] * count,
-            [visit.timestamp_ms] * count if self.stage.has_times else (), is_visit=True,
+            replace(entry, closed_keys=None), self.state.table(entry.node.state_port), keys, [data] * count,
+            range(count), [cause.sequence] * count, [cause.ordinal] * count, [time] * count, is_visit=True,
         )  # fmt: skip
 
     def _keys(self, entry: StateEntry) -> list[bytes]:
