@@ -235,6 +235,33 @@ def test_arguments_that_cannot_be(arguments: list[str], said: str, capsys: pytes
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("place", ["--brokers", "WALLAROO_BROKERS"])
+@pytest.mark.parametrize(
+    ("brokers", "wrong", "reason"),
+    [
+        ("here", "here", "it has no port"),
+        ("h:9092,:9093", ":9093", "it has no host"),
+        ("SSL://h:0", "SSL://h:0", "0 is not the port of a broker"),
+        ("own@h:9092", "own@h:9092", "a name is of no use here"),
+    ],
+)
+def test_wrong_brokers_of_option_and_variable_have_one_text(
+    place: str,
+    brokers: str,
+    wrong: str,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ["--brokers", brokers] if place == "--brokers" else []
+    monkeypatch.setenv("WALLAROO_BROKERS", "other:1" if options else brokers)
+    assert main(["topics", "ls", *options]) == 2
+    assert capsys.readouterr().err == (
+        f'T211 {place}: broker address "{wrong}" is not usable; {reason}\n'
+        "  fix: give HOST:PORT with a port of at most 65535\n"
+    )
+
+
 def test_a_call_that_forgets_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_transaction, "GRACE_S", 0.01)
     never = threading.Event()

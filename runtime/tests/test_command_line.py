@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from pathlib import Path
 from random import Random
 
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from wallaroo_runtime.cli.main import command_parser, main
 from wallaroo_runtime.cli.option import split
+from wallaroo_runtime.cli.parser import amount
 from wallaroo_runtime.cli.run import FREE, USED, monitor_of
 
 ADDRESSES = "--metrics 127.0.0.1:5001 --control 127.0.0.1:6000 --data 127.0.0.1:6001"
@@ -163,6 +164,41 @@ def test_an_empty_name_is_told_with_its_argument(
 ) -> None:
     assert main(command) == 2
     assert capsys.readouterr().err == f"R608 {finding}\n"
+
+
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "soon"])
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("stop app --timeout", "'{}' is no number of seconds; write e.g. 60"),
+        ("receive --listen 127.0.0.1:0 --stop-when-idle", "'{}' is no number of seconds; write e.g. 10"),
+        ("receive --listen 127.0.0.1:0 --expect", "'{}' is not a number of 0 or more"),
+        ("send --host 127.0.0.1:1 --u64 --messages 1 --start-from", "'{}' is not a number of 0 or more"),
+    ],
+)
+def test_a_number_without_meaning_is_refused(
+    command: str, said: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    *words, option = command.split()
+    assert main([*words, f"{option}={value}"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"R608 argument {option}")
+    assert said.format(value) in error
+
+
+@given(st.floats())
+def test_an_amount_is_finite_and_not_negative(value: float) -> None:
+    read = amount("number of seconds", "10")
+    if 0 <= value < float("inf"):
+        assert read(repr(value)) == value
+    else:
+        with pytest.raises(ArgumentTypeError, match="is no number of seconds; write e.g. 10"):
+            read(repr(value))
+
+
+def test_the_gateway_of_a_visit_has_an_address(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["visit", "app", "reset", "--gateway", "here"]) == 2
+    assert capsys.readouterr().err.startswith('T211 --gateway address "here" is not usable; it has no port\n')
 
 
 def test_a_secret_of_topics_need_not_be_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,1 +1,1 @@
-"""The command `wallaroo`."""
+"""The command `wallaroo`: one module for each of its subcommands."""

@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def print_copied(done: Any, as_json: bool, text: str) -> None:
-    """Print the numbers of copied files and bytes."""
+    """Print the numbers of files and bytes that `backup` or `restore` has copied."""
     names = {"checkpoint": str(done.checkpoint), "backup": str(done.backup)}
     values = {**names, "files": done.files, "bytes": done.bytes}
     print_result(values, f"{text}: {done.files:,} files, {done.bytes:,} bytes", as_json=as_json)

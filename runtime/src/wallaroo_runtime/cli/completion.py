@@ -30,7 +30,7 @@ ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
 
 
 class Level(NamedTuple):
-    """A command or subcommand, for which a shell completes words.
+    """The command `wallaroo`, or one of its subcommands: a place of the command line where a shell completes words.
 
     Attributes:
         path: Words of the command line that lead to the command.
@@ -69,7 +69,7 @@ def levels(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Itera
 
 
 def options(level: Level) -> list[argparse.Action]:
-    """Return the options of a command."""
+    """Return the options that a shell completes after a command."""
     return [action for action in level.parser._actions if action.option_strings]
 
 

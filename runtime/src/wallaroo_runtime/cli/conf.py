@@ -128,7 +128,7 @@ def conf_of(texts: list[str]) -> dict[str, str]:
 
 
 def bounds_of(conf: Mapping[str, str]) -> Bounds:
-    """Return the bounds of a run that settings state. The settings must be checked."""
+    """Return the bounds of journal, outbox and memory of a run, from settings that `conf_of` has checked."""
 
     def size(name: str, default: int) -> int:
         size = size_of(conf.get(name, ""))

@@ -74,7 +74,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _with_work(changes: list[Change], path: Path, old: Topology, new: Topology) -> list[Change]:
-    """Return the changes with the work that is left; a change needs no drain if a checkpoint that rests has none."""
+    """Add the work that is left in the checkpoint to changes that need a drain. Without such work they are safe.
+
+    The checkpoint of a running application, or with remote services, is not examined.
+    """
     from wallaroo_runtime.checkpoint.drain import Drain, waiting_ports
 
     manifest = read_manifest(path)

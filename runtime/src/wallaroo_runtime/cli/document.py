@@ -57,7 +57,7 @@ def read_topology(name: str, arguments: argparse.Namespace) -> Topology:
 
 
 def is_document(path: Path) -> bool:
-    """Say whether a file is a topology document, not a program."""
+    """Return whether a file is a topology document. If not, it is a program or an archive."""
     if path.suffix == ".json" or not path.is_file():
         return path.suffix == ".json"
     with path.open("rb") as file:

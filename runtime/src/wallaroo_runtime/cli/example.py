@@ -1,4 +1,4 @@
-"""An example of each command, which ends its help. `wallaroo new python shop` makes the program of these examples."""
+"""The examples at the end of each command's help. `wallaroo new python shop` makes the program in them."""
 
 EXAMPLES = {
     "wallaroo new": "wallaroo new python shop",

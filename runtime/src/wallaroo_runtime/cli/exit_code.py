@@ -1,4 +1,4 @@
-"""Chooses the exit code of a command that ends with an error. `errors.py` has the codes that a `RunError` brings."""
+"""Chooses the exit code of a command that ends with an error."""
 
 from wallaroo.diagnostic.diagnostic import DiagnosticError, Family, Kind
 from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
@@ -7,7 +7,7 @@ INTERRUPTED = 130
 
 
 def exit_code(error: DiagnosticError) -> int:
-    """Return the exit code of an error. If it has none, its first finding determines the exit code."""
+    """Return the exit code of an error: a `RunError` has its own, and for others the kind of error decides."""
     if isinstance(error, RunError):
         return error.exit_code
     if error.kind is Kind.USAGE:

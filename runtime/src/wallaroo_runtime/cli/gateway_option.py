@@ -1,4 +1,4 @@
-"""The options and settings of `run` about remote gateways and a remote egress."""
+"""Reads the options and settings of `run` that name remote gateways and a remote egress."""
 
 import argparse
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ def remote_of(arguments: argparse.Namespace, conf: Mapping[str, str]) -> "Remote
         if name in gateways:
             what = f'source "{name}"' if name else "the sources"
             raise wrong_usage(reason=f"--gateway: {what} has two gateways", fix="give each one once")
-        gateways[name] = _checked("--gateway", address)
-    egress = _checked("--egress", arguments.egress) if arguments.egress else ""
+        gateways[name] = address_of("--gateway", address)
+    egress = address_of("--egress", arguments.egress) if arguments.egress else ""
     return RemoteOptions(gateways, egress, *credentials_of(conf))
 
 
@@ -38,6 +38,11 @@ def credentials_of(conf: Mapping[str, str]) -> tuple[Path | None, Path | None]:
     return token_file, authority
 
 
-def _checked(option: str, text: str) -> str:
+def address_of(option: str, text: str) -> str:
+    """Return the HOST:PORT of a service that an option names.
+
+    Raises:
+        RunError: T211 if the address is not valid.
+    """
     parse_address(option, text)
     return text

@@ -1,10 +1,9 @@
 """`wallaroo gc`: remove unused entries of this user's state and cache directories, and nothing that is in use."""
 
 import argparse
-import math
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from wallaroo_runtime.cli.parser import amount
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.table import Table, number, place, table, text
 from wallaroo_runtime.errors import RunError
@@ -20,21 +19,12 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("gc", help="remove unused caches and leftovers", description=__doc__)
     parser.add_argument("--dry-run", action="store_true", help="only list the entries to remove")
-    parser.add_argument(
-        "--older-than", type=_days, default=DAYS, metavar="DAYS", help="only what was not used for DAYS; default: 30"
-    )
+    age, what = amount("number of days", "30"), "only what was not used for DAYS; default: 30"
+    parser.add_argument("--older-than", type=age, default=DAYS, metavar="DAYS", help=what)
     parser.add_argument(
         "--checkpoints", action="store_true", help="also checkpoints of applications: they cannot be made again"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a line; findings as a JSON array")
-
-
-def _days(text: str) -> float:
-    with suppress(ValueError):
-        if math.isfinite(days := float(text)) and days >= 0:
-            return days
-    message = f"{text!r} is no number of days; write e.g. 30"
-    raise argparse.ArgumentTypeError(message)
 
 
 def run(arguments: argparse.Namespace) -> int:

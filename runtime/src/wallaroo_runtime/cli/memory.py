@@ -156,7 +156,7 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
 
 
 def _conclude(run: MemoryRun, server: MemoryServer, console: _Console) -> None:
-    """Print how the run ended.
+    """Report to the user how the run ended.
 
     Raises:
         RunError: The run failed; R741 if all messages became dead letters.

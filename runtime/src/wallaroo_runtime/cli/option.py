@@ -6,6 +6,7 @@ unknown option. So options of the runtime, and former options of Wallaroo, are r
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from wallaroo.diagnostic.diagnostic import closest
 from wallaroo_runtime.cli.run_option import OWN, SUBMIT, VISIBLE
@@ -51,9 +52,10 @@ class Split:
 
 
 def split(tokens: list[str], used: frozenset[str]) -> Split:
-    """Split the tokens after the command's name.
+    """Split a command line into the arguments of the command and those of the application.
 
     Args:
+        tokens: The words after the command's name.
         used: The options of `OWN` that this command has. Other options of `OWN` are removed.
 
     Example:
@@ -72,9 +74,7 @@ def split(tokens: list[str], used: frozenset[str]) -> Split:
         elif name == MODULE:
             result.own.append(value if equals else next(rest, ""))
         elif name in known:
-            taken = [token]
-            if known[name] and not equals:
-                taken += [value for value in (next(rest, None),) if value is not None]
+            taken = [token, *islice(rest, 1 if known[name] and not equals else 0)]
             _file(result, name, taken, used)
         elif token in ("-h", "--help") and not has_app:
             result.own.append(token)
@@ -108,22 +108,19 @@ def extracted(tokens: list[str], own: Mapping[str, bool]) -> tuple[list[str], li
         if token == "--":
             rest += [token, *left]
         elif name in own:
-            matching.append(token)
-            matching += (
-                [value for value in (next(left, None),) if value is not None] if own[name] and not equals else []
-            )
+            matching += [token, *islice(left, 1 if own[name] and not equals else 0)]
         else:
             rest.append(token)
     return matching, rest
 
 
 def arguments_of_app(parts: Split) -> list[str]:
-    """Return the arguments that only the application gets."""
+    """Return the arguments that only the application gets, not the command."""
     return extracted(parts.app, VISIBLE)[1]
 
 
 def without_effect(tokens: list[str], ignored: Mapping[str, bool]) -> Split:
-    """Remove options without effect from a command line.
+    """Separate options of the original Wallaroo, which have no effect here, from a command line.
 
     Args:
         ignored: The options, and whether each takes a value.

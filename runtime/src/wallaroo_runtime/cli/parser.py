@@ -1,9 +1,11 @@
 """The argument parser: its errors are diagnostics with a remedy."""
 
 import argparse
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from wallaroo.diagnostic.diagnostic import closest, did_you_mean
@@ -50,7 +52,7 @@ class Parser(argparse.ArgumentParser):
         return f"{help_text}\nexample: {EXAMPLES[self.prog]}\n" if self.prog in EXAMPLES else help_text
 
     def options(self) -> list[str]:
-        """Return the names of all options of the command."""
+        """Return the names of all options of the command, e.g. to find one that resembles a wrong name."""
         return [name for action in self._actions for name in action.option_strings]
 
     def error(self, message: str) -> NoReturn:
@@ -82,6 +84,27 @@ def whole(least: int, most: int = 10**18) -> Callable[[str], int]:
             return int(digits)
         bounds = f"of {least} or more" if most == 10**18 else f"from {least} to {most}"
         message = f"{text!r} is not a number {bounds}"
+        raise argparse.ArgumentTypeError(message)
+
+    return read
+
+
+def amount(noun: str, example: str) -> Callable[[str], float]:
+    """Return a function that reads the value of an option as a finite number of 0 or more.
+
+    Example:
+        >>> amount("number of days", "30")("0.5")
+        0.5
+        >>> amount("number of days", "30")("nan")
+        Traceback (most recent call last):
+        argparse.ArgumentTypeError: 'nan' is no number of days; write e.g. 30
+    """
+
+    def read(text: str) -> float:
+        with suppress(ValueError):
+            if math.isfinite(value := float(text)) and value >= 0:
+                return value
+        message = f"{text!r} is no {noun}; write e.g. {example}"
         raise argparse.ArgumentTypeError(message)
 
     return read

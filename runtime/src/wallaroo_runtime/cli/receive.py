@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, BinaryIO
 
 from wallaroo_runtime.cli.option import PONY, without_effect
-from wallaroo_runtime.cli.parser import tell_split
+from wallaroo_runtime.cli.parser import amount, tell_split, whole
 from wallaroo_runtime.errors import USAGE, RunError, host_port
 from wallaroo_runtime.system.stop import Stop, stop_event
 from wallaroo_runtime.topology.override import parse_address
@@ -33,8 +33,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--output", metavar="F", help="file to write to; otherwise stdout")
     parser.add_argument("--no-write", "-n", action="store_true", help="count the messages, and throw them away")
-    parser.add_argument("--stop-when-idle", type=float, metavar="S", help="end when nothing came for S seconds")
-    parser.add_argument("--expect", type=int, metavar="N", help="end after N lines, or messages with --framed")
+    read = amount("number of seconds", "10")
+    parser.add_argument("--stop-when-idle", type=read, metavar="S", help="end when nothing came for S seconds")
+    parser.add_argument("--expect", type=whole(0), metavar="N", help="end after N lines, or messages with --framed")
 
 
 @dataclass
@@ -76,7 +77,7 @@ class ReceivedWriter:
         self.pending[connection] = data[at:]
 
     def leave(self, connection: socket.socket) -> None:
-        """Forget a closed connection. The sender repeats an incomplete message on the next connection."""
+        """Drop the incomplete message of a closed connection: the sender repeats it on the next connection."""
         self.pending.pop(connection, None)
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 UNIX = "unix://"
 FREE = f"{LOOPBACK}:0"
 MAX_IDLE_S = 1_000_000_000.0
+
+split_arguments = partial(split, used=USED)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -51,11 +54,6 @@ def add_run_options(parser: argparse.ArgumentParser, *, is_submitted: bool = Fal
         help="archive, as `wallaroo pack` makes it, or topology file" if is_submitted else PROGRAMS,
     )
     add_options(parser, is_submitted=is_submitted)
-
-
-def split_arguments(tokens: list[str]) -> Split:
-    """Separate the command's own arguments from those for the application."""
-    return split(tokens, USED)
 
 
 def monitor_of(arguments: argparse.Namespace) -> str:
@@ -109,7 +107,7 @@ def refuse_arguments(parts: Split) -> None:
 
 
 def location_of(arguments: argparse.Namespace) -> str:
-    """Return the URL of the checkpoint; empty if the checkpoint is a local directory."""
+    """Return the URL that the command line gives as checkpoint; empty if the checkpoint is a local directory."""
     url = arguments.checkpoint or ""
     return url if URL.match(url) else ""
 

@@ -50,7 +50,7 @@ FLAG = {"action": "store_true"}
 
 
 def stated(text: str) -> str:
-    """Return a text, but refuse an empty one, e.g. from a variable of a script that is not set.
+    """Return the value of an option, but refuse an empty one, e.g. from a shell variable that is not set.
 
     Raises:
         ArgumentTypeError: The text is empty.
@@ -62,7 +62,7 @@ def stated(text: str) -> str:
 
 
 def address_or_off(text: str) -> str:
-    """Return an address, or OFF.
+    """Return the value of `--monitor`: an address, or OFF.
 
     Raises:
         ArgumentTypeError: The text is neither.

@@ -61,7 +61,7 @@ def add_parser(subparsers: Any) -> None:
     add("--msg-size", "-g", type=whole(1), metavar="N", help="with --binary: bytes of a message and its length")
     add("--variable-size", "-z", action="store_true", help="with --binary: 4 bytes before each message say its length")
     add("--u64", "-u", action="store_true", help="without --file: numbers are 8 bytes, big-endian")
-    add("--start-from", "-v", type=int, metavar="N", default=0, help="without --file: begin after N")
+    add("--start-from", "-v", type=whole(0), metavar="N", default=0, help="without --file: begin after N")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -109,7 +109,7 @@ def _connect(text: str) -> socket.socket:
 
 
 def blocks(arguments: argparse.Namespace) -> Iterator[tuple[int, bytes]]:
-    """Read the files to send. Return an iterator of blocks, each with its number of messages and its bytes.
+    """Read the files to send. Return an iterator of blocks, which are sent at once: number of messages, and bytes.
 
     Raises:
         RunError: R608 if the options or the file do not fit; R616 if a file cannot be read.

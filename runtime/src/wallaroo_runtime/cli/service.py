@@ -1,4 +1,4 @@
-"""Declares and runs the parts that the commands `wallaroo gateway` and `wallaroo egress` share."""
+"""The common parts of the commands `wallaroo gateway` and `wallaroo egress`, which run a service."""
 
 import argparse
 from pathlib import Path
@@ -11,8 +11,8 @@ from wallaroo_runtime.topology.override import parse_address
 TOKEN_HELP = "file with the token, mode 0600; needed beyond loopback"
 
 
-def add_service_parser(subparsers: Any, kind: str, data: str, what: str, description: str | None) -> Any:
-    """Declare the arguments of a service's command, and return the parser.
+def add_service_parser(subparsers: Any, kind: str, data: str, what: str, description: str | None) -> None:
+    """Declare the arguments of a service's command.
 
     Args:
         kind: `gateway` or `egress`.
@@ -26,7 +26,6 @@ def add_service_parser(subparsers: Any, kind: str, data: str, what: str, descrip
     add("--tls-certificate", metavar="FILE", help="certificates (PEM); default: no TLS")
     add("--tls-key", metavar="FILE", help="private key (PEM)")
     add("--json", action="store_true", help="print the address as JSON")
-    return parser
 
 
 def run_command(kind: str, arguments: argparse.Namespace) -> int:

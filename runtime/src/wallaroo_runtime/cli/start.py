@@ -1,4 +1,4 @@
-"""The console script, also of drivers: makes sure that `import wallaroo` finds the SDK, before other imports of it."""
+"""The entry point of the command `wallaroo`: makes sure that `import wallaroo` finds the SDK, then runs the command."""
 
 import io
 import os

@@ -64,7 +64,7 @@ def chosen(named: str | None) -> Path:
 
 
 def lines(status: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines by which a status is shown to people.
+    """Yield the lines of text that `wallaroo status` prints about a run.
 
     Args:
         status: Result of `status_of`.
@@ -126,7 +126,7 @@ def _cells(name: str, part: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def labels(parts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the label of each part for a table. Parts with equal names also have their address, or their path.
+    """Return the label of each source, step and sink for a table. If names are equal, address or path is added.
 
     Example:
         >>> labels([{"role": "sink", "name": "out", "place": at, "path": "0"} for at in ("127.0.0.1:1", "127.0.0.1:2")])

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.cli.parser import amount
 from wallaroo_runtime.console.json_line import print_result
 from wallaroo_runtime.errors import RunError
 
@@ -16,7 +17,8 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("stop", help="end a run in order", description=__doc__)
     parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or the application")
-    parser.add_argument("--timeout", type=float, default=TIMEOUT_S, metavar="SECONDS", help="wait so long; default: 60")
+    read = amount("number of seconds", "60")
+    parser.add_argument("--timeout", type=read, default=TIMEOUT_S, metavar="SECONDS", help="wait so long; default: 60")
     parser.add_argument("--json", action="store_true", help="as one JSON object; findings as a JSON array")
 
 

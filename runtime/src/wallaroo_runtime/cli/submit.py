@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _cluster_command(
     arguments: argparse.Namespace, app: str, topology: "Topology", conf: Mapping[str, str], *, tokens: list[str]
 ) -> list[str]:
-    """Return the command of spark-submit. It also gives the user's settings to the driver, where they must win."""
+    """Return the command of spark-submit for cluster mode. The driver's arguments also have the user's settings."""
     from wallaroo_runtime.checkpoint.url import is_remote
     from wallaroo_runtime.spark.machine.jar import operator_jar
     from wallaroo_runtime.spark.machine.settings import JARS, REMOTE_FILES, SETTINGS, authentication, with_jar
@@ -153,7 +153,7 @@ def _cluster_command(
 
 
 def tell(text: str, *, as_json: bool) -> None:
-    """Print a message about the application."""
+    """Print a message about the submitted application, as text or as JSON."""
     print_result({"state": "submitted", "note": text}, text, as_json=as_json, stream=sys.stderr)
 
 

@@ -15,13 +15,13 @@ from typing import Any
 from wallaroo_runtime.cli.parser import Parser, whole, wrong_usage
 from wallaroo_runtime.console.json_line import print_json, print_result
 from wallaroo_runtime.console.table import number, print_table, text
-from wallaroo_runtime.errors import count, host_port
+from wallaroo_runtime.errors import count
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.record import PARTITIONERS, TopicRecord, emit, follow
 from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics
 from wallaroo_runtime.system.stop import stop_event
 from wallaroo_runtime.topology.override import BROKERS as VARIABLE
-from wallaroo_runtime.topology.override import parse_addresses, parse_brokers
+from wallaroo_runtime.topology.override import parse_brokers
 from wallaroo_runtime.topology.secret import resolved
 
 BROKERS = "127.0.0.1:9092"
@@ -119,9 +119,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _brokers(chosen: str) -> list[str]:
-    if not chosen and (text := os.environ.get(VARIABLE)):
-        return parse_brokers(VARIABLE, text)
-    return [host_port(at.host, at.port) for at in parse_addresses(chosen or BROKERS, "broker")]
+    """Return the brokers of the option `--brokers`, else those of the environment variable, else of this machine."""
+    if chosen:
+        return parse_brokers("--brokers", chosen)
+    return parse_brokers(VARIABLE, os.environ.get(VARIABLE) or BROKERS)
 
 
 def _as_json(topic: Topic) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.conf import conf_of
-from wallaroo_runtime.cli.gateway_option import credentials_of
+from wallaroo_runtime.cli.gateway_option import address_of, credentials_of
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.console.json_line import print_result
 from wallaroo_runtime.errors import USAGE, RunError, count
@@ -93,5 +93,6 @@ def _gateway(arguments: argparse.Namespace) -> Iterator["Service"]:
         with local_service(checkpoint, "gateway") as service:
             yield service
         return
-    options = RemoteOptions({"": arguments.gateway}, "", *credentials_of(conf_of(arguments.conf)))
-    yield options.service("gateway", arguments.gateway)
+    address = address_of("--gateway", arguments.gateway)
+    options = RemoteOptions({"": address}, "", *credentials_of(conf_of(arguments.conf)))
+    yield options.service("gateway", address)

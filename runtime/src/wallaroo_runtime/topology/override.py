@@ -65,8 +65,8 @@ def parse_brokers(variable: str, text: str) -> list[str]:
     """Read a list HOST:PORT,... of brokers. Each address may have a protocol in front.
 
     Args:
-        variable: Environment variable with the text, for the error.
-        text: Value of the variable.
+        variable: Environment variable or option with the text, for the error.
+        text: Its value.
 
     Raises:
         RunError: T211 if the text has another form.

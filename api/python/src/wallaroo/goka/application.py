@@ -1,4 +1,4 @@
-"""Builds an application from groups: topics are its sources and sinks, and each group is a step."""
+"""Builds an application from groups of Goka: topics are its sources and sinks, and each group is a step."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -17,7 +17,7 @@ from wallaroo.emit.state_shape import codec_text
 from wallaroo.endpoint.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.endpoint.kafka_option import MESSAGE_SIZE
 from wallaroo.endpoint.spark import SparkSinkConfig
-from wallaroo.goka.client import reached
+from wallaroo.goka.client import chosen_brokers
 from wallaroo.goka.computation import GroupComputation, NothingEncoder
 from wallaroo.goka.edge import Edge
 from wallaroo.goka.graph import GroupGraph
@@ -90,20 +90,16 @@ def application(
 
 
 class _Groups(Declaration):
-    """One call of `application`: collects findings and the parts of the groups. Arguments are as for `application`."""
+    """The declaration that one call of `application` builds from its arguments: the pipelines, and findings."""
 
     def __init__(
         self, brokers: Any, start: str, partitioner: str, replicas: int, options: Mapping[str, str] | None
     ) -> None:
         super().__init__()
         self.pipelines: list[model.Pipeline] = []
-        self._start, self._partitioner, self._replicas, self._options = (
-            start,
-            partitioner,
-            replicas,
-            dict(options or {}),
-        )
-        self._names = [brokers] if isinstance(brokers, str) else reached(brokers)
+        self._start, self._partitioner, self._replicas = start, partitioner, replicas
+        self._options = dict(options or {})
+        self._names = [brokers] if isinstance(brokers, str) else chosen_brokers(brokers)
         self._brokers = [_host_and_port(each) for each in self._names]
 
     def check_arguments(self, place: Place, brokers: Any, groups: Sequence[Any]) -> None:
@@ -116,7 +112,7 @@ class _Groups(Declaration):
         check.choice(place, "partitioner", self._partitioner, PARTITIONERS)
 
     def add(self, number: int, graph: GroupGraph) -> None:
-        """Declare a group."""
+        """Declare the pipeline of a group: its sources, its step and its sinks."""
         place = Place("goka.application", f"/pipelines/{number}", graph.location, self.findings)
         pipeline = model.Pipeline(check.name(place, "group", graph.group), number, graph.location)
         self.pipelines.append(pipeline)
@@ -133,7 +129,7 @@ class _Groups(Declaration):
             self.sink(pipeline, place, nothing, graph.group, (pipeline.steps[0].path,))
 
     def note(self, path: str, value: object, location: Location | None = None) -> None:
-        """Record the user's code of a part. For a group this is the group's first callback."""
+        """Record the user's code at a path of the topology. For a group's step it is the group's first callback."""
         if isinstance(value, GroupGraph):
             value = value.input_streams[0].callback
             self.components.append(Component(path, shown_name(value), Location(*declared_at(value))))

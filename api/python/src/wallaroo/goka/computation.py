@@ -24,7 +24,7 @@ class NothingEncoder:
 
 
 class GroupComputation:
-    """Runs a group's callbacks.
+    """Runs the callbacks of a group as the step of an application.
 
     Args:
         graph: The group.
@@ -59,7 +59,7 @@ class GroupComputation:
         return [] if context is None else context.outputs
 
     def visit(self, name: str, metadata: bytes, key: str | bytes, state: GroupState) -> tuple[list[Output], bool]:
-        """Run a visitor for a key, with results as for `with_state`. Keys with only joined values are not visited.
+        """Run a visitor for a key, and return the results as `with_state` does. Keys without a value are not visited.
 
         The visitor without a name deletes the value, because its time to live is over.
         """

@@ -233,7 +233,7 @@ class Context:
         return deferred_commit.begin(f"could not commit message with key '{shown(self.key)}'")
 
     def finish(self) -> None:
-        """End the use of the context: nothing can be written from now on.
+        """Refuse further use of the context after its callback has returned.
 
         Raises:
             CallbackError: The error of `fail`, if the callback caught it.
@@ -243,7 +243,7 @@ class Context:
             raise self._failure
 
     def close(self) -> None:
-        """Refuse further use of the context: other messages have the state now."""
+        """Refuse further use of the context, because other messages may now change the key's state."""
         self._is_over = True
 
     def _check_open(self) -> None:

@@ -15,7 +15,7 @@ Callback = Callable[[Any, Any], object]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A topic of a group, and its use by the group; made by the functions of this module.
+    """A topic of a group with its codec, its callback and its use, as `input`, `output` and others return it.
 
     Attributes:
         kind: Name of the function that made the edge.

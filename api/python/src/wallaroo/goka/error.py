@@ -10,11 +10,11 @@ class CodecError(CallbackError):
 
 
 class EmitterClosedError(Exception):
-    """The emitter has finished."""
+    """A message was emitted after `finish` of its emitter."""
 
     def __init__(self) -> None:
         super().__init__("emitter already closed")
 
 
 class ViewError(Exception):
-    """A view cannot answer now, or its table cannot be read."""
+    """A view does not run, or cannot read its table or a value."""

@@ -23,7 +23,7 @@ Headers = Mapping[str, bytes | None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupGraph:
-    """A group with its edges; made by `define_group`.
+    """A group of callbacks with its edges (topics, codecs and callbacks), as `define_group` returns it.
 
     Attributes:
         group: Name of the group.

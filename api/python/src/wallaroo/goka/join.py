@@ -17,7 +17,7 @@ class JoinDecoder:
     """Converts the records of a joined table to `JoinedRecord`, to distinguish them from inputs."""
 
     def decode(self, record: KafkaRecord) -> JoinedRecord:
-        """Return the record."""
+        """Return the record as a `JoinedRecord`."""
         return JoinedRecord(
             record.topic,
             record.key,
@@ -30,7 +30,7 @@ class JoinDecoder:
 
 
 def join(graph: GroupGraph, record: KafkaRecord, state: GroupState) -> bool:
-    """Update the state with a record of a joined table, and return whether it has changed."""
+    """Update the state of a key with a record of a joined table. Return whether the state has changed."""
     context = Context(graph, record)
     before = state.joined.get(record.topic)
     values = {} if before is None else {context.key: before}

@@ -8,7 +8,7 @@ _MASK = 0xFFFFFFFF
 
 
 def partition_of(key: str | bytes, count: int, partitioner: str = FNV1A) -> int:
-    """Return the partition into which emitters, outputs and tables put a key.
+    """Return the partition to which emitters, outputs and tables write records of a key.
 
     Args:
         key: Key of a record; may be empty.

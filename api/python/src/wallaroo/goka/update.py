@@ -14,7 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The origin of a table's record, for an update callback.
+    """Topic, position, headers and time of a table's record, for an update callback.
 
     Attributes:
         topic: Topic of the table.

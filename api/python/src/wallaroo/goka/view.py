@@ -1,4 +1,4 @@
-"""Views: they follow a table and serve its values."""
+"""Views: each follows a Kafka table, and serves the values of its keys to any program."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ NOT_READY = "View is either not running, not correctly initialized or stopped ag
 
 
 class ViewState(IntEnum):
-    """The progress of a view. The slowest partition determines it.
+    """The progress of a view in reading its table. The slowest partition determines it.
 
     Example:
         >>> ViewState.RUNNING > ViewState.CATCH_UP

@@ -1,1 +1,1 @@
-"""Hosts computations written in Python for the runtime."""
+"""The worker of Python programs: a process that runs user code when the runtime calls it."""

@@ -1,4 +1,4 @@
-"""`python -m wallaroo.worker APP`: the process that the runtime starts, in mode `worker` or `emit`."""
+"""`python -m wallaroo.worker APP`: the process that the runtime starts, to call it or to get its topology."""
 
 import atexit
 import os
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.emit.emit import application_args, emit_to_file, leave, write_result
+from wallaroo.emit.module import module_command
 from wallaroo.emit.program import load
 from wallaroo.worker.bucket.state import MAX_STATE_BYTES
 from wallaroo.worker.host.call import CallRunner
@@ -22,7 +23,6 @@ from wallaroo.worker.host.gc import collect_less
 from wallaroo.worker.host.process import (
     NUMBER,
     WorkerChildren,
-    command_of,
     end_with_parent,
     socket_path,
     tell_end,
@@ -39,7 +39,7 @@ DEFAULT_CACHE_BYTES = 512 * 1024 * 1024  # the default in SPECIFICATION.md
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the worker. Return the exit status."""
+    """Serve the runtime's calls, or write the topology, as WALLAROO_MODE says. Return the exit status."""
     mode = os.environ.get("WALLAROO_MODE")
     needed = {"worker": "WALLAROO_WORKER_DIR", "emit": "WALLAROO_EMIT_FILE"}
     if len(arguments) != 1 or mode not in needed or not os.environ.get(needed[mode]):
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def serve(app: str, directory: Path) -> int:
-    """Serve until a signal, and return the exit status. If another process of the worker dies, exit at once.
+    """Serve calls until a signal, and return the exit status. If another process of this worker dies, exit at once.
 
     Raises:
         DiagnosticError: The program's setup fails, or the socket cannot be made.
@@ -95,7 +95,7 @@ def serve(app: str, directory: Path) -> int:
         end_with_parent(os.environ)
         children = WorkerChildren(0, [])
     else:
-        children = WorkerChildren(count - 1, command_of(app))
+        children = WorkerChildren(count - 1, module_command(sys.executable, "wallaroo.worker", app))
     try:
         server = _start(app, directory, number, count)
         children.wait_ready()

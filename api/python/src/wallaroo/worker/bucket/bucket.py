@@ -1,4 +1,4 @@
-"""Processes one bucket's messages of a micro-batch with the bucket's state, all or nothing."""
+"""Processes messages of one bucket with the bucket's states. A call that fails changes no state."""
 
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -32,7 +32,7 @@ MAX_CHANGE_BYTES = 8 * 1024 * 1024
 
 @dataclass(slots=True)
 class BucketResult:
-    """The messages that a bucket call sends after success."""
+    """The replies of a bucket call that has succeeded: outputs, changes of states, and the end of the call."""
 
     outputs: list[pb.Output]
     changes: list[pb.StateChange]
@@ -40,7 +40,10 @@ class BucketResult:
 
 
 class BucketRun:
-    """One try of a bucket call: it processes frames with the bucket's state. `CallRun` adds the parts of the call.
+    """One try of a bucket call: processes frames with the bucket's states. The subclass `CallRun` runs whole calls.
+
+    A try at full speed has no copies of states. If user code fails in it, methods return False, and a careful try
+    follows: it processes message by message, and failed messages become dead letters.
 
     Args:
         stage: The stage; no other call may use it while a method runs.
@@ -57,7 +60,7 @@ class BucketRun:
         self._failing = ""  # name of the step whose code failed
 
     def _begin(self, *, is_careful: bool) -> None:
-        """Prepare the try. If it is careful, it processes message by message, and serializes the state after each."""
+        """Prepare the try. A careful try serializes a state after each message, to restore it after a failure."""
         self.stage.clear()
         self._changed: Changed = {}
         self._visits = VisitTurn(self.stage, self._state, self._changed)
@@ -71,7 +74,7 @@ class BucketRun:
             self.stage.note("")
 
     def _run_frames(self, frames: Sequence[bytes]) -> bool:
-        """Process frames. If user code fails, return False at full speed; else the message is a dead letter."""
+        """Process frames. Return False if user code failed, and the call must run again message by message."""
         self._frames, self._timestamp_ms = frames, 0
         for part in self._of_states():
             if isinstance(part, Visit):
@@ -96,7 +99,7 @@ class BucketRun:
         return not self._one_by_one(part, self._before, deleted)
 
     def _run(self, part: Messages) -> bool:
-        """Process messages in one loop without checks between them. Return False if a message failed."""
+        """Process messages of a state step in one loop, without copies of states. Return False if a message failed."""
         cells, states = states_of(self.stage, part, self._state)
         dirty = bytearray(len(cells))
         loop, flight = self.stage.loops[part.entry.number], self.stage.flight
@@ -112,7 +115,7 @@ class BucketRun:
         return failed is None
 
     def _visit(self, visit: Visit) -> bool:
-        """Run a visit, which is also a tick for the states. At full speed, return False if user code failed."""
+        """Run the visitors (user code for each key) that a visit names. First it acts on their states as a tick."""
         entries = list(self._visits.entries(visit))
         if not self._timed.tick(visit, {entry.node.state_port for entry in entries}):
             return False
@@ -152,7 +155,7 @@ class BucketRun:
         return next((each.step.name for each in entries if each.node.state_port == port), "")
 
     def _of_states(self) -> Iterator[Messages | Visit | Tick]:
-        """Yield the parts for state computations in order. Messages and ticks of windows are added to the turn."""
+        """Yield the messages, visits and ticks of state steps in their order. Give those of windows to `WindowTurn`."""
         places = [(header, data, start) for data in self._frames for header, start, _ in split_frames(data)]
         is_ordered = is_in_order(place for place in places if place[0].port in self.stage.states)
         parts = self._parts(places)
@@ -220,7 +223,7 @@ class BucketRun:
         return enter
 
     def _columns(self, keys: Sequence[bytes], times: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Yield the optional columns of the loops: keys and times."""
+        """Yield the arguments that only some loops have: the keys and the times of messages."""
         if self.stage.has_keys:
             yield keys
         if self.stage.has_times:
@@ -277,7 +280,7 @@ class BucketRun:
 
     @staticmethod
     def _check_unchanged(part: Messages, key: bytes, state: BucketState, written: bytes) -> None:
-        """Compare a state with what the step left, because later steps may hold a part of the state.
+        """Check that later steps, which may hold a part of a state, did not change it.
 
         Raises:
             DiagnosticError: C530 if they have changed it. Without this check the change would be saved.
@@ -302,7 +305,7 @@ class BucketRun:
             table[key].live = table.load(key, saved)
 
     def _result(self, *, is_whole: bool) -> BucketResult:
-        """Write the changed states, or all states if `is_whole`, and the outputs of the last part."""
+        """Serialize the changed states, or all states if `is_whole`, and return them with the outputs not yet sent."""
         index, state = self._call.index, self._state
         self.stage.flight[MESSAGE] = OUTSIDE
         self._visits.delete_absent()

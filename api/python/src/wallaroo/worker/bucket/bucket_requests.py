@@ -1,4 +1,4 @@
-"""The requests of a stream of bucket calls: parts of calls, and the state logs that the worker has requested."""
+"""Reads the requests of a stream of bucket calls: frames of messages, and the state logs that the worker needs."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ class BucketProtocolError(Exception):
 
 
 class BucketRequests:
-    """The requests that the client sends after the opening."""
+    """The requests that the client sends after the opening. A call may come before the state log of an earlier one."""
 
     def __init__(self, requests: Iterator[pb.Request]) -> None:
         self._requests = requests
@@ -49,7 +49,9 @@ class BucketRequests:
         return request
 
     def part(self, request: pb.Bucket) -> tuple[pb.Bucket, list[bytes]]:
-        """Return the last request of the part that begins with `request`, and the frames of all requests of the part.
+        """Read a part of a call, whose outputs the client wants at once: from `request` to its last request.
+
+        Return the last request, and the frames of all. The last has `release`, or is the end of the call.
 
         Raises:
             BucketProtocolError: The part has no end.

@@ -19,7 +19,7 @@ PICKLE_PROTOCOL = 4
 
 
 class Calendar(CellTable):
-    """States of the keys of one window step, as objects of `WindowState`.
+    """The states of all keys of one window step in one bucket, and the times of ticks at which keys must be checked.
 
     Attributes:
         window: The windows of the present call.
@@ -43,7 +43,7 @@ class Calendar(CellTable):
         self.last_tick = EARLIEST
 
     def begin(self, window: Window, changed: dict[bytes, Cell], deleted: set[bytes]) -> None:
-        """Prepare for a call."""
+        """Prepare for a bucket call. Before the first call, read from the log's entries when each key is due."""
         self.window, self.changed, self.deleted = window, changed, deleted
         if self.heap is None:
             self.heap = []
@@ -92,7 +92,7 @@ class Calendar(CellTable):
         return list(map(self.encode, lives))
 
     def enroll(self, key: bytes, state: WindowState) -> None:
-        """Record a key, so that a tick checks the key's state when the state is due."""
+        """Enter a key in `heap` or `fresh`, so that a tick checks its windows when they are due."""
         assert self.heap is not None
         due = self.window.due(state)
         if due == EARLIEST:
@@ -109,10 +109,13 @@ class Calendar(CellTable):
         self.changed.pop(key, None)
 
     def tick(self, time: int) -> Iterator[tuple[bytes, Given]]:
-        """Run a tick, and yield the keys whose windows are due, in the order of their bytes."""
+        """Apply a tick to all keys. Yield the keys whose windows are due, in order, with the results of the windows."""
         window = self.window
         if window.waits and time < self.last_tick:  # the clock was set back: the silence of keys begins now
-            self.fresh.update(dict.fromkeys(key for key in self if self._silent_since(key) > time))
+            for key in self:
+                state = self.find(key)
+                if state is not None and state.silent is not None and state.silent > time:
+                    self.fresh[key] = None
         self.last_tick, fresh, self.fresh = time, self.fresh, {}
         for key in fresh:  # if ticks move time, these are keys from a log of a time when ticks reported silence
             if (state := self.find(key)) is None:
@@ -135,12 +138,8 @@ class Calendar(CellTable):
                 self.enroll(key, state)
             yield key, emitted
 
-    def _silent_since(self, key: bytes) -> int:
-        state = self.find(key)
-        return EARLIEST if state is None or state.silent is None else state.silent
-
     def _due(self, time: int) -> Iterator[bytes]:
-        """Remove from the heap, and yield, the keys that a tick must check."""
+        """Remove the keys that a tick of this time must check from the heap, and yield them."""
         assert self.heap is not None
         while self.heap and self.heap[0][0] <= time:
             due, key = heappop(self.heap)

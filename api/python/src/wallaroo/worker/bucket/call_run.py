@@ -1,4 +1,4 @@
-"""Runs a bucket call in one or more parts: outputs of a part are sent at once, changes of state at the end."""
+"""Runs a bucket call in one or more parts. The outputs of a part are sent at once, changes of states at the end."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from wallaroo.worker.value.value import NotSerializableError
 
 
 class CallRun(BucketRun):
-    """One try of a bucket call. Between the parts of the call, other calls may use the stage.
+    """One try of a bucket call, which comes in one or more parts. Between two parts, other calls may use the stage.
 
     A try runs at full speed, or message by message if the call is `careful`, or `checks_persist`. After a failure at
     full speed a second try runs the last part message by message, so that the failure concerns one message only.
@@ -79,7 +79,7 @@ class CallRun(BucketRun):
         return outputs
 
     def _end(self) -> BucketResult | None:
-        """Write all changes and return the result; None if a state cannot be written, so that the try is spoilt."""
+        """Serialize all changes and return the result. Return None if the call must run again: a state is faulty."""
         try:
             result = self._result(is_whole=self._wants_snapshot)
         except NotSerializableError as err:
@@ -100,7 +100,7 @@ class CallRun(BucketRun):
         return is_done
 
     def _repeat(self, before: "CallRun") -> None:
-        """Run the released parts of the previous try in the same way again, so that the states become the same."""
+        """Repeat the parts whose outputs the previous try has sent, now without output, to get the same states."""
         for frames in before._released:
             self._forget()
             if not self._run_frames(frames):
@@ -117,7 +117,7 @@ class CallRun(BucketRun):
         self._visits.counts = []
 
     def _counted(self, counts: Sequence[pb.StepCount]) -> list[pb.StepCount]:
-        """Return the counts of all parts, including those of the present part."""
+        """Return the sums of the counts of the earlier parts of the call and of the present part."""
         if not self._counts:
             return list(counts)
         return [

@@ -1,4 +1,4 @@
-"""The state of one key, with timers and a time to live if its step has them."""
+"""Cells: each has the state of one key, as an object or as bytes, with timers and times if its step needs them."""
 
 import struct
 from typing import Any
@@ -14,15 +14,15 @@ ASLEEP = NEVER + 1  # the time of a key without a part that the time to live end
 _HEAD, _LENGTH, _DUE = struct.Struct(">BqqH"), struct.Struct(">H"), struct.Struct(">q")
 
 
-class NotAsked:
-    """Marks a state that no message has needed since it was read from the log."""
+class NotRead:
+    """Stands for the state of a cell that no message has needed since its bytes came from the log."""
 
 
-UNREAD: Any = NotAsked()
+UNREAD: Any = NotRead()
 
 
 class Cell:
-    """The state of one key.
+    """Holds the state of one key, as an object, or as the bytes of the state log until a message needs it.
 
     Attributes:
         live: The state, or `UNREAD` if no message has needed it since it came from the log.
@@ -37,7 +37,7 @@ class Cell:
 
 
 class TimedCell(Cell):
-    """The state of one key of a timed step.
+    """Holds the state of one key of a step that has timers or a time to live.
 
     Attributes:
         time: Latest time of its messages; NEVER if it had no message since the step is timed; or ASLEEP.
@@ -64,7 +64,7 @@ class TimedCell(Cell):
 
 
 def read_timed(data: bytes) -> tuple[TimedCell, int, bytes]:
-    """Return an unread state, its encoding and its bytes from the bytes of a log entry.
+    """Split the bytes of a timed state in the log: return a cell with the times, and the state's encoding and bytes.
 
     Raises:
         FrameError: The bytes are damaged.
@@ -85,7 +85,7 @@ def read_timed(data: bytes) -> tuple[TimedCell, int, bytes]:
 
 
 class CellTable(dict[bytes, Cell]):
-    """The states of all keys for one state name.
+    """The states of one state name in a bucket: the cells of all keys.
 
     Attributes:
         timing: The `Timing` of the keys; None if the states are not timed.
@@ -129,7 +129,7 @@ class CellTable(dict[bytes, Cell]):
             raise StateReadError(key, err) from err
 
     def wake(self, key: bytes, cell: Cell) -> None:
-        """Deserialize an unread state."""
+        """Deserialize the state of a cell, which is still in the bytes of the log."""
         cell.live = self.load(key, cell.data)
         self.unread -= len(cell.data)
         cell.data = b""

@@ -1,4 +1,4 @@
-"""The messages of a bucket call that become dead letters."""
+"""Makes dead letters of messages of a bucket call."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ class UnsavedChangeError(Exception):
 
 
 def sort_out(stage: Stage, part: Messages, unread: Mapping[int, Unread]) -> None:
-    """Make dead letters of messages that are skipped, unreadable, or have a wrong time, and keep the others."""
+    """Make dead letters of messages that are skipped, unreadable, or have a wrong time. Keep the others in `part`."""
     kept = []
     path, step = part.entry.node.path, part.entry.step.name
     for position, ordinal in enumerate(part.ordinals):
@@ -38,7 +38,7 @@ def sort_out(stage: Stage, part: Messages, unread: Mapping[int, Unread]) -> None
 
 
 def refuse(stage: Stage, part: Messages, refused: dict[int, Any]) -> None:
-    """Make dead letters of messages of keys that cannot have a state. `refused` has reasons by position of the key."""
+    """Make dead letters of messages whose key cannot have a state. `refused` has the reasons by the key's position."""
     kept = []
     box = stage.box
     for position, index in enumerate(part.indexes):
@@ -54,7 +54,7 @@ def refuse(stage: Stage, part: Messages, refused: dict[int, Any]) -> None:
 
 
 def bury(stage: Stage, part: Messages, key: bytes, failed: tuple[Any, int, int, BaseException]) -> None:
-    """Make a dead letter of a failed message, which the loop has returned with its error."""
+    """Make a dead letter of the message on which the loop of a step ended. `failed` is the loop's result."""
     message, _, sequence, error = failed
     box, path, name = stage.box, part.entry.node.path, part.entry.step.name
     if isinstance(error, UnsavedChangeError):

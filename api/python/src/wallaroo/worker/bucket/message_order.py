@@ -13,7 +13,7 @@ Place = tuple[FrameHeader, bytes, int]  # place of a frame: its header, the byte
 
 @dataclass(slots=True)
 class Messages:
-    """Messages of one frame for a state step or window; `entry` is a `StateEntry` or a `WindowEntry`."""
+    """Messages of one frame for a state step or window. `entry` is this step, as a `StateEntry` or a `WindowEntry`."""
 
     entry: Any
     table: CellTable
@@ -38,7 +38,7 @@ class Messages:
         self.times = [self.times[position] for position in positions] if self.times else ()
 
     def pick(self, positions: Sequence[int]) -> "Messages":
-        """Return the messages at some positions, and only the keys of these messages."""
+        """Return the messages at some positions as a new object, with only the keys of these messages."""
         places: dict[int, int] = {}
         return Messages(
             self.entry,
@@ -54,7 +54,7 @@ class Messages:
 
 
 def joined(parts: Sequence[Messages]) -> Messages:
-    """Return the messages of several frames of one step as one part, in the order of their sequences."""
+    """Return the messages of several frames of one step as one object, in the order of their sequences."""
     keys: dict[bytes, int] = {}
     places = [[keys.setdefault(key, len(keys)) for key in part.keys] for part in parts]
     whole = Messages(

@@ -1,4 +1,4 @@
-"""The state of a bucket as objects, with its version."""
+"""The states of a bucket in the worker's memory, and how they are read from and written to a state log."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from wallaroo.message import state_piece
 from wallaroo.message.frame import FrameError, encode_frame
 from wallaroo.worker.bucket.calendar import WINDOWED, Calendar
-from wallaroo.worker.bucket.cell import TIMED, UNREAD, Cell, CellTable, NotAsked, TimedCell, read_timed
+from wallaroo.worker.bucket.cell import TIMED, UNREAD, Cell, CellTable, NotRead, TimedCell, read_timed
 from wallaroo.worker.value.value import NotSerializableError, StateReadError, StateTooLargeError, ValueCodec
 
 ENTRY_BYTES = 1024 * 1024
@@ -21,14 +21,14 @@ ENTRY_COST = 16  # bytes of a state in an entry in addition to its key and its d
 
 
 class Version(NamedTuple):
-    """The version of a bucket's state: (0, 0) is the empty state."""
+    """The version of a bucket's states, by which a copy in memory is known to be stale. (0, 0) has no states."""
 
     counter: int
     nonce: int
 
 
 class BucketKey(NamedTuple):
-    """Identifies the bucket that a copy of states belongs to."""
+    """Names a bucket of a query's stage. The worker keeps a copy of its states under this name."""
 
     application: str
     query: str
@@ -38,7 +38,7 @@ class BucketKey(NamedTuple):
 
 @dataclass(slots=True)
 class BucketState:
-    """The states of one bucket.
+    """The worker's copy of the states of one bucket.
 
     Attributes:
         max_bytes: Largest size of a state in bytes. A state that is larger already may not grow.
@@ -54,14 +54,14 @@ class BucketState:
     _log: state_piece.Joiner = field(default_factory=state_piece.Joiner)
 
     def table(self, port: int) -> CellTable:
-        """Return the states whose log frames have this port, by key."""
+        """Return the states of one state name, by key. The port of their frames in the log identifies them."""
         table = self.tables.get(port)
         if table is None:
             table = self.tables[port] = CellTable(self.codec)
         return table
 
     def calendar(self, port: int) -> Calendar:
-        """Return the states of a window step."""
+        """Return the states of a window step, by key. The port of their frames in the log identifies them."""
         if port not in self.tables:
             self.tables[port] = Calendar(self.codec)
         calendar = self.tables[port]
@@ -102,7 +102,7 @@ class BucketState:
                 table.unread += cell.size
 
     def end_log(self) -> None:
-        """Check that the log, which has been read to its end, is complete.
+        """Check that the log ends with a whole state, after all its entries were read.
 
         Raises:
             FrameError: The last state of the log is incomplete.
@@ -131,7 +131,7 @@ class BucketState:
         return cell
 
     def entries(self, states: Mapping[int, Mapping[bytes, Cell]]) -> Iterator[bytes]:
-        """Serialize some states, and yield their frames.
+        """Serialize some states, and yield the entries with which they are added to the state log.
 
         Raises:
             NotSerializableError: A state cannot be written.
@@ -164,7 +164,7 @@ class BucketState:
                 start = end
 
     def absent_entry(self, port: int, keys: Sequence[bytes]) -> bytes:
-        """Return the frame of an entry that removes the states of these keys."""
+        """Return an entry of the state log that removes the states of these keys."""
         empty, places = [b""] * len(keys), range(len(keys))
         return encode_frame(
             empty, port=port, encoding=self.table(port).encoding, keys=keys, key_indexes=places, absent=places
@@ -181,7 +181,7 @@ class BucketState:
         cells, table = changed.values(), self.table(port)
         lives = [cell.live for cell in cells]
         try:
-            if NotAsked not in set(map(type, lives)):
+            if NotRead not in set(map(type, lives)):
                 return table.encode_all(lives)
             return [cell.data if cell.live is UNREAD else table.encode(cell.live) for cell in cells]
         except BaseException:
@@ -235,7 +235,7 @@ class BucketState:
         return sum(map(len, self.tables.values()))
 
     def cost(self) -> int:
-        """Return the approximate number of bytes that the copy takes in memory."""
+        """Return the approximate number of bytes that these states take in memory."""
         unread = sum(table.unread for table in self.tables.values())
         written = sum(table.written for table in self.tables.values())
         return unread + (written - unread) * LIVE_FACTOR + KEY_BYTES * self.count()

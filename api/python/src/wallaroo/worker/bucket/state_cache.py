@@ -1,4 +1,4 @@
-"""Copies of the states of buckets, each with its version, within a limit of bytes."""
+"""Keeps the states of buckets in memory between calls, within a limit of bytes."""
 
 import threading
 from collections import OrderedDict
@@ -30,7 +30,7 @@ class StateCache:
             return copy[1] if copy[0] == version else None
 
     def file(self, key: BucketKey, version: Version, state: BucketState) -> None:
-        """Keep a copy with its new version."""
+        """Keep a copy under the version that it has after its call."""
         cost = state.cost()
         with self._lock:
             old = self._copies.pop(key, None)

@@ -1,11 +1,11 @@
-"""The states of a part's keys. Messages of keys that cannot have a state become dead letters."""
+"""Finds or makes the states for the keys of messages. Messages whose key cannot have a state become dead letters."""
 
 from types import NoneType
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, shown
 from wallaroo.message.key import readable
-from wallaroo.worker.bucket.cell import UNREAD, Cell, NotAsked
+from wallaroo.worker.bucket.cell import UNREAD, Cell, NotRead
 from wallaroo.worker.bucket.failed_message import refuse
 from wallaroo.worker.bucket.message_order import Messages
 from wallaroo.worker.bucket.state import BucketState
@@ -16,19 +16,19 @@ NOTHING = Cell(None)  # cell for a key that has no message, or cannot have a sta
 
 
 def states_of(stage: Stage, part: Messages, state: BucketState) -> tuple[list[Cell], list[Any]]:
-    """Return cells and live states of the keys; see `cells_of`."""
+    """Return the cells for the keys of `part`, as `cells_of` does, and the states in them as objects."""
     cells: list[Any] = list(map(part.table.get, part.keys))
     # The loop of `cells_of` is needed for the first message of a key. For a million known keys it would be too slow.
     if part.entry.closed_keys is None and NoneType not in set(map(type, cells)):
         states = [cell.live for cell in cells]
-        if NotAsked not in set(map(type, states)):
+        if NotRead not in set(map(type, states)):
             return cells, states
     cells = cells_of(stage, part, state)
     return cells, [cell.live for cell in cells]
 
 
 def cells_of(stage: Stage, part: Messages, state: BucketState) -> list[Cell]:
-    """Return the states of the keys. Messages of keys that cannot have a state become dead letters.
+    """Return a cell with a state for each key of `part`. Messages whose key cannot have a state become dead letters.
 
     Keys without messages, and keys that cannot have a state, have the cell `NOTHING`.
     """

@@ -1,7 +1,6 @@
-"""Timed state steps in one bucket call: their messages, and the timers that are due at messages and ticks."""
+"""Runs timed states (with timers or a time to live) in a bucket call: their messages, ticks and due timers."""
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import Any
 
 from wallaroo.message.key import readable
@@ -9,28 +8,29 @@ from wallaroo.message.timer import Timers
 from wallaroo.worker.bucket.cell import ASLEEP, NEVER, CellTable, TimedCell
 from wallaroo.worker.bucket.message_order import Messages
 from wallaroo.worker.bucket.timing import Timing
-from wallaroo.worker.bucket.visit import Tick, Visit, Visitor, VisitTurn
+from wallaroo.worker.bucket.visit import Cause, Tick, Visitor, VisitTurn
 from wallaroo.worker.stage.keyed import StateEntry
 
-Cause = Tick | Visit  # what wakes a key; in place of a message a tick at its place, of its time
 MOST = 256  # limit for the messages of one loop: if a timer is due before one, the rest is copied
 
 
 class DueError(Exception):
-    """Ends a loop before a message, because a timer or the end of the state of its key is due."""
+    """Ends a loop over messages: a timer of the next message's key, or the end of its state, is due before it."""
 
 
 class TimedTurn:
-    """The timed steps of a bucket call.
+    """Runs the timed states of a bucket call: those of which a step has timers or a time to live.
+
+    Methods that return False have failed without a dead letter: the call then runs again, message by message.
 
     Args:
         visits: The visits of the same call.
         run: Processes messages of a step, and returns whether none failed.
         run_in_place: Does the same with another function in place of the step's function.
-        is_careful: Whether messages are processed one by one.
+        is_careful: Whether messages are processed one by one, and become dead letters if they fail.
 
     Attributes:
-        tables: The first step with ticks of each timed state, by the port of its table.
+        tables: The first step with timers or a time to live of each timed state, by the port of its table.
     """
 
     def __init__(
@@ -43,20 +43,17 @@ class TimedTurn:
     ) -> None:
         self._visits, self._run, self._run_in_place = visits, run, run_in_place
         self._stage, self.is_careful = visits.stage, is_careful
-        timed = [entry for entry in self._stage.states.values() if entry.is_timed]
-        self._ticking = [entry for entry in timed if entry.node.ttl_ms or entry.node.timers]
+        self._ticking = [each for each in self._stage.states.values() if each.node.ttl_ms or each.node.timers]
+        self._owners = {(each.node.state_port, name): each for each in self._ticking for name in each.node.timers}
         self.tables = dict[int, StateEntry]()
         for entry in self._ticking:
-            self.tables.setdefault(entry.node.state_port, entry)
-        self._owners = {(each.node.state_port, name): each for each in timed for name in each.node.timers}
-        for port in self.tables:
-            table, nodes = visits.state.table(port), [each.node for each in timed if each.node.state_port == port]
+            node, table = entry.node, visits.state.table(entry.node.state_port)
+            self.tables.setdefault(node.state_port, entry)
             if table.timing is None:
-                is_event, moves = (any(getattr(node, name) for node in nodes) for name in ("event_time", "watermarks"))
-                Timing(nodes[0].ttl_ms, is_event, is_event and not moves).begin(table)
+                Timing(node.ttl_ms, node.event_time, node.event_time and not node.watermarks).begin(table)
 
     def run(self, part: Messages) -> bool:
-        """Process messages of a timed step, each after its key's due timers; at full speed False if one failed."""
+        """Process messages of a step. Before each message, run the timers of its key that are due."""
         size = 1 if self.is_careful else MOST
         for start in range(0, len(part.messages), size):
             rest = part.pick(range(start, min(start + size, len(part.messages))))
@@ -67,13 +64,14 @@ class TimedTurn:
         return True
 
     def _wake_first(self, part: Messages) -> bool:
+        """Run the timers that are due before the first message."""
         key, now = part.keys[part.indexes[0]], part.times[0]
         cell, expiring = part.table.get(key), part.entry.state.expiring
         if not isinstance(cell, TimedCell) or _timing(part.table).due(cell) > now:
             return True
         if expiring is not None and not expiring.prolongs(part.messages[0]):
             return True
-        cause = Tick(part.sequences[0], now, part.ordinals[0])
+        cause = Tick(part.sequences[0], now, part.ordinals[0])  # at the place and time of the message
         return self._wake(part.entry.node.state_port, key, cell, now, cause)
 
     def _run_until_due(self, part: Messages) -> int:
@@ -128,7 +126,7 @@ class TimedTurn:
         return len(part.messages)
 
     def run_tick(self, tick: Tick) -> bool:
-        """Run the callbacks of all timers that are due at a tick. At full speed, return False if a callback failed."""
+        """Run all timers that are due at a tick. A tick that ended a worker process before is skipped."""
         skip = self._stage.skips.get(tick.ordinal - 1)
         if skip is None:
             return self.tick(tick, self.tables)
@@ -138,21 +136,22 @@ class TimedTurn:
         return True
 
     def tick(self, tick: Cause, ports: Collection[int]) -> bool:
-        """Run what is due in the states with these ports. At full speed, return False if a callback failed."""
-        return all(self._tick(tick, port) for port in self.tables if port in ports)
-
-    def _tick(self, tick: Cause, port: int) -> bool:
-        table, time = self._visits.state.table(port), tick.timestamp_ms
-        timing = _timing(table)
-        for key in timing.tick(table, time, self._changed(self.tables[port])):
-            cell = table[key]
-            assert isinstance(cell, TimedCell)
-            if not self._wake(port, key, cell, time + (cell.time - cell.silent if timing.waits else 0), tick):
-                return False
+        """Run the timers, and end the states, that are due at a tick or visit. Only states of these ports take part."""
+        time = tick.timestamp_ms
+        for port, entry in self.tables.items():
+            if port not in ports:
+                continue
+            table = self._visits.state.table(port)
+            timing = _timing(table)
+            for key in timing.tick(table, time, self._changed(entry)):
+                cell = table[key]
+                assert isinstance(cell, TimedCell)
+                if not self._wake(port, key, cell, time + (cell.time - cell.silent if timing.waits else 0), tick):
+                    return False
         return True
 
     def _wake(self, port: int, key: bytes, cell: TimedCell, until: int, cause: Cause) -> bool:
-        """Run the callbacks of a key's timers that are due until a time. At full speed, return False if one failed."""
+        """Run the timers of a key that are due until a time, and end its state if that is due."""
         table = self._visits.state.table(port)
         timing = _timing(table)
         for due, name in timing.woken(cell, until):
@@ -176,7 +175,7 @@ class TimedTurn:
         return True
 
     def _expire(self, table: CellTable, port: int, key: bytes, cell: TimedCell, due: int, cause: Cause) -> bool:
-        """End the state of a key, or its expiring part; at full speed return False if user code failed."""
+        """End the state of a key whose time to live is over, or only the part of the state that has a time to live."""
         entry, is_done = self.tables[port], True
         expiring, visit = entry.state.expiring, entry.step.visit
         if expiring is None or visit is None:
@@ -191,7 +190,7 @@ class TimedTurn:
         return is_done or self.is_careful
 
     def _fire(self, table: CellTable, key: bytes, entry: StateEntry, name: str, timers: Timers, cause: Cause) -> bool:
-        """Run the callback of a timer, and return whether it succeeded."""
+        """Run the user's function of a timer, and return whether it succeeded."""
         fire, due = entry.step.fire, timers.now_ms
         assert fire is not None
         self._stage.more[entry.number]["timers_fired"] += 1
@@ -204,16 +203,11 @@ class TimedTurn:
     def _call(
         self, table: CellTable, key: bytes, entry: StateEntry, name: str, due: int, cause: Cause, run: Visitor
     ) -> bool:
-        """Run user code that is due for a key, and return whether it succeeded."""
+        """Run user code for a key in place of its step's function, and return whether it succeeded."""
         time = due if _timing(table).is_event else cause.timestamp_ms
         box, before = self._stage.box, self._stage.box.time
-        self._stage.visited[entry.number] += 1
-        part = Messages(
-            replace(entry, closed_keys=None), table, [key], [name.encode()], [0], [cause.sequence], [cause.ordinal],
-            [time], is_visit=True,
-        )  # fmt: skip
         box.time = time  # a dead letter has the time that a result would have
-        is_done = self._run_in_place(part, run)
+        is_done = self._run_in_place(self._visits.messages(entry, [key], name.encode(), cause, time), run)
         box.time = before
         return is_done
 
@@ -227,12 +221,7 @@ def _timing(table: CellTable) -> Timing:
 
 
 def _set(cell: TimedCell, timers: Timers) -> None:
-    """Apply the changes of a function to a key's timers."""
-    if not timers.changes:
-        return
-    known = cell.timers or {}
-    for name, due in timers.changes.items():
-        known.pop(name, None)
-        if due is not None:
-            known[name] = due
-    cell.timers = known or None
+    """Give a key the timers that a function has set and deleted, after the function has succeeded."""
+    if timers.changes:
+        wanted = {**(cell.timers or {}), **timers.changes}
+        cell.timers = {name: due for name, due in wanted.items() if due is not None} or None

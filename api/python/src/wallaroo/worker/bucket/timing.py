@@ -1,4 +1,4 @@
-"""When timers and the ends of states are due, for all keys of one timed state."""
+"""When timers, and the ends of states with a time to live, are due: for all keys of one timed state."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ MOST_TIMERS = 10_000  # how many timers run when a key wakes, because each may s
 
 @dataclass(slots=True)
 class Timing:
-    """The times at which timers and the ends of states are due, for all keys of one timed state.
+    """When timers and the ends of states are due, for all keys of one state that has timers or a time to live.
 
     Attributes:
         ttl_ms: How long a state is kept after the last message of its key; 0 keeps it forever.
@@ -32,7 +32,7 @@ class Timing:
     last_tick: int = NEVER
 
     def begin(self, table: CellTable) -> None:
-        """Build the heap from all states of the log, without reading the states."""
+        """Attach this object to the table of the keys, and find when each is due, without deserializing states."""
         table.timing = self
         for key, cell in table.items():
             if not isinstance(cell, TimedCell):
@@ -51,7 +51,7 @@ class Timing:
         return min(next_due, cell.time + self.ttl_ms) if self.ttl_ms and cell.time > ASLEEP else next_due
 
     def woken(self, cell: TimedCell, until: int) -> Iterator[tuple[int, str]]:
-        """Yield due time and name of each timer that must run now, in order. An empty name is the end of the state.
+        """Yield due time and name of each timer of a key that must run now, in order. An empty name is the state's end.
 
         This includes timers that the running ones set. At the end of the data, which is later than all times, each
         timer is due once.
@@ -75,7 +75,7 @@ class Timing:
         return entries
 
     def _tick_of(self, key: bytes, cell: TimedCell) -> int:
-        """Return the time of the tick at which a key is due; FAR if nothing is due, or the key is not yet silent."""
+        """Return the time of the tick at which a key is due, or FAR. A key whose silence must begin goes to `fresh`."""
         due = self.due(cell)
         if not self.waits or due == FAR:
             return due
@@ -85,7 +85,7 @@ class Timing:
         return due - cell.time + cell.silent
 
     def enroll(self, key: bytes, cell: TimedCell) -> None:
-        """Enter a key in the heap, so that a tick finds it when it is due."""
+        """Enter a key in `heap` or `fresh`, so that a tick finds it when it is due."""
         tick = self._tick_of(key, cell)
         if tick != FAR and (cell.queued is None or tick < cell.queued):
             cell.queued = tick
@@ -100,31 +100,28 @@ class Timing:
             changed: States that must be saved; the tick adds to them.
         """
         if self.waits and time < self.last_tick:  # the clock was set back: the silence of keys begins now
-            for key, cell in table.items():
-                if isinstance(cell, TimedCell) and cell.silent > time:
-                    cell.silent, self.fresh[key] = NEVER, None
+            for key, each in table.items():
+                if isinstance(each, TimedCell) and each.silent > time:
+                    each.silent, self.fresh[key] = NEVER, None
         self.last_tick, fresh, self.fresh = time, self.fresh, {}
-        for key in fresh:
-            self._first_tick(key, table.get(key), time, changed)
+        for key in fresh:  # the first tick after a message, or after a change that made the step timed
+            cell = table.get(key)
+            if not isinstance(cell, TimedCell):
+                continue
+            if cell.time == NEVER:
+                cell.time, changed[key] = time, cell
+            if self.waits and cell.silent == NEVER and self.due(cell) != FAR:
+                cell.silent, changed[key] = time, cell
+            self.enroll(key, cell)
         keys = []
         while self.heap and self.heap[0][0] <= time:
             queued, key = heappop(self.heap)
-            waiting = table.get(key)
-            if not isinstance(waiting, TimedCell) or waiting.queued != queued:
+            cell = table.get(key)
+            if not isinstance(cell, TimedCell) or cell.queued != queued:
                 continue
-            waiting.queued = None
-            if self._tick_of(key, waiting) <= time:
+            cell.queued = None
+            if self._tick_of(key, cell) <= time:
                 keys.append(key)
             else:
-                self.enroll(key, waiting)
+                self.enroll(key, cell)
         return sorted(keys)
-
-    def _first_tick(self, key: bytes, cell: Cell | None, time: int, changed: dict[bytes, Cell]) -> None:
-        """Apply to a key the first tick after its message, or after a change that made the step timed."""
-        if not isinstance(cell, TimedCell):
-            return
-        if cell.time == NEVER:
-            cell.time, changed[key] = time, cell
-        if self.waits and cell.silent == NEVER and self.due(cell) != FAR:
-            cell.silent, changed[key] = time, cell
-        self.enroll(key, cell)

@@ -1,4 +1,4 @@
-"""Visits in one bucket call: their place among the messages, and their effect on keys."""
+"""Visits (user code runs for every key of a state) in a bucket call: their order and their effect on keys."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +19,7 @@ from wallaroo.worker.stage.stage import Stage
 
 
 class Tick(NamedTuple):
-    """A tick. `ordinal` is its number in the call, counted from 1."""
+    """A tick, by which time passes without messages. `ordinal` is its number in the call, counted from 1."""
 
     sequence: int
     timestamp_ms: int
@@ -36,7 +36,7 @@ Visitor = Callable[[bytes, bytes, Any], Any]  # gets key, message and state; ret
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A visit. `ordinal` is its number in the call, counted from 1."""
+    """A visit: visitors of this name run for every key. `ordinal` is its number in the call, counted from 1."""
 
     sequence: int
     id: int
@@ -47,7 +47,7 @@ class Visit:
 
     @classmethod
     def of(cls, frame: Frame, ordinal: int) -> "Visit":
-        """Read the visit of a frame.
+        """Read the visit that a frame of port 65533 contains.
 
         Raises:
             FrameError: The frame does not contain exactly one visit.
@@ -69,6 +69,9 @@ class Visit:
         return self.sequence, 1, self.id, self.ordinal
 
 
+Cause = Tick | Visit  # makes user code run for keys, at its place among the messages
+
+
 def with_visits(parts: Iterable[Messages], visits: Iterable[Visit | Tick]) -> Iterator[Messages | Visit | Tick]:
     """Merge sorted messages with ticks and visits by sequence. Ticks and visits precede messages of their sequence."""
     waiting = sorted(visits, key=lambda each: each.place, reverse=True)
@@ -88,7 +91,7 @@ def with_visits(parts: Iterable[Messages], visits: Iterable[Visit | Tick]) -> It
 
 @dataclass(slots=True)
 class VisitTurn:
-    """The visits of a call. Each try of the call has a new object.
+    """The visits of one try of a bucket call, and the states that visitors and timers change or delete.
 
     Attributes:
         stage: The stage; no other call may use it at the same time.
@@ -107,11 +110,11 @@ class VisitTurn:
     deleted: dict[int, set[bytes]] = field(default_factory=dict)
 
     def take(self, frame: Frame) -> None:
-        """Add the visit of a frame of port 65533."""
+        """Add the visit that a frame of port 65533 contains."""
         self.waiting.append(Visit.of(frame, self.stage.take(1)[0]))
 
     def entries(self, visit: Visit) -> Iterator[StateEntry]:
-        """Yield the steps that take a visit; none if the visit is skipped, which is a dead letter of each."""
+        """Yield the steps that have a visitor for a visit. A visit that is skipped is a dead letter of each instead."""
         skip = self.stage.skips.get(visit.ordinal - 1)
         for entry in self.stage.states.values():
             if visit.name not in entry.node.visits:
@@ -124,15 +127,18 @@ class VisitTurn:
                 yield entry
 
     def part(self, visit: Visit, entry: StateEntry) -> Messages:
-        """Return the keys to visit in a step, as messages with the visit's metadata."""
+        """Return a message with the visit's metadata for each key of a step's state. Count the keys as visited."""
         keys = self._keys(entry)
+        self.counts.append(pb.Visited(id=visit.id, path=entry.node.path, keys=len(keys)))
+        return self.messages(entry, keys, visit.metadata, visit, visit.timestamp_ms)
+
+    def messages(self, entry: StateEntry, keys: list[bytes], data: bytes, cause: Cause, time: int) -> Messages:
+        """Return a message for each key, at the place of a visit or tick, for user code that runs for these keys."""
         count = len(keys)
         self.stage.visited[entry.number] += count
-        self.counts.append(pb.Visited(id=visit.id, path=entry.node.path, keys=count))
         return Messages(
-            replace(entry, closed_keys=None), self.state.table(entry.node.state_port), keys,
-            [visit.metadata] * count, range(count), [visit.sequence] * count, [visit.ordinal] * count,
-            [visit.timestamp_ms] * count if self.stage.has_times else (), is_visit=True,
+            replace(entry, closed_keys=None), self.state.table(entry.node.state_port), keys, [data] * count,
+            range(count), [cause.sequence] * count, [cause.ordinal] * count, [time] * count, is_visit=True,
         )  # fmt: skip
 
     def _keys(self, entry: StateEntry) -> list[bytes]:
@@ -143,7 +149,7 @@ class VisitTurn:
         return sorted(key for key, cell in table.items() if (cell.size >= 0 or key in changed) and key not in absent)
 
     def _absent(self, entry: StateEntry) -> list[bytes]:
-        """Return the keys with changed states for which `is_absent` of the step's state is true."""
+        """Return the keys whose changed state is empty, e.g. has no value of Goka: `is_absent` of the state is true."""
         is_absent, changed = entry.state.is_absent, self.changed.get(entry.node.state_port, {})
         if is_absent is None:
             return []
@@ -158,7 +164,7 @@ class VisitTurn:
 
     @contextmanager
     def replaced(self, part: Messages, visitor: Visitor) -> Iterator[set[bytes]]:
-        """Replace the state computation by a visitor in this context. Yield the set of keys whose states it deletes."""
+        """Let a visitor run in place of the step's function in this context. Yield the set of keys that it deletes."""
         entry, flight, keys = part.entry, self.stage.flight, iter(part.keys)
         deleted: set[bytes] = set()
 
@@ -184,7 +190,7 @@ class VisitTurn:
             self.deleted.setdefault(port, set()).add(key)
 
     def delete_absent(self) -> None:
-        """Delete the changed states for which `is_absent` is true."""
+        """Delete the changed states that are empty, e.g. have no value of Goka: `is_absent` is true."""
         for entry in self.stage.states.values():
             port = entry.node.state_port
             self.delete(self.state.table(port), port, self._absent(entry))

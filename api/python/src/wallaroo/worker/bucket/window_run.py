@@ -1,4 +1,4 @@
-"""Processes the messages and ticks of windows in one call, in the order of their sequences."""
+"""Processes the messages and ticks of window steps in one bucket call, in the order of their sequences."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -28,7 +28,7 @@ from wallaroo.worker.window.window import (
 
 
 class WindowTurn:
-    """The windows of a bucket call.
+    """Runs the window steps of a bucket call. It collects messages and ticks first, and then processes all.
 
     Args:
         visits: The visits of the same call.
@@ -47,16 +47,16 @@ class WindowTurn:
             calendar.begin(entry.window, changed, deleted)
 
     def tick(self, header: FrameHeader) -> Tick:
-        """Add a tick."""
+        """Add a tick, which acts on all window steps, and return it."""
         self._ticks.append(Tick(header.sequence, header.timestamp_ms, self._stage.take(1)[0]))
         return self._ticks[-1]
 
     def take(self, part: Messages) -> None:
-        """Add the messages of a frame."""
+        """Add the messages of a frame to those of their window step."""
         self._runs[part.entry.node.port].append(part)
 
     def attempt(self) -> bool:
-        """Process everything at full speed. Return False if user code failed on a message. The state is then spoilt."""
+        """Process everything without copies of states. Return False if user code failed, which spoils the states."""
         try:
             for entry, calendar, item in self._items():
                 if isinstance(item, Tick):
@@ -122,7 +122,7 @@ class WindowTurn:
 
     @staticmethod
     def _states(calendar: Calendar, run: Messages) -> list[WindowState | None]:
-        """Return the state of each key of a run, and mark all of them as changed."""
+        """Return the states of the keys of messages, and mark them as changed. A key without a state has None."""
         used = {run.keys[index] for index in set(run.indexes)}
         calendar.changed.update((key, calendar[key]) for key in run.keys if key in used and key in calendar)
         return [calendar.find(key) for key in run.keys]

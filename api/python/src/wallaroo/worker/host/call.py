@@ -1,4 +1,4 @@
-"""Runs the calls of the worker protocol. They come by gRPC, or from the engine in the same process."""
+"""Runs the calls of the worker protocol, which come by gRPC, or from the memory engine in the same process."""
 
 import pickle
 import threading
@@ -71,7 +71,7 @@ class CallRunner:
         return _ended(self._bucket_calls(requests))
 
     def split(self, request: pb.SplitRequest) -> pb.SplitReply:
-        """Find the ends of messages with the user's decoder."""
+        """Return the lengths of the messages in bytes of a TCP source, which only the user's decoder can find."""
         try:
             reader = WireReader(self._source("SplitFrames", request.path), LetterBox(self._codec))
             with self._user, InFlight(""):
@@ -81,7 +81,7 @@ class CallRunner:
         return pb.SplitReply(lengths=lengths, wanted_bytes=wanted)
 
     def generate(self, request: pb.GenerateRequest) -> pb.GenerateReply:
-        """Make a generator's next messages. Any process of the worker can, since the request has the last one."""
+        """Make the next messages of a generator source. Any process of the worker can: the request has the last."""
         reply = pb.GenerateReply(encoding=self._codec.encoding)
         try:
             source = self._source("Generate", request.path)
@@ -92,15 +92,15 @@ class CallRunner:
         return reply
 
     def message_bytes(self, message: Any) -> tuple[int, bytes]:
-        """Return a message's encoding and bytes for frames between stages."""
+        """Return the encoding and the bytes that a message has in frames between stages."""
         return self._codec.encoding, self._codec.dump(message)
 
     def message(self, encoding: int, data: bytes) -> Any:
-        """Decode a message of an encoding. Messages from a source are returned as bytes."""
+        """Return the message that bytes of a frame contain. Payloads of a TCP source are returned as they are."""
         return data if encoding == FRAMED else self._codec.decode(encoding, [len(data)], data)[0]
 
     def state(self, encoding: int, data: bytes) -> Any:
-        """Decode a state of a log. For a window return the accumulators of its open panes, oldest first."""
+        """Return the state that bytes of a state log contain. For a window, return its accumulators, oldest first."""
         if encoding == TIMED:
             _, encoding, data = read_timed(data)
         if encoding != WINDOWED:
@@ -110,7 +110,7 @@ class CallRunner:
         return [load(pane) for _, pane in sorted(panes)]
 
     def show_state(self, request: pb.ShowStateRequest) -> pb.ShowStateReply:
-        """Return the states at the end of a state log in readable form."""
+        """Return the states that a whole state log contains, in readable form."""
         reply = pb.ShowStateReply()
         try:
             with self._idle():
@@ -127,7 +127,7 @@ class CallRunner:
         return reply
 
     def _shows(self, stage: pb.Stage) -> dict[int, Callable[[Any], Any] | None]:
-        """Return the functions that convert states to readable form, by port. With None the state itself is shown."""
+        """Return, by port of a state, the function that makes it readable. With None the state itself is shown."""
         steps = {step.path: step for line in self._program.application.pipelines for step in line.steps}
         states = {node.state_port: steps[node.path].state for node in stage.nodes if node.path in steps}
         return {port: state.show for port, state in states.items() if state is not None}
@@ -148,7 +148,7 @@ class CallRunner:
             self._user.release()
 
     def _source(self, call: str, path: str) -> Source:
-        """Return the source with a path. It must have the functions that a call needs."""
+        """Return the source with a path. Fail if the source does not have the function that the call needs."""
         for node in self._program.application.nodes():
             wanted = isinstance(node, Source) and (node.generator if call == "Generate" else node.payload_length)
             if node.path == path and isinstance(node, Source) and wanted:
@@ -226,7 +226,7 @@ class CallRunner:
             return run.part(*part)
 
     def _committed(self, call: pb.Bucket, requests: BucketRequests) -> Generator[pb.Reply, None, BucketState]:
-        """Read the committed state again, after a failure of user code has spoilt the copy."""
+        """Request the bucket's committed states again: a failure of user code has spoilt the copy in memory."""
         if Version(call.version.counter, call.version.nonce) == EMPTY:
             return self._empty()
         yield pb.Reply(need_state=pb.NeedState(index=call.index, rollback=True))
@@ -235,7 +235,7 @@ class CallRunner:
     def _end(
         self, opening: pb.Opening, call: pb.Bucket, state: BucketState, result: BucketResult
     ) -> Iterator[pb.Reply]:
-        """Send the results of a call, and keep its state."""
+        """Send the results of a bucket call, and keep the bucket's states for the next call."""
         reach("worker.after_compute")
         for output in result.outputs:
             yield pb.Reply(output=output)
@@ -275,7 +275,7 @@ def _ended(replies: Iterator[pb.Reply]) -> Generator[pb.Reply, None, None]:
 
 
 def failure_of(error: Exception) -> pb.Failure:
-    """Return an error as a `Failure` for the client. A retry would not help for any of these errors."""
+    """Return an error that ends a call as a `Failure` for the client. A retry would not help for any of them."""
     trace = ""
     if isinstance(error, DiagnosticError):
         finding = error.diagnostics[0]
@@ -308,6 +308,6 @@ def _opening(request: pb.Request | None) -> pb.Opening:
 
 
 def _owner(opening: pb.Opening, call: pb.Bucket) -> tuple[BucketKey, Version]:
-    """Return the owner and the version of the state that a call needs."""
+    """Return the bucket, and the version of its states, that a call needs."""
     key = BucketKey(opening.application, opening.query, opening.stage.id, call.bucket)
     return key, Version(call.version.counter, call.version.nonce)

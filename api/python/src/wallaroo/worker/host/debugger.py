@@ -1,4 +1,4 @@
-"""The behaviour of `breakpoint()` in a worker."""
+"""Lets `breakpoint()` in user code fail with advice in a worker without a terminal."""
 
 import os
 import sys

@@ -13,7 +13,7 @@ _KINDS = ("socket:", "anon_inode:", "pipe:")
 
 
 def open_descriptors() -> dict[int, str]:
-    """Return the open sockets and pipes of this process by descriptor, each with a text that identifies it."""
+    """Return the open sockets and pipes of this process by descriptor, each with the text by which Linux names it."""
     descriptors = {}
     for path in _DESCRIPTORS.iterdir():
         target = _target(int(path.name))

@@ -7,13 +7,11 @@ of a child at once.
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
-from wallaroo.emit.module import module_command
 
 NUMBER = "WALLAROO_WORKER_NUMBER"
 LIFELINE = "WALLAROO_WORKER_LIFELINE"
@@ -27,7 +25,7 @@ def socket_path(directory: Path, number: int) -> Path:
 
 
 class WorkerChildren:
-    """The other processes of a worker.
+    """The child processes of a worker, which run user code in parallel with the parent.
 
     Args:
         count: Number of children.
@@ -108,11 +106,6 @@ def tell_ready(environment: Mapping[str, str]) -> None:
     """Notify the parent that the socket of this child process has its final name."""
     with os.fdopen(int(environment[READY]), "wb") as pipe:
         pipe.write(b"1")
-
-
-def command_of(app: str) -> list[str]:
-    """Return the command that starts a process of this worker."""
-    return module_command(sys.executable, "wallaroo.worker", app)
 
 
 def tell_end(directory: Path, process_id: int, status: int) -> None:

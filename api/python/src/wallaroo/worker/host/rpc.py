@@ -1,4 +1,4 @@
-"""Clients and servers of gRPC services, from the descriptors of the services."""
+"""Makes clients and servers of gRPC services from the descriptors of the services, without generated stubs."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +16,7 @@ def _kind(method: Any) -> str:
 
 
 def client(service: Any, channel: grpc.Channel) -> Any:
-    """Return an object whose attributes are the methods of a service, as gRPC has them (multi-callables).
+    """Return a client of a service: an object with a method (a multi-callable of gRPC) for each method of the service.
 
     Args:
         service: Descriptor of the service.
@@ -34,7 +34,7 @@ def client(service: Any, channel: grpc.Channel) -> Any:
 
 
 def add_service(service: Any, implementation: Any, server: grpc.Server) -> None:
-    """Serve a service. gRPC answers UNIMPLEMENTED to calls of methods that `implementation` does not have.
+    """Add a service to a server. Calls of methods that `implementation` does not have are answered UNIMPLEMENTED.
 
     Args:
         service: Descriptor of the service.

@@ -1,4 +1,4 @@
-"""The worker's gRPC service."""
+"""The gRPC service of a worker: its methods, which `CallRunner` runs."""
 
 import os
 from collections.abc import Generator, Iterator
@@ -27,7 +27,7 @@ class WorkerService:
         self._program, self._endpoints, self._calls = program, endpoints, calls
 
     def Init(self, request: pb.InitRequest, context: Any) -> pb.InitReply:
-        """Describe this worker. The reply is a failure if the worker does not fit the runtime or the topology."""
+        """Describe this worker. The reply is a failure if it does not fit the runtime, or hosts another topology."""
         worker = self._program.document["workers"][0]
         reply = pb.InitReply(
             protocol_min=PROTOCOLS[0],
@@ -52,16 +52,16 @@ class WorkerService:
         return self._traced("ProcessState", context, self._calls.process_state(request_iterator))
 
     def _traced(self, method: str, context: Any, replies: Generator[T, None, None]) -> Iterator[T]:
-        """Return the replies of a call. They are in a span if the client has sent a trace."""
+        """Return the replies of a call. If the client has sent a trace, the call is recorded in it as a span."""
         span = trace.call_span(self._program.application.name, method, context.invocation_metadata())
         return replies if span is None else trace.within(span, replies)
 
     def SplitFrames(self, request: pb.SplitRequest, context: Any) -> pb.SplitReply:
-        """Find the ends of messages with the user's decoder."""
+        """Return the lengths of the messages in bytes of a TCP source."""
         return self._calls.split(request)
 
     def Generate(self, request: pb.GenerateRequest, context: Any) -> pb.GenerateReply:
-        """Make the next messages of a generator."""
+        """Make the next messages of a generator source."""
         return self._calls.generate(request)
 
     def ShowState(self, request: pb.ShowStateRequest, context: Any) -> pb.ShowStateReply:

@@ -97,7 +97,7 @@ def service(application: str, environment: Mapping[str, str] = os.environ) -> di
 
 
 def missing(environment: Mapping[str, str] = os.environ) -> str:
-    """Return a package that the requested traces need and that is not installed; empty if nothing is missing."""
+    """Return the name of a package that the requested traces need and that is not installed, or an empty text."""
     if not is_wanted(environment):
         return ""
     name, package = PACKAGES.get(_protocol(environment), PACKAGES["http/protobuf"])
@@ -124,7 +124,7 @@ def not_installed(package: str, environment: Mapping[str, str] = os.environ) -> 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A span that has begun."""
+    """A span of OpenTelemetry (a timed piece of work in a trace) that has begun."""
 
     _span: Any
 
@@ -222,7 +222,7 @@ def task_span(application: str, query: str, batch: int, begun_ns: int, ended_ns:
 
 
 def sampled_below(application: str) -> int:
-    """Return the sampling bound: a trace is reported if the last 8 bytes of its id, as a number, are below it."""
+    """Return a bound for Java, which samples traces itself: it reports those whose id's last 8 bytes are below it."""
     provider = _provider(application)
     if provider is None:
         return 0
@@ -233,7 +233,7 @@ def sampled_below(application: str) -> int:
 
 
 def call_span(application: str, method: str, metadata: Iterable[tuple[str, Any]]) -> Span | None:
-    """Begin the span of a call in the worker; None if the client sends no trace, or the worker has no receiver."""
+    """Begin the span of a call in the worker. Return None if the client sends no trace, or OTEL_* name no receiver."""
     header = next((str(value) for name, value in metadata if name == HEADER), "")
     provider = _provider(application, _global_provider) if header else None
     ids = header.split("-")
@@ -246,7 +246,7 @@ def call_span(application: str, method: str, metadata: Iterable[tuple[str, Any]]
 
 
 def within(span: Span, replies: Generator[Any, None, None]) -> Iterator[Any]:
-    """Yield the replies of a call, and run its user code within the span. The span gets the failure of the call."""
+    """Yield the replies of a call, whose user code runs within the span. If the call fails, the span notes it."""
     error = ""
     try:
         while (reply := span.run(lambda: next(replies, None))) is not None:
@@ -273,7 +273,7 @@ def _protocol(environment: Mapping[str, str]) -> str:
 
 
 def _provider(application: str, make: "Callable[[str], TracerProvider] | None" = None) -> "TracerProvider | None":
-    """Return the provider of this process's spans; None if traces are not wanted, or a package is missing."""
+    """Return OpenTelemetry's provider of spans for this process; None if there are no traces."""
     process = os.getpid()
     if process not in _made:
         with _lock:

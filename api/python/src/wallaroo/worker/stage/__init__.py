@@ -1,1 +1,1 @@
-"""A stage: the loop over the user's functions, and the exits through which messages leave it."""
+"""Stages: the generated loops that call the user's functions, and the exits through which messages leave."""

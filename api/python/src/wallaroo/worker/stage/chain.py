@@ -24,7 +24,7 @@ MULTI_KINDS = (pb.NODE_KIND_COMPUTATION_MULTI, pb.NODE_KIND_STATE_COMPUTATION_MU
 
 @dataclass(slots=True)
 class Link:
-    """A node of a stage, as the writer of the loops needs it: its kind, and the nodes that read its messages.
+    """A node of a stage, as `ChainWriter` needs it: its kind, and the nodes that read its messages.
 
     Attributes:
         kind: Kind of the node.
@@ -51,7 +51,7 @@ class Link:
 
 
 class ChainWriter:
-    """Writes the source of a stage's loops.
+    """Writes the Python source of a stage's loops, which call the user's functions for each message.
 
     Args:
         links: The stage's nodes in topological order.
@@ -86,7 +86,7 @@ class ChainWriter:
         self._lines.append(" " * indent + line)
 
     def _carried(self, key: str) -> str:
-        """Return the names that follow `seq` in lists of names: key and time, if the loops have these columns."""
+        """Return the arguments that follow `seq` in generated calls: key and time, if the loops have these columns."""
         return (f", {key}" if self.has_keys else "") + (", t" if self.has_times else "")
 
     def _entry(self, number: int, link: Link) -> None:
@@ -202,11 +202,11 @@ class ChainWriter:
             self._result(number, indent + 1, loops, key, value)
 
     def _sent(self, link: Link, key: str) -> str:
-        """Return the arguments of a SEND after the sequence."""
+        """Return the arguments that follow `seq` in the generated call for a SEND node."""
         return (f", key={key}" if link.takes_key else "") + (", time=t" if link.has_times else "")
 
     def _result(self, number: int, indent: int, loops: int, key: str = "k", checked: str = "") -> None:
-        """Write the code that passes a result on. With `checked`, a promise makes this message a dead letter."""
+        """Write the code that passes a result on. A promise makes a dead letter of the message that `checked` names."""
         self._put(indent, f"if v{number} is None:")
         self._put(indent + 1, f"dropped[{number}] += 1")
         if checked:
@@ -295,7 +295,7 @@ class ChainWriter:
 
 
 def _promised(value: str, *, is_multi: bool = False) -> str:
-    """Return the line that checks whether a result, or one of its items, is only a promise; known types are skipped."""
+    """Return the line that checks whether a result, or one of its items, is a promise, e.g. a coroutine."""
     if is_multi:
         return f"if not FIT.issuperset(map(type, {value})) and any(map(is_promise, {value})):"
     return f"if {value}.__class__ not in FIT and is_promise({value}):"

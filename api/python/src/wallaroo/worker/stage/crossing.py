@@ -1,4 +1,4 @@
-"""Messages that pass from stage to stage in a task: to another worker in a codec, else in the worker's own encoding."""
+"""Messages between two stages of a task: in a codec if they go to another worker, else in this worker's encoding."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from wallaroo.worker.value.value import ValueCodec
 
 
 class CodedValues:
-    """Writes and reads values of frames in a built-in codec; replaces a `ValueCodec` at an exit."""
+    """Writes and reads messages in a built-in codec, for other workers. It has the methods of `ValueCodec`."""
 
     def __init__(self, codec: Codec) -> None:
         self.freeze = self.dump = codec.encode
@@ -21,7 +21,7 @@ class CodedValues:
         self._load = codec.decode
 
     def encode(self, messages: Sequence[bytes]) -> tuple[int, Sequence[int], bytes]:
-        """Return encoding, lengths and bytes of frozen messages."""
+        """Return encoding, lengths and bytes of messages that `freeze` has returned."""
         return PLAIN, list(map(len, messages)), b"".join(messages)
 
     def decode(self, encoding: int, lengths: Sequence[int], data: bytes) -> list[Any]:
@@ -34,7 +34,7 @@ class CodedValues:
         return list(map(self.loader(encoding), cut(data, lengths)))
 
     def loader(self, encoding: int) -> Callable[[bytes], Any]:
-        """Return the function that reads one value.
+        """Return the function that reads one value in this codec. `encoding` is that of the frame.
 
         Raises:
             FrameError: The values are not in a codec.
@@ -92,7 +92,7 @@ def _unread(values: Values, data: bytes, error: BaseException) -> Unread:
 
 
 def values_of(node: pb.Node, own: ValueCodec) -> Values:
-    """Return the writer and reader for the messages of a node at which frames leave or enter a stage.
+    """Return the writer and reader of messages for a node at which they leave or enter a stage.
 
     Raises:
         FrameError: The node names a codec that this worker does not have.
@@ -107,7 +107,7 @@ def values_of(node: pb.Node, own: ValueCodec) -> Values:
 
 
 class SendExit(KeyedExit):
-    """Collects the messages of one part for other stages of the task.
+    """The exit at a SEND node: collects messages for other stages of the same task.
 
     Attributes:
         dead: How many messages became dead letters in this call.
@@ -138,6 +138,6 @@ class SendExit(KeyedExit):
         self.take(value, sequence, key, time)
 
     def columns(self, more: Sequence[int], timestamp_ms: int) -> dict[str, Any]:
-        """Return the encoding, and the times if the frames have them."""
+        """Return the arguments of `frame_of` for the encoding and for the times `more`, if the frames have times."""
         times = more if self._has_times else ()
         return {"encoding": self._codec.encoding, "timestamp_ms": timestamp_ms, "times": times}

@@ -1,4 +1,4 @@
-"""The entries of a stage for messages of a source or of another stage: they cut frames and decode messages (C505)."""
+"""Entries, where messages of a source or of another stage enter a stage: frames are cut and messages decoded."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
@@ -15,11 +15,11 @@ from wallaroo.worker.value.wire import LineReader, WireReader
 
 
 class SourceEntry:
-    """The entry of a stage at one port.
+    """The entry of a stage for the frames of one port: cuts them into messages, and chooses the decoder.
 
     Args:
         number: Number of the node.
-        source: The source, or the form of one for messages of another stage.
+        source: The source. For messages of another stage it has only a path.
         own: Reads the worker's own encodings.
         values: Reads messages of another stage; None at a source.
         wire: Cuts the bytes of a source; None if their lengths are in the frame.
@@ -37,14 +37,14 @@ class SourceEntry:
         self._own, self._values, self._wire = own, values, wire
 
     def payloads(self, frame: Frame, enter: Callable[[int], bool]) -> tuple[list[bytes], list[int]]:
-        """Return the bytes and the sequence numbers of a frame's messages. The decoder may get their headers."""
+        """Return the bytes and the sequence numbers of a frame's messages. `enter` is as for `WireReader.payloads`."""
         header = frame.header
         if header.encoding == FRAMED and self._wire is not None:
             return self._wire.payloads(frame.data, header.count, header.sequence, enter)
         return cut(frame.data, frame.lengths), list(range(header.sequence, header.sequence + header.count))
 
     def reader(self, encoding: int) -> Any:
-        """Return the function that reads values. Only source payloads need the user's decoder."""
+        """Return the function that decodes messages of an encoding. Only payloads of sources need a user's decoder."""
         if self._values is not None:
             return self._values.loader(encoding)
         if self.source.generator is not None or encoding not in (PLAIN, FRAMED):
@@ -59,7 +59,7 @@ class SourceEntry:
         sequences: list[int],
         ordinals: Sequence[int],
     ) -> tuple[list[bytes], list[int], list[int]]:
-        """Make dead letters of the messages to skip, and return the columns of the others."""
+        """Make dead letters of messages to skip, and return payloads, sequences and ordinals of the others."""
         kept = []
         for position, (payload, sequence, ordinal) in enumerate(zip(payloads, sequences, ordinals, strict=True)):
             if (skip := skips.get(ordinal - 1)) is None:
@@ -67,11 +67,6 @@ class SourceEntry:
             else:
                 box.skip(skip, self.source.path, self.source.name, payload, sequence, is_payload=True)
         return [payloads[at] for at in kept], [sequences[at] for at in kept], [ordinals[at] for at in kept]
-
-
-def received(node: pb.Node) -> Source:
-    """Return an entry for messages of another stage, in the form of a source."""
-    return Source(node.path, node.path, "receive", {}, None)
 
 
 def decoder_fail_of(box: LetterBox, node: pb.Node, name: str) -> Callable[[Any, int, BaseException], None]:

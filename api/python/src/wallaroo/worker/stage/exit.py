@@ -1,4 +1,4 @@
-"""Exits, where messages leave a stage: as frames per bucket for the next state step, or as frames of a sink."""
+"""Exits, where messages leave a stage: as a frame for each bucket of the next state step, or as frames of a sink."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -34,17 +34,17 @@ Slot = tuple[Any, ...]
 
 
 class Writer(Protocol):
-    """Makes messages immutable when they arrive, and writes them when a frame is complete."""
+    """Serializes the messages of an exit: at once if a message could change, else when its frame is complete."""
 
     def freeze(self, message: Any, /) -> Any:
         """Return a message in a form that later changes of the message do not affect."""
 
     def encode(self, messages: Sequence[Any], /) -> tuple[int, Sequence[int], bytes]:
-        """Return encoding, lengths and bytes of frozen messages."""
+        """Return encoding, lengths and bytes of messages that `freeze` has returned."""
 
 
 class Group:
-    """Messages of one bucket that wait for their frame."""
+    """The messages for one bucket that a call has made so far, as the columns of a frame."""
 
     __slots__ = ("bucket", "indexes", "keys", "parts", "sequences", "times", "values")
 
@@ -59,7 +59,7 @@ class Group:
 
 
 class KeyExit:
-    """Distributes messages to the buckets of their keys.
+    """The exit at a KEY node: distributes messages to the buckets of their keys.
 
     Args:
         node: The KEY node.
@@ -91,7 +91,7 @@ class KeyExit:
         self.slots.clear()
 
     def slot(self, key: Any, message: Any, sequence: int) -> Slot | None:
-        """Return the slot of a key that is not in `slots`; None after a dead letter."""
+        """Return the slot of a key that is not in `slots`. For an invalid key make a dead letter, and return None."""
         # 1, True and 1.0 are equal, so only keys of exact type int may use the cache for ints.
         kind = type(key)
         if kind is int and key in self._int_slots:
@@ -117,7 +117,7 @@ class KeyExit:
         return slot
 
     def freeze(self, message: Any, sequence: int) -> Any:
-        """Return a message in an immutable form; None after a dead letter."""
+        """Return a message in an immutable form. If that fails, make a dead letter, and return None."""
         try:
             return self._codec.freeze(message)
         except BaseException as err:
@@ -155,7 +155,7 @@ class KeyExit:
 
 
 class SinkExit:
-    """Collects the results of a sink's encoder."""
+    """The exit at a TCP sink, or at a sink of whole Kafka records: collects the results of its encoder."""
 
     def __init__(self, node: pb.Node, name: str, stage: pb.Stage, box: LetterBox) -> None:
         self.path, self.port, self.name = node.path, node.port, name
@@ -170,7 +170,7 @@ class SinkExit:
         self.sequences.clear()
 
     def other(self, result: Any, message: Any, sequence: int) -> bytes | None:
-        """Return the bytes of an encoder's result that is long or of another type; None after a dead letter."""
+        """Return the bytes of a result that is long, or neither str nor bytes; None if it became a dead letter."""
         if isinstance(result, str):
             try:
                 result = str.encode(result)
@@ -221,7 +221,7 @@ class SinkExit:
 
 
 class KeyedExit:
-    """Collects values of messages, each with a key and a further item that a subclass writes in a column."""
+    """Collects messages that have a key, and each a further item (time or headers), which the subclass writes."""
 
     has_keys = True
 
@@ -309,7 +309,7 @@ def frame_of(
     times: Sequence[int] = (),
     **columns: Sequence[Any],
 ) -> bytes:
-    """Write a frame. Sequences and times, if any, are written as differences to the smallest one."""
+    """Return a frame as bytes. Sequences and times, if any, are written as differences to the smallest one."""
     first, earliest = min(sequences), min(times, default=timestamp_ms)
     flags, body = joined_body(
         lengths,
@@ -324,7 +324,7 @@ def frame_of(
 def cut_ranges(
     lengths: Sequence[int], data: bytes, frame_bytes: int, sizes: Sequence[int] | None = None
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Yield start, end and bytes of the messages of each frame: a frame is closed when it exceeds `frame_bytes`.
+    """Cut messages into frames: yield start, end and bytes of each. A frame ends when it exceeds `frame_bytes`.
 
     Args:
         lengths: Lengths of the messages' values.

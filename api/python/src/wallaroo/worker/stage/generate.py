@@ -16,7 +16,7 @@ SMALLER = "let the generator return smaller messages"
 
 
 def generate(source: Source, codec: ValueCodec, request: pb.GenerateRequest, reply: pb.GenerateReply) -> None:
-    """Add the next messages of a source to a reply. If an error is raised, the reply has the messages before it.
+    """Add the next messages of a generator source to a reply. After an error, the reply has the messages before it.
 
     Raises:
         DiagnosticError: User code failed (C501), the last message cannot be read back (C505), or a message cannot be

@@ -1,4 +1,4 @@
-"""The state steps and windows that a stage begins with."""
+"""State steps and window steps. A stage with state begins with them, because keys are shuffled before them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from wallaroo.worker.window.window import Window
 
 @dataclass(slots=True)
 class StateEntry:
-    """A state step that a stage begins with.
+    """A state step with which a stage begins, and all that a bucket call needs to run it.
 
     Attributes:
         closed_keys: The only keys that may have a state; None if all keys may.
@@ -30,7 +30,7 @@ class StateEntry:
 
 @dataclass(slots=True)
 class WindowEntry:
-    """A window step that a stage begins with.
+    """A window step with which a stage begins, and all that a bucket call needs to run it.
 
     Attributes:
         give: Passes results of windows downstream; takes the results with their times, a sequence and a key.

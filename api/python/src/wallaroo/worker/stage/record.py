@@ -1,4 +1,4 @@
-"""Exits at which messages leave a stage as records with keys: sinks of Kafka and Spark."""
+"""The exit at sinks of Kafka and Spark, where messages leave a stage as records with keys."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ class RecordExit(KeyedExit):
     """Collects the results of a sink's encoder: values, each with a key and perhaps a partition."""
 
     def put(self, result: Any, message: Any, sequence: int) -> bool:
-        """Add an encoder's result, or make it a dead letter. Return False only if there is no value."""
+        """Add an encoder's result, or make a dead letter of its message. Return False if there is nothing to write."""
         if type(result) is tuple and len(result) == 2:  # the usual result needs few of the checks below
             value, key = result
             if type(value) is type(key) is bytes and len(value) + len(key) <= self.short:
@@ -44,12 +44,12 @@ class RecordExit(KeyedExit):
         return True
 
     def columns(self, more: Sequence[bytes], timestamp_ms: int) -> dict[str, Any]:
-        """Return the headers, which hold the partitions."""
+        """Return the argument of `frame_of` for the headers `more`, which hold the partitions."""
         return {"timestamp_ms": timestamp_ms, "headers": more if any(more) else ()}
 
 
 def _parts(result: Any) -> tuple[bytes | None, bytes, bytes]:
-    """Return value, key and encoded headers of an encoder's result."""
+    """Return value and key of an encoder's result, and the headers of the frame that hold its partition."""
     value, key, partition = result, None, None
     if isinstance(result, tuple):
         value, key, partition = result if len(result) == 3 else (*result, None)

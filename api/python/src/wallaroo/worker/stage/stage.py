@@ -1,4 +1,4 @@
-"""A stage made ready to run: the user's functions, the loops around them, and the exits."""
+"""A stage that is ready to run: the user's functions, the compiled loops around them, and the exits."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from wallaroo.message.output import FIT, Output, is_promise, refuse_outputs
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.stage.chain import STATE_KINDS, ChainWriter, Link
 from wallaroo.worker.stage.crossing import SendExit, values_of
-from wallaroo.worker.stage.entry import SourceEntry, decoder_fail_of, entering, received
+from wallaroo.worker.stage.entry import SourceEntry, decoder_fail_of, entering
 from wallaroo.worker.stage.exit import KeyExit, SinkExit, letter_outputs
 from wallaroo.worker.stage.flight import INDEX, MESSAGE, InFlight, Words
 from wallaroo.worker.stage.keyed import StateEntry, WindowEntry
@@ -94,7 +94,9 @@ class Stage:
 
     @contextmanager
     def call(self, index: int, flight: InFlight, skips: Iterable[pb.Skip]) -> Iterator[None]:
-        """Record the messages of a call in `flight`, skip those of `skips`, and wait for deferred commits at the end.
+        """Run a call in this context: its messages are recorded in `flight`, those of `skips` are skipped.
+
+        At the end wait for the commits that user code has deferred.
 
         Raises:
             DiagnosticError: C528 if a deferred commit failed.
@@ -160,7 +162,7 @@ class Stage:
         return list(self.outputs(index, timestamp_ms))
 
     def _columns(self, frame: Frame, positions: Sequence[int]) -> Iterator[Iterable[Any]]:
-        """Yield the optional columns of the loops: keys and times."""
+        """Yield the arguments that only some loops have: the keys and the times of messages."""
         if self.has_keys:
             keys, indexes = frame.keys, frame.key_indexes
             yield [keys[indexes[position]] for position in positions] if keys else repeat(b"")
@@ -170,20 +172,20 @@ class Stage:
         yield [times[position] for position in positions]
 
     def order(self) -> None:
-        """Sort the messages of each exit by sequence, because window steps run after other steps."""
+        """Sort the messages of each exit by sequence: window steps run after the other steps, so theirs come last."""
         if self.windows and len(self.windows) + len(self.states) > 1:
             for exit_ in self._exits:
                 exit_.order()
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
-        """Yield the frames of the call that has run."""
+        """Yield the frames that the call made: messages of all exits, then dead letters."""
         for exit_ in self._exits:
             yield from exit_.outputs(index, timestamp_ms)
         if self.box.letters:
             yield from letter_outputs(self.box, index, timestamp_ms, self._frame_bytes)
 
     def replaced(self, number: int, run: Callable[..., Any]) -> AbstractContextManager[object]:
-        """Replace the function of a state computation while the context is open."""
+        """Let another function, e.g. a visitor, run in place of a state computation while the context is open."""
         step = self._hosted[self.nodes[number].path]
         assert isinstance(step, Step)
         run = checked(step, run, self._links[number].outputs) if self._has_outputs else run
@@ -262,7 +264,7 @@ class Stage:
         return links
 
     def _names(self, stage: pb.Stage) -> dict[str, Any]:
-        """Return the functions and objects that the loops use, by name."""
+        """Make entries and exits, and return the functions and objects that the loops use, by their names there."""
         names: dict[str, Any] = {"dropped": self._dropped, "made": self._made, "paired": paired, "Output": Output}
         names |= {"is_new_state": is_new_state, "is_state": is_state, "state_returned": state_returned, "FIT": FIT}
         names |= {"is_promise": is_promise, "promised": promised, "copied": self.codec.copy, "times_of": self.box.times}
@@ -270,8 +272,8 @@ class Stage:
             hosted = self._hosted.get(node.path)
             name = hosted.name if hosted is not None else node.path
             if node.kind == pb.NODE_KIND_RECEIVE:
-                values = values_of(node, self.codec)
-                self._entries[node.port] = SourceEntry(number, received(node), self.codec, values)
+                source, values = Source(node.path, node.path, "receive", {}, None), values_of(node, self.codec)
+                self._entries[node.port] = SourceEntry(number, source, self.codec, values)
                 names[f"fail{number}"] = decoder_fail_of(self.box, node, name)
             elif node.kind == pb.NODE_KIND_OUTPUT and node.output:
                 continue
@@ -322,7 +324,7 @@ class Stage:
     def _add_key(
         self, number: int, node: pb.Node, step: Step | None, stage: pb.Stage, *, names: dict[str, Any]
     ) -> None:
-        """Add a KEY node. For a step of another program the node uses the message's key, or the empty key."""
+        """Add a KEY node. If its step is of another program, the key is the message's own, or empty."""
         name = node.path if step is None else step.name
         partition = step.state.partition if step is not None and step.state is not None else None
         key_exit = KeyExit(node, name, stage, values_of(node, self.codec), self.box, is_own=partition is None)
@@ -349,7 +351,7 @@ class Stage:
 
 
 def not_hosted(what: str, path: str) -> Diagnostic:
-    """Return W403 for a call or stage that names a part which this worker does not have."""
+    """Return W403 for a call or stage that names a node which the program of this worker does not have."""
     return Diagnostic.of("W403", worker="main", reason=f'{what} names "{path}", which it does not host')
 
 

@@ -13,7 +13,7 @@ from wallaroo.worker.value.result import LIST_EXPECTED, listed
 def fail_of(
     box: LetterBox, node: pb.Node, step: str, code: str = "C501", *, is_payload: bool = False
 ) -> Callable[[Any, int, BaseException], None]:
-    """Return the function that makes a dead letter of a message and its error."""
+    """Return a function for loops: it makes a dead letter of a message on which user code raised an error."""
     path, add = node.path, box.add
 
     def fail(message: Any, sequence: int, error: BaseException) -> None:
@@ -23,7 +23,7 @@ def fail_of(
 
 
 def items_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], Sequence[Any]]:
-    """Return a function that returns the messages in a result, or makes a dead letter of a result of a wrong type."""
+    """Return a function for loops: it returns the messages in a result. A wrong result becomes a dead letter."""
     path, add = node.path, box.add
 
     def items(result: Any, message: Any, sequence: int) -> Sequence[Any]:
@@ -36,7 +36,7 @@ def items_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, in
 
 
 def keyed_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], bytes | None]:
-    """Return a function that returns the bytes of a key, or makes a dead letter of a message with a wrong key."""
+    """Return a function for loops: it returns a key as bytes. A message with a wrong key becomes a dead letter."""
     path, add = node.path, box.add
 
     def keyed(key: Any, message: Any, sequence: int) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Kafka records as bytes, in the form `Record` of record.proto."""
+"""Whole Kafka records, with key and headers, as bytes for frames: the message `Record` of record.proto."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ _FIELDS = {
 
 
 def read_record(data: bytes) -> KafkaRecord:
-    """Return the record of bytes that `write_record` has written."""
+    """Return the record that `write_record`, or the runtime, has written as these bytes."""
     record = pb.Record.FromString(data)
     has = record.HasField
     headers = record.headers
@@ -78,7 +78,7 @@ def _fault(record: KafkaRecord) -> str:
 
 
 def reading(source: Source) -> Source:
-    """Return a source whose decoder takes bytes. If its own decoder takes records, the decoder is wrapped."""
+    """Return the source with a decoder of bytes, which frames have. A decoder of `KafkaRecord` objects is wrapped."""
     decode: Callable[[Any], Any] | None = source.decode
     if source.fields.get("content") != RECORD or decode is None:
         return source
@@ -86,7 +86,7 @@ def reading(source: Source) -> Source:
 
 
 def encoding(sink: Sink) -> Callable[[Any], Any]:
-    """Return the encoder of a sink. If the encoder returns records, it is wrapped to return their bytes."""
+    """Return the encoder of a sink. An encoder that returns `KafkaRecord` objects is wrapped to return their bytes."""
     if sink.fields.get("content") != RECORD:
         return sink.encode
 

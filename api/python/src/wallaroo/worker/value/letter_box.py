@@ -32,12 +32,12 @@ class WrongResultError(Exception):
         self.actual, self.expected = shown(result), expected
 
 
-class Leaving(Protocol):
-    """The part at which a message leaves a stage.
+class ExitNode(Protocol):
+    """An exit of a stage (the node through which a message leaves it), as a dead letter names it.
 
     Attributes:
-        path: Path of the part.
-        name: Name of the part.
+        path: Path of the node in the topology.
+        name: Name of the step or sink.
     """
 
     path: str
@@ -45,7 +45,7 @@ class Leaving(Protocol):
 
 
 class Unread(NamedTuple):
-    """A message that cannot be read. Code: C505 for a message in a codec, else C504."""
+    """The bytes of a message that cannot be deserialized. Code: C505 for a message in a codec, else C504."""
 
     data: bytes
     code: str
@@ -80,7 +80,7 @@ class LetterBox:
         self.times.clear()
 
     def enter(self, frame: Frame) -> None:
-        """Note the times of the messages in a frame, without its values."""
+        """Keep the times of the messages in a frame: a dead letter shows the time of its message."""
         self._frames.append(Frame(frame.header, sequences=frame.sequences, timestamps=frame.timestamps))
 
     def _time_of(self, sequence: int) -> int:
@@ -102,7 +102,7 @@ class LetterBox:
         key: bytes | None = None,
         is_payload: bool = False,
     ) -> None:
-        """Record that user code raised an error on a message, or returned a wrong result."""
+        """Make a dead letter of a message on which user code raised an error, or returned a wrong result."""
         if isinstance(error, WrongResultError):
             finding = Diagnostic.of("C503", step=step, actual=error.actual, expected=error.expected)
         elif isinstance(error, UndeclaredOutputError):
@@ -133,7 +133,7 @@ class LetterBox:
         is_payload: bool = False,
         trace: str = "",
     ) -> None:
-        """Record a dead letter with the text of a diagnostic."""
+        """Make a dead letter of a message. Its code and text are those of a diagnostic."""
         encoding, data = (PLAIN, bytes(message)) if is_payload else self._input(message)
         if len(data) + len(key or b"") > MAX_VALUE_BYTES:
             data = b""  # the input is too large: write the letter without it
@@ -167,18 +167,18 @@ class LetterBox:
         key: bytes | None = None,
         is_payload: bool = False,
     ) -> None:
-        """Record a message that is skipped because a worker process ended on it before."""
+        """Make a dead letter of a message that is skipped, because a worker process ended on it before."""
         self.put(Diagnostic(skip.code, skip.reason, ""), path, step, message, sequence, key=key, is_payload=is_payload)
 
-    def refuses(self, part: Leaving, message: Any, sequence: int, size: int, *, key_size: int = 0) -> bool:
-        """Record a message that is too large, with its key, to leave a stage. Return whether it is too large."""
+    def refuses(self, at: ExitNode, message: Any, sequence: int, size: int, *, key_size: int = 0) -> bool:
+        """Return whether a message with its key is too large to leave a stage. If it is, make a dead letter."""
         if size + key_size <= MAX_VALUE_BYTES:
             return False
-        self.put(too_large(part.name, size, key_size), part.path, part.name, message, sequence)
+        self.put(too_large(at.name, size, key_size), at.path, at.name, message, sequence)
         return True
 
     def unread(self, unread: Unread, path: str, step: str, sequence: int, key: bytes) -> None:
-        """Record a message that cannot be read."""
+        """Make a dead letter of a message that cannot be deserialized."""
         finding = Diagnostic(unread.code, unread.reason, "")
         self.put(finding, path, step, unread.data, sequence, key=key, is_payload=True)
 
@@ -213,7 +213,7 @@ def preview(message: Any) -> str:
 
 
 def _told(finding: Diagnostic) -> str:
-    """Return the text of a letter. For C504 it includes the remedy, since the catalogue does not contain it."""
+    """Return the error text of a dead letter. For C504 it includes the remedy, which the catalogue does not have."""
     return f"{finding.message}; {finding.fix}" if finding.code == "C504" and finding.fix else finding.message
 
 

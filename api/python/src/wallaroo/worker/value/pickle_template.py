@@ -29,7 +29,7 @@ _HOOKS = (
 
 
 class Template(NamedTuple):
-    """The common parts of the pickles of all instances of a class.
+    """The bytes that the pickles of all instances of a class have in common.
 
     Attributes:
         head: The bytes before the pickled fields.
@@ -41,7 +41,7 @@ class Template(NamedTuple):
 
 
 class _Plain:
-    """A class that inherits all methods from `object`."""
+    """An example of a plain class. A class whose objects have another size keeps data outside of `__dict__`."""
 
 
 _templates: dict[type, Template | None] = {}

@@ -1,4 +1,4 @@
-"""The results of user functions: lists of messages, pairs with `persist`, messages for named outputs."""
+"""Checks the results of user functions: lists of messages, pairs with `persist`, messages for named outputs."""
 
 from collections.abc import Callable, Collection
 from numbers import Number
@@ -16,16 +16,16 @@ PAIRS_EXPECTED = "a tuple (list of messages or None, persist)"
 
 
 def promised(result: Any) -> WrongResultError:
-    """Return the error for a result, or for the first item of a list, that is only a promise."""
+    """Return the error for a result that is a promise (e.g. a coroutine), or for a list that contains a promise."""
     item = next(filter(is_promise, result)) if isinstance(result, list) else result
     return WrongResultError(item.value if isinstance(item, Output) else item, MESSAGE_EXPECTED)
 
 
 def present(result: Any, expected: str = MESSAGE_EXPECTED) -> Any:
-    """Check that a result is not only a promise, and return it unchanged.
+    """Return a result unchanged, unless it is a promise (e.g. a coroutine), which nobody would run.
 
     Raises:
-        WrongResultError: The result is only a promise.
+        WrongResultError: The result is a promise.
     """
     if type(result) not in FIT and is_promise(result):
         raise WrongResultError(result, expected)
@@ -33,14 +33,14 @@ def present(result: Any, expected: str = MESSAGE_EXPECTED) -> Any:
 
 
 def listed(result: Any) -> list[Any] | None:
-    """Return the items of a result with several messages; None if the result is not a list or tuple."""
+    """Return the items of a result with several messages. Return None if the result is not a list or tuple."""
     if result is None:
         return []
     return list(result) if isinstance(result, (list, tuple)) else None
 
 
 def paired(result: Any) -> tuple[Any, Any] | None:
-    """Return a pair as a plain tuple, e.g. for a named tuple; None if the result is not a pair."""
+    """Return a pair as a plain tuple, also for a named tuple. Return None if the result is not a pair."""
     return (result[0], result[1]) if isinstance(result, tuple) and len(result) == 2 else None
 
 
@@ -57,7 +57,7 @@ def persisted(result: Any) -> bool:
 
 
 def time_of(source: Source) -> Callable[[bytes], int]:
-    """Return a function from payload to time. It fails if the user's function fails or does not return a number."""
+    """Return a function that reads the time in a payload with the user's `event_time`, and fails if it is no number."""
 
     def time(payload: bytes) -> int:
         assert source.event_time is not None

@@ -27,7 +27,7 @@ def shown_json(value: Any) -> bytes:
 
 
 class _Walk:
-    """The conversion of one value. It counts the parts, so that it ends even if a value refers to itself."""
+    """Converts one value. It counts the objects in the value, so that it ends even if the value refers to itself."""
 
     def __init__(self) -> None:
         self._left = MOST_VALUES
@@ -81,7 +81,7 @@ class _Walk:
 
 
 def _attributes(value: Any) -> list[str] | None:
-    """Return the names of an object's attributes; None if they are unknown."""
+    """Return the names of an object's attributes. Return None if the object has none that Python knows."""
     if is_dataclass(value):
         return [field.name for field in fields(value)]
     slots = [name for base in type(value).__mro__ for name in _slots(base)]

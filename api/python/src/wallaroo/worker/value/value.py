@@ -1,4 +1,4 @@
-"""Messages and states as bytes: columns of one simple type are written directly, others with one pickle per message.
+"""Messages and states as bytes. Messages of one simple type are written directly, others as one pickle each.
 
 Messages are never pickled together. Otherwise it would depend on the frames whether two messages share an object after
 reading.
@@ -40,7 +40,7 @@ class NotSerializableError(Exception):
         self.type_name, self.port, self.key = type(state).__name__, port, key
 
     def finding(self, code: str, step: str, key: str) -> Diagnostic:
-        """Return the diagnostic for the user: C504 for the message that caused the fault, C511 for a whole call."""
+        """Return the diagnostic for the user: C504 if one message is the cause, C511 if the whole call fails."""
         if code == "C511":
             return Diagnostic.of(code, step=step, key=key, error=self)
         fix = f"keep only what can be pickled in the state, {REMEDY}"
@@ -76,7 +76,7 @@ class StateReadError(Exception):
 
 
 class Serialized(bytes):
-    """A message that was serialized early, because user code could change it before its frame is written."""
+    """The bytes of a message that was serialized early, because later user code could change it."""
 
 
 class ValueCodec:
@@ -112,7 +112,7 @@ class ValueCodec:
         return self.dump_states([state])[0]
 
     def dump_states(self, states: Sequence[Any]) -> list[bytes]:
-        """Serialize many states as `dump_state` does."""
+        """Serialize many states, as `dump_state` serializes one."""
         values = self.dump_all(states)
         if self.is_custom:
             for data in values:
@@ -130,7 +130,7 @@ class ValueCodec:
         return Serialized(self.dump(message))
 
     def copy(self, message: Any) -> Any:
-        """Return a copy of a message. Return the same object if it is fixed, or has no copy."""
+        """Return a copy of a message for a further step, or the same object if it is immutable or cannot be copied."""
         if type(message) in _IMMUTABLE:
             return message
         try:
@@ -143,7 +143,7 @@ class ValueCodec:
         return message
 
     def encode(self, messages: Sequence[Any]) -> tuple[int, Sequence[int], bytes]:
-        """Return encoding, lengths and bytes of frozen messages."""
+        """Return encoding, lengths and bytes of messages that `freeze` has returned."""
         types = set(map(type, messages))
         if types == {str}:
             return (TEXT, *encode_text(messages))
@@ -181,7 +181,7 @@ class ValueCodec:
         return list(map(self.loader(encoding), cut(data, lengths)))
 
     def loader(self, encoding: int) -> Any:
-        """Return the function that reads one value of an encoding.
+        """Return the function that deserializes a value with this encoding.
 
         Raises:
             FrameError: This worker does not know the encoding.
@@ -200,7 +200,7 @@ class ValueCodec:
 
 
 def encode_text(texts: Sequence[str], errors: str = "surrogatepass") -> tuple[Sequence[int], bytes]:
-    """Return lengths and UTF-8 bytes of texts."""
+    """Return the lengths in bytes and the joined UTF-8 bytes of texts."""
     joined = "".join(texts)
     if joined.isascii():
         return list(map(len, texts)), joined.encode()
@@ -209,7 +209,7 @@ def encode_text(texts: Sequence[str], errors: str = "surrogatepass") -> tuple[Se
 
 
 def decode_text(lengths: Iterable[int], data: bytes) -> list[str]:
-    """Return the texts of UTF-8 bytes; lengths are in bytes."""
+    """Return the texts that joined UTF-8 bytes contain. The lengths are in bytes."""
     if data.isascii():
         joined: Any = data.decode("ascii")
         texts: list[str] = cut(joined, lengths)  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Cuts wire bytes into payloads, and checks each new header again with the user's decoder."""
+"""Cuts the bytes of a TCP source into payloads. The user's decoder must agree on the length in each new header."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,11 +15,11 @@ MAX_WANTED = (1 << 64) - 1
 
 
 class HeaderError(Exception):
-    """The end of messages is unknown, because the decoder fails on a header or does not return a length."""
+    """The end of a message is unknown, because the decoder fails on its header or returns no length."""
 
 
 class LineReader:
-    """Cuts the lines of a source."""
+    """Cuts the bytes of a source whose messages are lines."""
 
     def payloads(
         self, data: bytes, count: int, sequence: int, enter: Callable[[int], bool]
@@ -39,7 +39,7 @@ class LineReader:
 
 
 class WireReader:
-    """Cuts the bytes of one source.
+    """Cuts the bytes of one source, whose messages have a header with their length.
 
     Args:
         source: The source, with the framing that was found for its decoder.
@@ -153,7 +153,7 @@ class WireReader:
 
 
 def reader_of(source: Source, box: LetterBox) -> LineReader | WireReader | None:
-    """Return the reader that cuts a source's wire bytes; None if the source does not need one."""
+    """Return the reader that cuts a source's bytes. Return None if frames already have the lengths of messages."""
     if source.fields.get("framing") == {"kind": NEWLINE}:
         return LineReader()
     return None if source.payload_length is None else WireReader(source, box)

@@ -1,1 +1,1 @@
-"""Windows of one step: their states, the ticks at which they are due, and the order of messages."""
+"""The kinds of windows: how messages and ticks change the state of a key, and which results they give."""

@@ -10,7 +10,7 @@ Session = tuple[int, int]  # a session: the times of its first and its last mess
 
 
 class SessionWindow(TimedWindow):
-    """Sessions. As long as a key has a state, at least one session is open.
+    """The session windows of one step. As long as a key has a state, at least one session is open.
 
     `WindowState.latest` has the last time of the newest session. The session's entry in `panes` may be older.
     """
@@ -80,7 +80,7 @@ KINDS: dict[str, type[RangeWindow | SessionWindow | CountWindow]] = {
 
 
 def window_of(aggregation: Any, window: Mapping[str, Any], *, has_watermarks: bool = False) -> Window:
-    """Return the windows of a step from the topology's entry.
+    """Return the windows of a step, of the kind that the topology names.
 
     Args:
         has_watermarks: Whether ticks have event times, which move windows as the times of messages do.

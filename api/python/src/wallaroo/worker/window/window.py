@@ -1,7 +1,7 @@
-"""Windows of one step: the effect of a message or a tick on the state of its key, and the windows emitted.
+"""Range and count windows: the effect of a message or a tick on the state of its key, and the results.
 
-SPECIFICATION.md, section 8, defines the rules. Here a message costs only one call of `update`, as long as it falls into
-the same pane as the previous message.
+SPECIFICATION.md, section 8, defines the rules. Sliding windows share panes: times that lie in the same windows have one
+accumulator. A message costs only one call of `update` if it falls into the same pane as the message before.
 """
 
 from abc import ABC, abstractmethod
@@ -18,20 +18,20 @@ EARLIEST = -(1 << 63)
 
 
 class Failed(NamedTuple):
-    """Replaces the result of a window whose `combine` or `output` failed. Code: C517."""
+    """Stands for the result of a window whose `combine` or `output` failed. Code: C517."""
 
     accumulator: Any
     error: BaseException
 
 
 class Stuck(NamedTuple):
-    """Reports that a key was reset, because a message with a time far ahead had made all others late. Code: C524."""
+    """Stands for a result: the key was reset, since a time far ahead had made all later messages late. Code: C524."""
 
     latest: int
 
 
 class Dropped:
-    """Reports that a message was late and was dropped."""
+    """Stands for a result: a message was late, and was dropped."""
 
 
 DROPPED = Dropped()
@@ -42,7 +42,7 @@ NOTHING: Given = []  # shared, so never changed
 
 
 class WindowState:
-    """State of one key.
+    """The state of one key in a window step: the accumulators of its open windows, and its times.
 
     Attributes:
         key: The key as user code gets it.
@@ -94,7 +94,7 @@ class WindowState:
 
     @classmethod
     def of(cls, key: Any, fields: tuple[Any, ...], panes: dict[Any, Any]) -> "WindowState":
-        """Return the state with these saved fields and accumulators."""
+        """Return the state that has these fields, a result of `fields`, and these accumulators."""
         state = cls(key)
         state.first, state.latest, state.oldest, state.has_begun, state.silent, state.is_late = fields
         state.panes = panes
@@ -102,7 +102,7 @@ class WindowState:
 
 
 class Window(ABC):
-    """The windows of one step.
+    """The windows of one step, for all keys. The state of each key is a `WindowState`.
 
     Args:
         patience_ms: How long a key may be silent before all its windows are emitted.
@@ -132,12 +132,12 @@ class Window(ABC):
         """Add a message to the state of its key. An exception of `update` is passed on, and spoils the state."""
 
     def due(self, state: WindowState) -> int:
-        """Return the time of the first tick that emits a window; EARLIEST if it depends on when the next tick comes."""
+        """Return the time of the first tick that emits a window; EARLIEST if the silence begins at the next tick."""
         return EARLIEST if state.silent is None else state.silent + self.patience
 
     @abstractmethod
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Return the results that a tick emits, and whether the state of the key has ended."""
+        """Return the results that a tick of this time emits, and whether it ends the state of the key."""
 
     def add(self, message: Any, accumulator: Any) -> None:
         """Let `update` add a message to an accumulator.
@@ -150,7 +150,7 @@ class Window(ABC):
             check_returned(returned, accumulator)
 
     def result(self, state: WindowState, accumulator: Any, time: int, emitted: Given, bounds: tuple[int, int]) -> None:
-        """Call `output`, and add its result or its failure to `emitted`."""
+        """Call the user's `output` for a window that ends, and add its result or its failure to `emitted`."""
         try:
             if self.tells_bounds:
                 value = present(self.output(state.key, accumulator, bounds=WindowBounds(*bounds)))
@@ -197,7 +197,7 @@ class TimedWindow(Window):
         """Emit the windows that are due at the time `until`."""
 
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
-        """Add a message. Windows that are due at its time are emitted before."""
+        """Add a message to its windows. First emit the windows that its time ends."""
         emitted: Given = []
         if is_new:
             self._begin(state, time)
@@ -234,7 +234,7 @@ class TimedWindow(Window):
         return min(self._end(state) + self.delay, state.latest + self.patience)
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Emit the windows that are due."""
+        """Emit the windows that this tick ends: all of them if the key has been silent for `patience`."""
         emitted: Given = []
         last = state.latest + self.patience
         is_over = self.waits or time >= last
@@ -259,7 +259,7 @@ class TimedWindow(Window):
 
 
 class RangeWindow(TimedWindow):
-    """Windows with a fixed length of time."""
+    """The windows of a step whose windows have a fixed length of time, and may overlap."""
 
     def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:
         self.range: int = window["range_ms"]
@@ -336,7 +336,7 @@ class RangeWindow(TimedWindow):
 
 
 class CountWindow(Window):
-    """Windows with a fixed number of messages. `WindowState.oldest` counts the messages of the open window."""
+    """The windows of a step whose windows have a fixed number of messages. `WindowState.oldest` counts them."""
 
     waits = True
 
