@@ -6,7 +6,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// SinkConfig is a destination of messages. MakeTCPSinkConfig and MakeKafkaSinkConfig return one.
+// SinkConfig describes a sink for ToSink and ToSinks. MakeTCPSinkConfig and MakeKafkaSinkConfig return one.
 type SinkConfig interface {
 	sink() *declaration.Sink
 }
@@ -34,8 +34,8 @@ func MakeTCPSinkConfig(host string, port string, encoder wa.Encoder) *TCPSinkCon
 	return c
 }
 
-// OnError sets the policy for a failing encoder: "dead_letter" or "fail". The default is the application's policy.
-// OnError returns the config.
+// OnError sets what happens when the encoder fails on a message: "dead_letter" or "fail" (see Application.OnError). The
+// default is the application's policy. OnError returns the config.
 func (c *TCPSinkConfig) OnError(policy string) *TCPSinkConfig {
 	c.declared.OnError = policy
 	return c

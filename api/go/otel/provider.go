@@ -27,8 +27,8 @@ func isWanted() bool {
 	return first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != ""
 }
 
-// provider returns the tracer provider that the program has set. Without one, it makes and sets a new provider. It
-// returns nil if no receiver is configured.
+// provider returns the tracer provider that the program has set. If the program has set none, provider makes and sets
+// one for the receiver that the environment names, or returns nil if there is no such receiver.
 func provider(application string) *sdk.TracerProvider {
 	if own, is := opentelemetry.GetTracerProvider().(*sdk.TracerProvider); is {
 		return own
@@ -53,7 +53,8 @@ func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {
 	return otlptracehttp.New(ctx)
 }
 
-// resourceOf returns the attributes of this process for its spans. The environment has precedence over application.
+// resourceOf returns the attributes that all spans of this process have. The service name is the name of the
+// application, unless the environment sets one.
 func resourceOf(application string) *resource.Resource {
 	found, err := resource.New(context.Background(), resource.WithAttributes(attribute.String("service.name", application)),
 		resource.WithTelemetrySDK(), resource.WithProcessPID(), resource.WithFromEnv())

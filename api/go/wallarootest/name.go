@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// named holds the ways in which a test can name a source or sink: its name, its path, and its address or topic.
+// named has the three texts by which a test can name a source or sink: its name, its path, and its address or topic.
 type named struct{ name, path, place string }
 
 func (n named) String() string {

@@ -13,8 +13,8 @@ func takesRecords(source *declaration.Source) bool {
 	return is && edge.Content == topology.Record
 }
 
-// recordOf converts a message for a source of whole records into a record. It reports whether the message has a
-// suitable type.
+// recordOf converts a message that a test sends to a source of whole records into a record. is reports whether the
+// message has a suitable type.
 func recordOf(message any) (record stream.KafkaRecord, is bool) {
 	switch m := message.(type) {
 	case stream.KafkaRecord:
@@ -33,7 +33,8 @@ func recordOf(message any) (record stream.KafkaRecord, is bool) {
 	return stream.KafkaRecord{Value: payload}, is
 }
 
-// addRecord adds a record. It sets the properties that Kafka would set, if the test has not set them.
+// addRecord adds a record to the current frame. It sets the properties that Kafka would set, if the test has not set
+// them.
 func (w *writer) addRecord(record stream.KafkaRecord) bool {
 	w.app.t.Helper()
 	if record.Topic == "" {
@@ -59,8 +60,8 @@ func (w *writer) addRecord(record stream.KafkaRecord) bool {
 	return true
 }
 
-// KafkaRecords returns the records of a KafkaRecordSink since the beginning. The test fails if the sink is of another
-// kind.
+// KafkaRecords returns the records that a stream.KafkaRecordSink got since the beginning. The test fails if the sink is
+// of another kind.
 func (a *App) KafkaRecords(sink string) []stream.KafkaRecord {
 	a.t.Helper()
 	records := []stream.KafkaRecord{}
@@ -79,6 +80,7 @@ func (a *App) KafkaRecords(sink string) []stream.KafkaRecord {
 	return records
 }
 
+// hasRecords reports whether a sink writes whole Kafka records.
 func (a *App) hasRecords(path string) bool {
 	for sink := range a.declared.Sinks() {
 		if edge, is := sink.Edge.(*topology.Kafka); is && sink.Path == path {

@@ -39,7 +39,8 @@ func State[S any, K stream.Key](a *App, state string, key K) (value S) {
 	return value
 }
 
-// Keys returns the sorted keys that have a persisted state or an open window.
+// Keys returns, in order, the keys that have a persisted state or an open window. state is the name of the state, as
+// for State.
 func (a *App) Keys(state string) []string {
 	a.t.Helper()
 	a.flush()
@@ -54,6 +55,7 @@ func (a *App) Keys(state string) []string {
 	return keys
 }
 
+// hasState reports whether the application has a state with this name. If not, the test fails.
 func (a *App) hasState(state string) bool {
 	a.t.Helper()
 	if a.engine.HasState(state) {
