@@ -47,7 +47,7 @@ func TestTheOrderOfBrokersDoesNotMatter(t *testing.T) {
 	kafka := tester.New(t)
 	one, other := onTester(t, kafka, named("a")), onTester(t, kafka, named("b"))
 	one.brokers, other.brokers = []string{"k:1", "k:2"}, []string{"k:2", "k:1"}
-	if err := canRunTogether([]*Processor{one, other}); err != nil {
+	if err := checkTogether([]*Processor{one, other}); err != nil {
 		t.Error(err)
 	}
 	if checkpointOf("a", one.brokers) != checkpointOf("a", other.brokers) {
