@@ -1,4 +1,4 @@
-"""Runs a case in this process."""
+"""Runs a case of `wallaroo test` in this process, without Spark."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +14,7 @@ MAX_LETTERS = 5
 
 
 def run_case(case: Case, app: Path) -> Found:
-    """Run a case in this process, without Spark. At the end, move the clock of the run on by an hour.
+    """Run an application on the input of a case, and return its output. At the end, time advances by an hour.
 
     Raises:
         RunError: The application cannot be run.
@@ -41,7 +41,7 @@ def run_case(case: Case, app: Path) -> Found:
 
 
 def check_input(case: Case, topology: Topology) -> None:
-    """Refuse a case without records if its application reads only topics.
+    """Check that a case has input if its application reads only topics: without records the case would test nothing.
 
     Raises:
         RunError: R745 if the case has no records for the topics.

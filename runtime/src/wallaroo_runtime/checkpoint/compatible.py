@@ -1,4 +1,4 @@
-"""Decides whether a program may continue where another version of it ended: by states, interface and code."""
+"""Decides whether a changed program may continue from a checkpoint, by a comparison of states, interface and code."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ BACK = "change it back"
 
 
 def states_of(topology: Topology) -> dict[str, tuple[Step, str]]:
-    """Return, for the name of each state, the first step that uses it and the name of the state's class."""
+    """Return the states of an application by name, each with the first step that uses it and the name of its class."""
     return {name: (step, _symbol(topology, step)) for name, step in topology.states().items()}
 
 
@@ -25,7 +25,7 @@ def _symbol(topology: Topology, step: Step) -> str:
 
 
 def check_states(before: Topology, topology: Topology, path: str) -> None:
-    """Refuse a topology with a state whose language or class differs from that in the checkpoint.
+    """Check that each state has the language and the class that it had when the checkpoint was written.
 
     Args:
         before: The topology that wrote the checkpoint.
@@ -33,14 +33,14 @@ def check_states(before: Topology, topology: Topology, path: str) -> None:
         path: The path of the checkpoint, for the error.
 
     Raises:
-        RunError: R605 if there is such a state.
+        RunError: R605 with each state that differs.
     """
     if findings := list(_state_findings(before, topology, path)):
         raise RunError(findings)
 
 
 def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_changed: bool = False) -> list[Change]:
-    """Return the changes of the interface, of the start of workers and of states, but not of addresses and code.
+    """Refuse changes that would damage states. Return the other changes, except for those of addresses and code.
 
     Args:
         before: The topology that wrote the checkpoint.
@@ -54,7 +54,7 @@ def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_cha
     changes = compare(before, topology)
     if breaking := [change for change in changes if change.impact is Impact.BREAKS_STATE and not change.shape]:
         raise RunError.of("R615", path=path, reason=listed(breaking))
-    lost = [] if accepts_changed else list(_shape_findings(changes, topology, path))
+    lost = [] if accepts_changed else list(_lost_fields(changes, topology, path))
     if lost:
         raise RunError(lost)
     steps = {step.path for step in topology.states().values()}
@@ -66,7 +66,7 @@ def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_cha
 
 
 def draining(before: Topology, topology: Topology) -> list[Change]:
-    """Return the changes that are safe only after a drain, when all input is processed and all output is delivered."""
+    """Return the changes that are only safe after a drain: when all input is processed and all output is delivered."""
     return [change for change in compare(before, topology) if change.impact is Impact.NEEDS_DRAIN]
 
 
@@ -77,7 +77,7 @@ def is_other_program(before: Topology, topology: Topology) -> bool:
 
 
 def listed(changes: Sequence[Change]) -> str:
-    """Return the texts of the first changes as one text, for the reason in an error."""
+    """Return the first changes as one text, for an error."""
     left = len(changes) - MAX_REASONS
     more = [f"and {left} more {plural(left, 'change')}"] if left > 0 else []
     return "; ".join([change.text for change in changes[:MAX_REASONS]] + more)
@@ -89,7 +89,8 @@ def changed_code(before: Topology, topology: Topology) -> list[str]:
     return [worker.name for worker in topology.workers if known.get(worker.name, worker.code_hash) != worker.code_hash]
 
 
-def _shape_findings(changes: Sequence[Change], topology: Topology, path: str) -> Iterator[Diagnostic]:
+def _lost_fields(changes: Sequence[Change], topology: Topology, path: str) -> Iterator[Diagnostic]:
+    """Yield a finding (R605) for each state whose fields have changed so that values would be lost."""
     steps = {step.path: (name, step) for name, step in topology.states().items()}
     for change in changes:
         if change.shape:
@@ -109,6 +110,7 @@ def _other_class(
 
 
 def _state_findings(before: Topology, topology: Topology, path: str) -> Iterator[Diagnostic]:
+    """Yield a finding (R605) for each state of another class, and for each pair of languages."""
     known, languages = states_of(before), set[tuple[str, str]]()
     for name, (step, symbol) in states_of(topology).items():
         if name not in known:
