@@ -182,7 +182,7 @@ func TestAChangeThatIsNotPersistedIsADeadLetter(t *testing.T) {
 	}
 }
 
-// forgetful counts, and does not ask to persist the count.
+// forgetful is a state computation that counts, but does not request that the count is persisted.
 type forgetful struct{ example.CountWords }
 
 func (f forgetful) Compute(data, state interface{}) (interface{}, bool) {
