@@ -2,6 +2,7 @@ package wallarootest
 
 import (
 	"encoding/binary"
+	"reflect"
 	"slices"
 
 	"wallarooapi/internal/topology"
@@ -66,12 +67,13 @@ func (a *App) hasState(state string) bool {
 }
 
 // bytesOf returns a key in the form that messages carry. A number becomes 8 bytes, big-endian.
-func bytesOf(key any) []byte {
-	switch k := key.(type) {
-	case string:
-		return []byte(k)
-	case uint64:
-		return binary.BigEndian.AppendUint64(nil, k)
+func bytesOf[K stream.Key](key K) []byte {
+	value := reflect.ValueOf(key)
+	switch value.Kind() {
+	case reflect.String:
+		return []byte(value.String())
+	case reflect.Uint64:
+		return binary.BigEndian.AppendUint64(nil, value.Uint())
 	}
-	return key.([]byte)
+	return value.Bytes()
 }
