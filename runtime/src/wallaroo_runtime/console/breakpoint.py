@@ -44,10 +44,6 @@ class Debugging:
         self.is_over = self.is_over or self._is_stopped()
         return self.is_over
 
-    def leave(self) -> None:
-        """Ignore every `breakpoint()` from now on."""
-        self.is_over = True
-
     def check(self) -> None:
         """End the command if the user has left the debugger. For the worker this is only a message that failed.
 
@@ -85,7 +81,7 @@ class _Debugger(Pdb):
 
     def set_quit(self) -> None:
         """Leave the debugger for good: later breakpoints have no effect."""
-        self._debugging.leave()
+        self._debugging.is_over = True
         super().set_quit()
 
 
