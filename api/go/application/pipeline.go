@@ -9,13 +9,13 @@ import (
 )
 
 // PipelineBuilder adds steps and sinks after one source or step of a pipeline. Each method that adds a step returns a
-// builder for what follows this step. If a builder is used twice, the pipeline branches there, and each message goes to
-// both branches.
+// builder that continues after this step. If a builder is used twice, the pipeline branches there, and each message
+// goes to both branches.
 type PipelineBuilder struct {
 	application *declaration.Application
 	pipeline    *declaration.Pipeline
 	node        *declaration.Node
-	policies    []*string // where OnError stores the policy of what was added last: the source, the step or the sinks
+	policies    []*string // policies of the source, step or sinks added last, which OnError sets
 }
 
 // OnError sets what happens when the step, source or sinks added last fail on a message: "dead_letter" or "fail" (see
@@ -72,8 +72,8 @@ func (p *PipelineBuilder) ToStatePartitionMultiWithKeys(sc wa.StateComputationMu
 	return p.addState("ToStatePartitionMultiWithKeys", declaration.StateComputationMulti, sc, stateWithKeys(name, sb, keys), pf)
 }
 
-// Output returns a builder for what follows a named output of the step added last. The step must declare this output
-// (T273); see wallarooapi.WithOutputs. The other results of the step continue from the original builder.
+// Output returns a builder that continues after a named output of the step added last. The step must declare this
+// output (T273); see wallarooapi.WithOutputs. The other results of the step continue from the original builder.
 func (p *PipelineBuilder) Output(name string) *PipelineBuilder {
 	node := p.application.OutputOf(p.pipeline, p.node.Path, name)
 	return &PipelineBuilder{p.application, p.pipeline, node, nil}
@@ -97,7 +97,7 @@ func (p *PipelineBuilder) Done() {
 	p.node.Ended = true
 }
 
-// add adds a step of a kind, and returns it with a builder for what follows the step.
+// add adds a step of a kind, and returns it with a builder that continues after the step.
 func (p *PipelineBuilder) add(method, kind string) (*declaration.Step, *PipelineBuilder) {
 	place := declaration.Caller()
 	p.follow(method, place)

@@ -16,15 +16,15 @@ func TestLargeRecords(t *testing.T) {
 			ctx.SetValue("small")
 		}))
 	e := newEngine(t, graph, []ProcessorOption{WithDeadLetters()})
-	const beside = batchBytes + 3 + 3 + 2 + 3 + 1 // of a value of a megabyte with a key of one byte
-	for _, size := range []int{brokersLimit - beside, brokersLimit - beside + 1, 1} {
+	const overhead = batchBytes + 3 + 3 + 2 + 3 + 1 // of a value of a megabyte with a key of one byte
+	for _, size := range []int{brokersLimit - overhead, brokersLimit - overhead + 1, 1} {
 		e.app.Send("in", record("in", "k", []byte(strings.Repeat("x", size))))
 	}
 	var sizes []int
 	for _, each := range e.app.KafkaRecords("out") {
 		sizes = append(sizes, len(each.Value))
 	}
-	if len(sizes) != 2 || sizes[0] != brokersLimit-beside || sizes[1] != 1 {
+	if len(sizes) != 2 || sizes[0] != brokersLimit-overhead || sizes[1] != 1 {
 		t.Errorf("sizes %v", sizes)
 	}
 	if table := e.app.KafkaRecords("large-table"); len(table) != 2 {

@@ -10,8 +10,8 @@ import (
 )
 
 // Map calls a function for each message and returns the stream of its results. If the function returns a nil pointer or
-// the error ErrSkip, the message has no result. outputs are the named outputs to which the function emits; what it
-// emitted continues even without a result (see Output).
+// the error ErrSkip, the message has no result. outputs are the named outputs to which the function emits. Emitted
+// messages continue even if the message has no result (see Output).
 func Map[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) (Out, error), outputs ...Outputs) Stream[Out] {
 	return add[In, Out](s, stateless(name, declaration.Computation, function, resultsOf[Out]().settle, outputs), function)
 }
@@ -101,7 +101,7 @@ type computation[In, R any] struct {
 	settle   func(R, error) emission.Results
 }
 
-// stateless returns a step without state. settle converts what the function returns into results for the worker.
+// stateless returns a step without state. settle converts the results of the function into the form for the worker.
 func stateless[In, R any](name, kind string, function func(context.Context, In) (R, error), settle func(R, error) emission.Results, outputs []Outputs) *declaration.Step {
 	made := &computation[In, R]{emitter{emits: len(outputs) > 0}, function, settle}
 	return &declaration.Step{Name: name, Kind: kind, Outputs: namesOf(outputs), Build: func() declaration.Stateless { return made }}

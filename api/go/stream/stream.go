@@ -23,7 +23,7 @@ var ErrSkip = errors.New("nothing goes on")
 type Stream[T any] struct {
 	application *Application
 	nodes       []*declaration.Node
-	policies    []*string // where OnError stores the policy of what was added last: the source, the step or the sinks
+	policies    []*string // policies of the source, step or sinks added last, which OnError sets
 	timed       bool      // whether messages have an event time
 }
 
@@ -176,7 +176,7 @@ func symbolOf(function any) string {
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// results converts what functions of the program return into results for the worker. It turns an error into a panic,
+// results converts the results of the program's functions into the form for the worker. It turns an error into a panic,
 // because the worker handles every failure of user code as a panic.
 type results[Out any] struct{ isPointer bool }
 
@@ -184,7 +184,7 @@ func resultsOf[Out any]() results[Out] {
 	return results[Out]{reflect.TypeFor[Out]().Kind() == reflect.Pointer}
 }
 
-// settle converts what a function with at most one result has returned.
+// settle converts the values that a function with at most one result has returned.
 func (r results[Out]) settle(out Out, err error) emission.Results {
 	if err != nil {
 		refuse(err)
@@ -193,7 +193,7 @@ func (r results[Out]) settle(out Out, err error) emission.Results {
 	return emission.Results{One: r.message(out)}
 }
 
-// all converts what a function with any number of results has returned.
+// all converts the values that a function with any number of results has returned.
 func (r results[Out]) all(out []Out, err error) emission.Results {
 	if err != nil {
 		refuse(err)

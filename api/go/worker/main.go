@@ -26,10 +26,10 @@ type Application interface {
 	ToJson() string
 }
 
-// Main calls setup and does what the runtime has started the program for: it writes the topology, or it runs the
-// functions of the application as a worker. Main does not return. setup runs once per process and gets the arguments of
-// the application, without a program name. For the same arguments it must declare the same application. A panic of
-// setup (T217) and a nil application (T201) are reported as findings.
+// Main calls setup and does the work that the runtime requests: it writes the topology, or it runs the functions of the
+// application as a worker. Main does not return. setup runs once per process and gets the arguments of the application,
+// without a program name. For the same arguments it must declare the same application. A panic of setup (T217) and a
+// nil application (T201) are reported as findings.
 //
 // The exit status is 0 on success, 2 if the runtime did not start the program (W412), 3 if the declaration in a worker
 // has findings, and 1 for other failures.
