@@ -1,6 +1,7 @@
 package otel
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -24,7 +25,7 @@ func isWanted() bool {
 	if exporters := os.Getenv("OTEL_TRACES_EXPORTER"); exporters != "" {
 		return slices.ContainsFunc(strings.Split(exporters, ","), func(name string) bool { return strings.TrimSpace(name) == "otlp" })
 	}
-	return first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != ""
+	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) != ""
 }
 
 // provider returns the tracer provider that the program has set. If the program has set none, provider makes and sets
@@ -47,7 +48,7 @@ func provider(application string) *sdk.TracerProvider {
 }
 
 func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {
-	if first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL") == "grpc" {
+	if cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL")) == "grpc" {
 		return otlptracegrpc.New(ctx)
 	}
 	return otlptracehttp.New(ctx)
@@ -62,14 +63,4 @@ func resourceOf(application string) *resource.Resource {
 		opentelemetry.Handle(err)
 	}
 	return found
-}
-
-// first returns the value of the first environment variable in names that is set and not empty.
-func first(names ...string) string {
-	for _, name := range names {
-		if value := os.Getenv(name); value != "" {
-			return value
-		}
-	}
-	return ""
 }

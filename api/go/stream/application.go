@@ -1,4 +1,4 @@
-// Package stream declares stream applications with plain, typed functions.
+// Package stream lets Go programs declare stream applications that consist of plain, typed functions.
 //
 //	func setup(args []string) *stream.Application {
 //		app := stream.New("Word Count")

@@ -43,7 +43,7 @@ type formed[T any] struct {
 	unreadable, incomplete error
 }
 
-// The built-in codecs have the same bytes in all languages: UTF-8 for Text, the bytes themselves for Bytes, and 8
+// The built-in codecs write the same bytes in all languages: UTF-8 for Text, the bytes themselves for Bytes, and 8
 // bytes big-endian for Int64 and Float64.
 var (
 	Text  Codec[string] = functions[string]{encodeText, codec.DecodeString}

@@ -25,7 +25,7 @@ var fields = map[string]string{
 	"bootstrap.servers": "Brokers", "topic": "Topic",
 }
 
-// fieldsOfSources does so for options that only sources have.
+// fieldsOfSources maps options of Spark's Kafka source to the fields of type Kafka that replace them.
 var fieldsOfSources = map[string]string{"subscribe": "Topic", "assign": "Partitions", "startingoffsets": "Start"}
 
 var startPattern = regexp.MustCompile(`^(start|end|-[1-9][0-9]*|0|[1-9][0-9]*)$`)

@@ -32,8 +32,8 @@ type KafkaRecord struct {
 	// Time is the record's timestamp, which may be before 1970. Kafka uses one millisecond before 1970 for a record
 	// without a timestamp. In a record for a sink, this value and the zero time let Kafka set the timestamp.
 	Time time.Time
-	// Partition is the partition from which the record was read. In a record for a sink, nil lets the partitioner
-	// choose.
+	// Partition is the partition from which the record was read. In a record for a sink, nil lets Kafka's client choose
+	// the partition.
 	Partition *int32
 	// Offset is the offset at which the record was read. Sinks ignore it.
 	Offset int64

@@ -110,7 +110,7 @@ func (a *App) policyOf(path string) string {
 	return cmp.Or(policy, a.declared.OnError)
 }
 
-// goesOn is called at the begin of each method that needs a running application. It makes the test fail if the
+// goesOn is called at the beginning of each method that needs a running application. It makes the test fail if the
 // application has stopped.
 func (a *App) goesOn(method string) {
 	a.t.Helper()

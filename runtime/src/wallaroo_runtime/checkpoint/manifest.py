@@ -25,7 +25,7 @@ MICROBATCH, REALTIME = MODES = ("microbatch", "realtime")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The record of a checkpoint: the application of the last run, and the settings from the begin of the checkpoint.
+    """The record of a checkpoint: the application of the last run, and the settings since its beginning.
 
     Attributes:
         topology: Topology document of the application in its last run.

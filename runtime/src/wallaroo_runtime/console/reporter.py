@@ -48,19 +48,19 @@ class TextReporter:
         if self._line is not None and not is_shared:
             self._line.show(what, is_timed=True)
         elif not self._is_quiet:
-            self._clear()
+            self.close()
             self.note(what)
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
         """Print an event, e.g. that a changed program runs, after the findings that have led to it."""
-        self._clear()
+        self.close()
         for finding in findings:
             self.warn(finding)
         self.note(text)
 
     def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
         """Print the addresses of sources and how to send to them, and the line that the application is initialized."""
-        self._clear()
+        self.close()
         for source in sources:
             how = f" (wallaroo send --framing {source.framing})" if source.framing in KINDS else ""
             self.note(f'source "{source.name}" listens at {source.address}{how}')
@@ -75,7 +75,7 @@ class TextReporter:
             f"lag {lag}  {waiting}dead letters {snapshot.dead_letters:,}"
         )
         if snapshot.state == "stopped":
-            self._clear()
+            self.close()
             self.note(f"stopped: {text}{_of_this_run(snapshot)}")
         elif self._line is not None:
             self._line.show(text)
@@ -91,9 +91,6 @@ class TextReporter:
 
     def close(self) -> None:
         """Remove the status line."""
-        self._clear()
-
-    def _clear(self) -> None:
         if self._line is not None:
             self._line.show("")
 
