@@ -162,7 +162,7 @@ def file_digest(path: Path) -> str:
 
 
 def _appear(work: Path, directory: Path) -> None:
-    """Give the complete directory its name."""
+    """Rename the unpacked directory to its final name, now that it is complete."""
     try:
         work.rename(directory)
     except OSError:

@@ -18,7 +18,7 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f\\]{1,1000}")
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file of an archive.
+    """A file in an archive, as the manifest lists it.
 
     Attributes:
         name: Path of the file, with `/`.

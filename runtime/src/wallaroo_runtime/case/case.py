@@ -180,7 +180,7 @@ class Found(NamedTuple):
 
 
 def read_case(folder: Path, top: Path | None = None) -> Case:
-    """Read the case in a folder.
+    """Return the case in a folder, with the settings of its `case.toml`.
 
     Raises:
         RunError: R745 if its case.toml is not correct.

@@ -53,7 +53,7 @@ def record_line(record: KafkaRecord) -> str:
 
 
 def topic_and_key(line: str) -> tuple[str, ...]:
-    r"""Return topic and key of a line, by which lines are ordered, as they are written in the line.
+    r"""Return the topic and the key of a line as they are written there. Lines of a case are ordered by them.
 
     Example:
         >>> topic_and_key('notes "two words" more'), topic_and_key("notes"), topic_and_key('notes "')

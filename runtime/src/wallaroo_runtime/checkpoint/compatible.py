@@ -71,7 +71,7 @@ def draining(before: Topology, topology: Topology) -> list[Change]:
 
 
 def is_other_program(before: Topology, topology: Topology) -> bool:
-    """Say whether two versions may give different results for the same messages."""
+    """Say whether two versions of an application may return different results for the same messages."""
     codes = [{worker.name: worker.code_hash for worker in each.workers} for each in (before, topology)]
     return codes[0] != codes[1] or any(each.is_interface or each.is_start for each in compare(before, topology))
 

@@ -33,7 +33,7 @@ def waiting_ports(changes: Iterable[Change], *versions: Ports) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Finds the unfinished work of a checkpoint: unprocessed input, undelivered output, uncommitted results.
+    """Finds the unfinished work of a checkpoint: unprocessed input and undelivered output.
 
     Attributes:
         path: The checkpoint directory, locked by this process, so that no driver of this machine uses it.
@@ -51,7 +51,7 @@ class Drain:
 
     @classmethod
     def of(cls, path: Path, manifest: Manifest, directory: Directory, remote: RemoteOptions | None = None) -> "Drain":
-        """Return the drain of a checkpoint from its record."""
+        """Return a `Drain` for the checkpoint with this record."""
         remote = remote or RemoteOptions()
         return cls(path, directory, manifest.spark, remote, Hold(remote, manifest.name, manifest.id, manifest.services))
 

@@ -50,7 +50,7 @@ def repeated_batch(batch: int, *, is_published: bool) -> Diagnostic:
 
 
 def find_repeated(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
-    """Check as a run would whether a changed program repeats results of a local checkpoint. Write nothing.
+    """Check like a run whether a changed program would repeat results of a local checkpoint. Write nothing.
 
     Args:
         path: The checkpoint.

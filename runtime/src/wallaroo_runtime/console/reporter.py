@@ -44,7 +44,7 @@ class TextReporter:
             print(finding, file=sys.stderr, flush=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Show the current work in the status line, with its duration so far. Without a status line, print a line."""
+        """Show the current work, e.g. the start, in the status line with its duration. Without one, print a line."""
         if self._line is not None and not is_shared:
             self._line.show(what, is_timed=True)
         elif not self._is_quiet:

@@ -30,7 +30,7 @@ class StatusLine:
         self._ticker: threading.Thread | None = None
 
     def show(self, text: str, *, is_timed: bool = False) -> None:
-        """Replace the line.
+        """Replace the text of the status line.
 
         Args:
             text: The new text, cut at the width of the terminal; empty removes the line.

@@ -45,7 +45,7 @@ def text(name: str, width: int = 0, least: int = 12) -> Column:
 
 
 def place(name: str) -> Column:
-    """Return a column of paths, which must be the last column."""
+    """Return a column of paths. It must be the last column of a table."""
     return Column(name, 0, 24, keeps_end=True)
 
 
