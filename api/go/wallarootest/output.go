@@ -43,7 +43,10 @@ func (a *App) publish(messages []memory.Message) {
 func (a *App) of(sink string) []output {
 	a.t.Helper()
 	a.flush()
-	return a.outputs[a.sink(sink)]
+	if found := a.sink(sink); found != nil {
+		return a.outputs[found.Path]
+	}
+	return nil
 }
 
 // Lines returns the records that a sink got since the beginning, each as a text without a line break at its end. sink

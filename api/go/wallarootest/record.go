@@ -1,16 +1,15 @@
 package wallarootest
 
 import (
-	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/memory"
 	"wallarooapi/internal/topology"
 	"wallarooapi/stream"
 )
 
-// takesRecords reports whether the messages of a source are whole Kafka records.
-func takesRecords(source *declaration.Source) bool {
-	edge, is := source.Edge.(*topology.Kafka)
-	return is && edge.Content == topology.Record
+// hasRecords reports whether the messages of a source or sink are whole Kafka records.
+func hasRecords(edge topology.Edge) bool {
+	kafka, is := edge.(*topology.Kafka)
+	return is && kafka.Content == topology.Record
 }
 
 // recordOf converts a message that a test sends to a source of whole records into a record. is reports whether the
@@ -65,7 +64,9 @@ func (w *writer) addRecord(record stream.KafkaRecord) bool {
 func (a *App) KafkaRecords(sink string) []stream.KafkaRecord {
 	a.t.Helper()
 	records := []stream.KafkaRecord{}
-	if path := a.sink(sink); !a.hasRecords(path) {
+	if found := a.sink(sink); found == nil {
+		return nil
+	} else if !hasRecords(found.Edge) {
 		a.t.Fatalf("wallarootest: sink %q has no whole records: it is no stream.KafkaRecordSink; use Records", sink)
 		return nil
 	}
@@ -78,14 +79,4 @@ func (a *App) KafkaRecords(sink string) []stream.KafkaRecord {
 		records = append(records, record)
 	}
 	return records
-}
-
-// hasRecords reports whether a sink writes whole Kafka records.
-func (a *App) hasRecords(path string) bool {
-	for sink := range a.declared.Sinks() {
-		if edge, is := sink.Edge.(*topology.Kafka); is && sink.Path == path {
-			return edge.Content == topology.Record
-		}
-	}
-	return false
 }

@@ -102,7 +102,7 @@ type writer struct {
 func (w *writer) add(message any) bool {
 	t := w.app.t
 	t.Helper()
-	if takesRecords(w.source) {
+	if hasRecords(w.source.Edge) {
 		if record, is := recordOf(message); is {
 			return w.addRecord(record) && w.drawn()
 		}

@@ -188,7 +188,7 @@ class SparkFiles:
         )
 
     def _restore(self, batch: int, copy: str) -> None:
-        """Compare a plan with the outbox's copy. Write it again if it is damaged."""
+        """Compare the plan of a micro-batch with the copy in the outbox. If the plan is damaged, write it again."""
         name = f"offsets/{batch}"
         text, is_rescaled = self._read(name), self.rescaled[1] == batch
         if is_rescaled:
@@ -291,7 +291,7 @@ def _checksum(name: str) -> str:
 
 
 def is_commit(text: str) -> bool:
-    r"""Say whether a file of `commits` is whole.
+    r"""Say whether a file of `commits`, which marks a micro-batch as committed, is whole.
 
     Example:
         >>> is_commit('v1\n{"nextBatchWatermarkMs":0}'), is_commit(""), is_commit('v1\n{"next')
@@ -305,7 +305,7 @@ def is_commit(text: str) -> bool:
 
 
 def offsets_of(text: str) -> list[Any] | None:
-    r"""Return the offsets of each source in a file of `offsets`; None if the file is damaged.
+    r"""Return the offset for each source in a file of `offsets`, the plan of a micro-batch; None if it is damaged.
 
     Example:
         >>> offsets_of('v1\n{"batchTimestampMs":1}\n{"offset": 3}\n-')
