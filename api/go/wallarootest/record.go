@@ -64,9 +64,11 @@ func (w *writer) addRecord(record stream.KafkaRecord) bool {
 func (a *App) KafkaRecords(sink string) []stream.KafkaRecord {
 	a.t.Helper()
 	records := []stream.KafkaRecord{}
-	if found := a.sink(sink); found == nil {
+	found := a.sink(sink)
+	if found == nil {
 		return nil
-	} else if !hasRecords(found.Edge) {
+	}
+	if !hasRecords(found.Edge) {
 		a.t.Fatalf("wallarootest: sink %q has no whole records: it is no stream.KafkaRecordSink; use Records", sink)
 		return nil
 	}

@@ -115,7 +115,7 @@ class Case:
                 payloads.append(self.payload(item["kind"], line))
         except (OSError, ValueError) as error:
             prefix = f"line {number} is no {item['kind']}; " if number else ""
-            raise bad(path, f"{prefix}{said(error)}", "correct the file, or its kind in case.toml") from error
+            raise bad(path, f"{prefix}{reason_of(error)}", "correct the file, or its kind in case.toml") from error
         return payloads
 
     def payload(self, kind: str, line: str) -> bytes:
@@ -144,7 +144,7 @@ class Case:
         try:
             return path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise bad(path, said(error), "write the lines that are expected, or let --write do it") from error
+            raise bad(path, reason_of(error), "write the lines that are expected, or let --write do it") from error
 
     def lines(self, data: bytes) -> list[str]:
         """Return the output of a sink as lines that can be compared, without an incomplete message at the end."""
@@ -165,18 +165,18 @@ class Case:
         return [line for key in sorted(keys) for line in keys[key]]
 
 
-class Found(NamedTuple):
+class CaseResult(NamedTuple):
     """The result of a case: the output of its application, and the dead letters.
 
     Attributes:
         lines: Lines of the output.
         dead_letters: Number of dead letters.
-        said: Error texts of the first dead letters, to print.
+        errors: Error texts of the first dead letters, to print.
     """
 
     lines: list[str]
     dead_letters: int
-    said: list[str]
+    errors: list[str]
 
 
 def read_case(folder: Path, top: Path | None = None) -> Case:
@@ -189,7 +189,7 @@ def read_case(folder: Path, top: Path | None = None) -> Case:
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise bad(path, said(error), "correct it") from error
+        raise bad(path, reason_of(error), "correct it") from error
     for name, value in settings.items():
         if name not in TYPES:
             close = closest(name, TYPES)
@@ -217,11 +217,11 @@ def bad(path: Path, reason: str, fix: str) -> RunError:
     return RunError.of("R745", USAGE, path=path, reason=reason, fix=fix)
 
 
-def said(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Return the reason why a file cannot be read as a text for people.
 
     Example:
-        >>> said(FileNotFoundError(2, "No such file or directory", "expected.txt"))
+        >>> reason_of(FileNotFoundError(2, "No such file or directory", "expected.txt"))
         'there is no such file'
     """
     if isinstance(error, FileNotFoundError):

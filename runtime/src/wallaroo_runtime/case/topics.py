@@ -5,7 +5,7 @@ from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.kafka_record import KafkaRecord
-from wallaroo_runtime.case.case import Case, bad, said
+from wallaroo_runtime.case.case import Case, bad, reason_of
 from wallaroo_runtime.case.record_line import parse_record, record_line
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.memory.run import MemoryRun
@@ -40,7 +40,7 @@ def steps(path: Path) -> Iterator[Step]:
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
-        raise bad(path, said(error), "correct the file, or its kind in case.toml") from error
+        raise bad(path, reason_of(error), "correct the file, or its kind in case.toml") from error
     for number, line in enumerate([*lines, ""], 1):
         is_visit = line.startswith(VISIT)
         if line and not is_visit:

@@ -175,7 +175,7 @@ class Checkpoint:
         self._check_spark(published)
         self._change(rerun_batches=tuple(each for each in self.manifest.rerun_batches if each <= published.batch))
 
-    def check_left(self, remote: RemoteOptions, *, is_attached: bool = False) -> None:
+    def check_repeated(self, remote: RemoteOptions, *, is_attached: bool = False) -> None:
         """Refuse a changed program in real-time mode if the last run has sent results of uncommitted input.
 
         Args:
@@ -216,7 +216,7 @@ class Checkpoint:
             return
         if former.is_realtime:
             self._former = former
-            self.check_left(remote)
+            self.check_repeated(remote)
         else:
             self._note_batch()
 
@@ -224,7 +224,7 @@ class Checkpoint:
     def _has_remote_egress(self) -> bool:
         return "egress" in self.manifest.services
 
-    def taken_over(self, batch: int) -> None:
+    def record_taken_over(self, batch: int) -> None:
         """Record that micro-batch `batch`, without output, has stored the tables of Goka's processors as states."""
         self._change(goka=TAKEN, rescaled=(-1, batch))
 

@@ -65,7 +65,7 @@ class StoredLetter:
 Choice = Callable[[pb.DeadLetter], bool]
 
 
-def find_letters(text: str) -> Path:
+def letter_folder(text: str) -> Path:
     """Return the directory with the dead letters that a user names on a command line.
 
     Args:
