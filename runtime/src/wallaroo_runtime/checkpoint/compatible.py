@@ -14,16 +14,6 @@ MAX_REASONS = 3
 BACK = "change it back"
 
 
-def states_of(topology: Topology) -> dict[str, tuple[Step, str]]:
-    """Return the states of an application by name, each with the first step that uses it and the name of its class."""
-    return {name: (step, _symbol(topology, step)) for name, step in topology.states().items()}
-
-
-def _symbol(topology: Topology, step: Step) -> str:
-    component = topology.component(step.worker, f"{step.path}/state")
-    return component.symbol if component else ""
-
-
 def check_states(before: Topology, topology: Topology, path: str) -> None:
     """Check that each state has the language and the class that it had when the checkpoint was written.
 
@@ -109,18 +99,24 @@ def _other_class(
     )
 
 
+def _symbol(topology: Topology, step: Step) -> str:
+    """Return the name of the class of a step's state; empty if the front-end has recorded none."""
+    component = topology.component(step.worker, f"{step.path}/state")
+    return component.symbol if component else ""
+
+
 def _state_findings(before: Topology, topology: Topology, path: str) -> Iterator[Diagnostic]:
     """Yield a finding (R605) for each state of another class, and for each pair of languages."""
-    known, languages = states_of(before), set[tuple[str, str]]()
-    for name, (step, symbol) in states_of(topology).items():
+    known, languages = before.states(), set[tuple[str, str]]()
+    for name, step in topology.states().items():
         if name not in known:
             continue
-        former, was = known[name]
+        former = known[name]
         pair = (before.worker(former.worker).language, topology.worker(step.worker).language)
         if pair[0] != pair[1]:
             if pair not in languages:
                 actual, expected = f"a {pair[0]} worker", f"a {pair[1]} one"
                 yield Diagnostic.of("R605", what="the state", path=path, actual=actual, expected=expected, fix=BACK)
             languages.add(pair)
-        elif was != symbol:
+        elif (was := _symbol(before, former)) != (symbol := _symbol(topology, step)):
             yield _other_class(name, state_component(topology, step), path, was, symbol)
