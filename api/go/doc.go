@@ -6,11 +6,11 @@
 //
 // # What runs in parallel
 //
-// A worker processes several streams at once, each on its own goroutine. For each stream, Build of a ComputationBuilder
-// or ComputationMultiBuilder returns the object that the stream uses. If a builder always returns the same object,
-// several goroutines share the object. Decoders, encoders, partition functions, state computations and state builders
-// are single objects that several goroutines call, so they must not keep data between calls. The same applies to
-// Serialize and Deserialize. A state object is used by one goroutine at a time.
+// A worker serves several tasks of Spark at once, each on its own goroutine. For each task, Build of a
+// ComputationBuilder or ComputationMultiBuilder returns a computation that only this task uses. If a builder always
+// returns the same object, several goroutines share this object. Decoders, encoders, partition functions, state
+// computations and state builders are single objects that several goroutines call, so they must not keep data between
+// calls. The same applies to Serialize and Deserialize. A state object is used by one goroutine at a time.
 //
 // # Failure
 //

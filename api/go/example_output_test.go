@@ -8,7 +8,7 @@ import (
 	"wallarooapi/application"
 )
 
-// check emits long lines to the output "long".
+// check is a computation that emits long lines to the output "long".
 type check struct{}
 
 func (check) Name() string         { return "check" }

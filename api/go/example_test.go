@@ -14,14 +14,14 @@ import (
 	"wallarooapi/internal/testdata/example"
 )
 
-// decoder reads lines, each after its length in 4 bytes.
+// decoder decodes texts. Each text follows its length in 4 bytes.
 type decoder struct{}
 
 func (decoder) HeaderLength() uint64               { return 4 }
 func (decoder) PayloadLength(header []byte) uint64 { return uint64(binary.BigEndian.Uint32(header)) }
 func (decoder) Decode(payload []byte) interface{}  { return string(payload) }
 
-// split makes words of a line.
+// split is a computation that returns the words of a line.
 type split struct{}
 
 func (split) Name() string { return "split" }
@@ -37,7 +37,7 @@ type splitBuilder struct{}
 
 func (splitBuilder) Build() interface{} { return split{} }
 
-// lower leaves out numbers.
+// lower is a computation that returns words in lower case, and no numbers.
 type lower struct{}
 
 func (lower) Name() string { return "lower" }
@@ -53,7 +53,7 @@ type lowerBuilder struct{}
 
 func (lowerBuilder) Build() interface{} { return lower{} }
 
-// totals is the state of the words with one first letter.
+// totals is the state of all words with the same first letter.
 type totals struct{ Counts map[string]int }
 
 type totalsBuilder struct{}
@@ -65,7 +65,7 @@ type result struct {
 	Count int
 }
 
-// count counts words.
+// count is a state computation that returns each word with its count so far.
 type count struct{}
 
 func (count) Name() string { return "count" }
@@ -76,7 +76,8 @@ func (count) Compute(data, state interface{}) (interface{}, bool) {
 	return &result{word, counts[word]}, true
 }
 
-// milestones gives a result for every hundredth message, and one more for every thousandth.
+// milestones is a state computation with a result for each hundredth occurrence of a word, and another one for each
+// thousandth.
 type milestones struct{}
 
 func (milestones) Name() string { return "milestones" }
@@ -95,7 +96,7 @@ type firstLetter struct{}
 
 func (firstLetter) Partition(data interface{}) []byte { return []byte(data.(string)[:1]) }
 
-// length gives keys as programs for Wallaroo 0.4 do.
+// length is a partition function in the form of Wallaroo 0.4.
 type length struct{}
 
 func (length) Partition(data interface{}) uint64 { return uint64(len(data.(string))) }
@@ -106,14 +107,14 @@ func (encoder) Encode(d interface{}) []byte {
 	return fmt.Appendf(nil, "%s => %d\n", d.(*result).Word, d.(*result).Count)
 }
 
-// record makes records for Kafka.
+// record is an encoder for Kafka.
 type record struct{}
 
 func (record) Encode(d interface{}) (value, key []byte, partition int32) {
 	return encoder{}.Encode(d), []byte(d.(*result).Word), -1
 }
 
-// pair makes records for Kafka as programs for Wallaroo 0.4 do.
+// pair is an encoder for Kafka in the form of Wallaroo 0.4.
 type pair struct{}
 
 func (pair) Encode(d interface{}) (value, key []byte) { return encoder{}.Encode(d), nil }
@@ -158,7 +159,7 @@ func ExampleFramedDecoder() {
 	// Output: 5 to be
 }
 
-// lines has messages that are lines; application.MakeTCPSourceConfig takes it.
+// lines is a decoder of messages that are lines, for application.MakeTCPSourceConfig.
 type lines struct{}
 
 func (lines) DecodesLines() {}
@@ -237,7 +238,7 @@ func ExampleProgram() {
 	// state_computation_multi outliers true
 }
 
-// The application's arguments, without the options of the runtime.
+// Args contains the arguments of the application, without the options of the runtime.
 func ExampleArgs() {
 	defer func(before []string) { wa.Args = before }(wa.Args)
 	wa.Args = []string{"words", "--in", "127.0.0.1:7010"}
@@ -247,7 +248,7 @@ func ExampleArgs() {
 	// Output: <nil> 127.0.0.1:7010
 }
 
-// A message type of another package, here of the standard library, can be read back once it is known.
+// A message type of another package, here of the standard library, must be registered.
 func ExampleRegisterType() {
 	wa.RegisterType(url.URL{})
 	kind, isKnown := known.Lookup("net/url.URL")
@@ -255,7 +256,7 @@ func ExampleRegisterType() {
 	// Output: url.URL true
 }
 
-// A program's own serialization: a byte distinguishes messages from states.
+// A program may have its own serialization. Here the first byte distinguishes messages from states.
 func ExampleSerialize() {
 	defer func() { wa.Serialize, wa.Deserialize = nil, nil }()
 	wa.Serialize = func(data interface{}) []byte {

@@ -1,12 +1,13 @@
 package wallarooapi
 
-// Output is a result for a named output. A computation returns it in place of a message:
+// Output is a message for a named output of a step: such messages do not continue with the other results. A computation
+// returns it in place of a message:
 //
 //	return wa.Output{Name: "alerts", Value: alert}
 //
-// The computation must declare the name (see WithOutputs). An Output with another name makes the message a dead letter
-// (C527). An Output with a nil Value is no message. If the computation fails on a message, all outputs of that message
-// are discarded.
+// The computation must declare the name (see WithOutputs). If it returns an Output with another name, its message
+// becomes a dead letter (C527). An Output with a nil Value is ignored. If the computation fails on a message, all
+// outputs of that message are discarded.
 type Output struct {
 	Name  string
 	Value interface{}

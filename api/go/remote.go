@@ -1,14 +1,14 @@
 package wallarooapi
 
-// Program is another program that hosts components of this application. OtherProgram returns one.
+// Program is another program whose functions are steps of this application. OtherProgram returns one.
 type Program struct {
 	Worker string // name of the program's worker in the topology
 	Target string
 }
 
-// OtherProgram describes another program, in Python or Go, that hosts components for this application. worker is the
-// name of the program's worker in the topology and must not be "main". target is a Python file or module, or a Go
-// package directory, relative to this program's directory.
+// OtherProgram describes another program, in Python or Go, whose functions this application uses as steps. The methods
+// of the result describe these functions. worker is the name of the program's worker in the topology and must not be
+// "main". target is a Python file or module, or a Go package directory, relative to this program's directory.
 //
 //	scorer := wa.OtherProgram("scorer", "scorer.py")
 //	pipeline.To(scorer.Computation("score", "json", "float64"))
@@ -17,30 +17,32 @@ type Program struct {
 // unknown codec (T207), or a type that the codec cannot write (T262).
 func OtherProgram(worker, target string) *Program { return &Program{worker, target} }
 
-// Computation describes a computation with at most one result per message. name is the name under which the program
-// offers the computation. input and output are codecs: "bytes", "string", "int64", "float64", "json" or
-// "protobuf:FULL.NAME".
+// Computation describes a computation of the other program with at most one result per message. name is the name under
+// which the program offers it. input and output are the codecs of its input and output messages: "bytes", "string",
+// "int64", "float64", "json" or "protobuf:FULL.NAME".
 func (p *Program) Computation(name, input, output string) *RemoteComponent {
 	return &RemoteComponent{Program: *p, Kind: "computation", Name: name, Input: input, Output: output}
 }
 
-// ComputationMulti describes a computation with any number of results. The parameters are those of Computation.
+// ComputationMulti describes a computation of the other program with any number of results. The parameters are those of
+// Computation.
 func (p *Program) ComputationMulti(name, input, output string) *RemoteComponent {
 	return &RemoteComponent{Program: *p, Kind: "computation_multi", Name: name, Input: input, Output: output}
 }
 
-// StateComputation describes a state computation. The computation gets the state of the key that a message carries.
+// StateComputation describes a state computation of the other program, which gets the state of the key that a message
+// carries. The parameters are those of Computation.
 func (p *Program) StateComputation(name, input, output string) *RemoteComponent {
 	return &RemoteComponent{Program: *p, Kind: "state_computation", Name: name, Input: input, Output: output}
 }
 
-// StateComputationMulti describes a state computation with any number of results. Otherwise it is like
-// StateComputation.
+// StateComputationMulti is StateComputation for a state computation with any number of results.
 func (p *Program) StateComputationMulti(name, input, output string) *RemoteComponent {
 	return &RemoteComponent{Program: *p, Kind: "state_computation_multi", Name: name, Input: input, Output: output}
 }
 
-// RemoteComponent is a component of another program. Pass it to PipelineBuilder.To or stream.Through.
+// RemoteComponent describes a function of another program that is a step of this application. Pass it to
+// PipelineBuilder.To or stream.Through.
 type RemoteComponent struct {
 	Program Program
 	Kind    string // kind of the step, e.g. computation
@@ -50,7 +52,7 @@ type RemoteComponent struct {
 	Outputs []RemoteOutput
 }
 
-// RemoteOutput is a named output of a component of another program.
+// RemoteOutput is a named output of a RemoteComponent.
 type RemoteOutput struct {
 	Name  string
 	Codec string // codec of the output's messages
@@ -64,5 +66,5 @@ func (c *RemoteComponent) WithOutput(name, codec string) *RemoteComponent {
 	return &more
 }
 
-// Build returns c, which stands for the component that the other program builds.
+// Build returns c. With this method, a RemoteComponent is a ComputationBuilder, which PipelineBuilder.To takes.
 func (c *RemoteComponent) Build() interface{} { return c }

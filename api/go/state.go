@@ -1,14 +1,15 @@
 package wallarooapi
 
-// StateComputation processes a message with the state of its key.
+// StateComputation is a step that processes a message with the state of the message's key.
 type StateComputation interface {
 	// Name returns the name of the step, as Computation.Name does.
 	Name() string
-	// Compute returns the resulting message (nil for no message) and whether to persist the state. It may change the
-	// state in place. If it changes the state and returns false, the change is written when Compute next returns true
-	// for the key. Until then, a restart, a failure or a full cache may lose the change. The command
-	// `wallaroo run --debug` finds such changes (C510). Messages with the same key are processed one after the other in
-	// arrival order. Different keys run in parallel.
+	// Compute is called for each message. It returns the resulting message (nil for no message) and whether to persist
+	// the state. It may change the state in place. If it changes the state and returns false, the change is written
+	// when Compute next returns true for the key. Until then, the change may be lost: by a restart, by a failure, or
+	// because the worker removes the state from its memory. The command `wallaroo run --debug` finds such changes
+	// (C510). Messages with the same key are processed one after the other in arrival order. Different keys run in
+	// parallel.
 	Compute(data interface{}, state interface{}) (interface{}, bool)
 }
 
@@ -20,7 +21,7 @@ type StateComputationMulti interface {
 	Compute(data interface{}, state interface{}) ([]interface{}, bool)
 }
 
-// StateBuilder makes the state of a new key.
+// StateBuilder makes the states of new keys.
 //
 // In Wallaroo 0.4 it also had a method Name() string. A builder may keep this method.
 type StateBuilder interface {

@@ -2,7 +2,7 @@ package wallarooapi
 
 import "time"
 
-// Timer is the argument that the function of a timer gets in addition to the state.
+// Timer is the argument that the function of a timer (see stream.OnTimer) gets in addition to the state of its key.
 type Timer struct {
 	Name    string    // name of the timer
 	Key     []byte    // key to which the timer belongs; must not be changed
@@ -10,7 +10,7 @@ type Timer struct {
 	deletes bool
 }
 
-// DeleteState deletes the state of the key and all timers of the key, after the function has returned.
+// DeleteState requests that the state of the key and all timers of the key are deleted after the function has returned.
 func (t *Timer) DeleteState() { t.deletes = true }
 
 // DeletesState reports whether the function has called DeleteState.

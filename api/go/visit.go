@@ -9,7 +9,7 @@ type Visit struct {
 	deletes  bool
 }
 
-// DeleteState deletes the state of the key after the visitor has returned.
+// DeleteState requests that the state of the key is deleted after the visitor has returned.
 func (v *Visit) DeleteState() { v.deletes = true }
 
 // DeletesState reports whether the visitor has called DeleteState.

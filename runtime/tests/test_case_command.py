@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from support.patient_reading import read_patiently
 from wallaroo import KafkaRecord
-from wallaroo_runtime.case.case import Case, Found
+from wallaroo_runtime.case.case import Case, CaseResult
 from wallaroo_runtime.case.record_line import record_line
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.cli.test import differences
@@ -212,7 +212,7 @@ def test_only_the_order_that_is_free_may_differ(expected: list[str], random, cha
             return expected
 
     case = Given(Path(), {"order": order})
-    assert (differences(case, "python", Found(lines, 0, [])) == []) == same
+    assert (differences(case, "python", CaseResult(lines, 0, [])) == []) == same
 
 
 RECORDS = st.lists(

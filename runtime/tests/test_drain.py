@@ -217,7 +217,7 @@ def test_real_time_results_that_left_services_elsewhere(tmp_path: Path, sinks: l
         assert waiting.accepted == range(0)
         deliver(peers.egress.service, deployed_port(deployed), 1)
         with pytest.raises(RunError, match="R790 .* the results of the messages at positions 0 to 1"):
-            waiting.check_left(remote, is_attached=True)
+            waiting.check_repeated(remote, is_attached=True)
         assert read_manifest(deployed.path) == former, "the next start sees a changed program again"
         for deployed.change in (code, moved):
             assert "R790 " in deployed.refused(0)
@@ -225,7 +225,7 @@ def test_real_time_results_that_left_services_elsewhere(tmp_path: Path, sinks: l
         send(at, b"\0\0\0\1c")  # the one that runs has noticed nothing
         deployed.process(peers.gateways[0].service)
         checkpoint = deployed.check(0)
-        checkpoint.check_left(remote, is_attached=True)
+        checkpoint.check_repeated(remote, is_attached=True)
         assert checkpoint.accepted == range(0)
 
 

@@ -176,7 +176,7 @@ def test_a_checkpoint_says_what_is_to_be_taken_over_until_it_was(tmp_path: Path)
     (tmp_path / "spark" / "offsets" / "0").write_text("v1")  # of a run that was killed
     again = opened(tmp_path, continues_goka=False)
     assert (again.manifest.goka, again.continues, list((tmp_path / "spark").iterdir())) == (PENDING, True, [])
-    again.taken_over(0)
+    again.record_taken_over(0)
     (tmp_path / "spark" / "kept").touch()
     for wanted in (True, False):  # a program asks for it at each start
         later = opened(tmp_path, continues_goka=wanted)

@@ -109,7 +109,7 @@ def test_what_a_program_prints_never_continues_the_status_line(columns: int, eve
     expected, status, is_drawn = "", "", False
     with terminal(columns) as seen:
         reporter = TextReporter()
-        with reporter.beside() as draw_again:
+        with reporter.giving_way() as draw_again:
             for event in events:
                 is_mid_line = bool(expected) and not expected.endswith("\n")
                 expected += "\n" if is_mid_line and event in ("note", "warn") else ""
@@ -123,7 +123,7 @@ def test_what_a_program_prints_never_continues_the_status_line(columns: int, eve
 def test_a_prompt_has_a_line_of_its_own() -> None:
     with terminal(60) as seen:
         reporter = TextReporter()
-        with reporter.beside():
+        with reporter.giving_way():
             reporter.progress(SNAPSHOT)
             sys.stdout.fileno()  # as `input` does before it writes to the terminal itself
             assert looked_at(seen) == [""]

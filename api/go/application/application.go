@@ -1,4 +1,5 @@
-// Package application declares stream applications: pipelines of sources, computations and sinks.
+// Package application declares stream applications with the API of Wallaroo 0.4 and 0.5: pipelines of sources,
+// computations and sinks. New programs use package stream.
 //
 //	a := application.MakeApplication("Word Count Application")
 //	a.NewPipeline("Split and Count", application.MakeTCPSourceConfig("127.0.0.1", "7010", &Decoder{})).
@@ -18,7 +19,8 @@ import (
 	"wallarooapi/internal/workermain"
 )
 
-// Application is an application during its declaration. It is not safe for concurrent use.
+// Application is an application that a program declares: NewPipeline adds a pipeline. It is not safe for concurrent
+// use.
 type Application struct {
 	declared *declaration.Application
 }
@@ -29,16 +31,17 @@ func MakeApplication(name string) *Application {
 	return &Application{&declaration.Application{Name: name, Place: declaration.Caller()}}
 }
 
-// OnError sets the policy for failing user code: "dead_letter" (the default) puts the message aside, "fail" stops the
-// query. A source, step or sink can have its own policy. Another value is reported (T207). OnError returns the
-// application.
+// OnError sets what happens when user code fails on a message: "dead_letter" (the default) makes the message a dead
+// letter, "fail" stops the application. The policy of a source, step or sink has precedence. Check reports any other
+// value (T207). OnError returns the application.
 func (a *Application) OnError(policy string) *Application {
 	a.declared.OnError = policy
 	return a
 }
 
-// NewPipeline begins a pipeline with its source. The name must be usable (T210) and unique (a run reports T203). The
-// pipeline must end with ToSink, ToSinks or Done (T204), and nothing may follow this end (T212).
+// NewPipeline adds a pipeline and returns a builder for the steps after its source. The name must be usable (T210) and
+// unique (a run reports T203). The pipeline must end with ToSink, ToSinks or Done (T204), and nothing may follow this
+// end (T212).
 func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *PipelineBuilder {
 	place := declaration.Caller()
 	pipeline := &declaration.Pipeline{Name: name, Number: len(a.declared.Pipelines), Place: place}
@@ -59,7 +62,7 @@ func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *Pipel
 	return &PipelineBuilder{a.declared, pipeline, node, policies}
 }
 
-// Package wallarootest gets the declared application from an Application by this function.
+// This function lets package wallarootest read the declaration in an Application.
 var _ = declaration.Reveal(func(public any) *declaration.Application {
 	if a, is := public.(*Application); is && a != nil {
 		return a.declared
@@ -76,6 +79,6 @@ func (a *Application) Check() error {
 	return nil
 }
 
-// ToJson ends the declaration and returns the topology document in its canonical form. If the declaration has
-// findings, it returns an object with the key "diagnostics" instead.
+// ToJson ends the declaration and returns the topology document, a JSON text. If the declaration has findings, ToJson
+// returns an object with the key "diagnostics" instead.
 func (a *Application) ToJson() string { return workermain.Text(a.declared) }

@@ -12,7 +12,7 @@ import (
 	"wallarooapi/internal/testdata/example"
 )
 
-// The objects of a program for Wallaroo 0.4: keys are numbers, state builders have a name.
+// These are objects of a program for Wallaroo 0.4: keys are numbers, and state builders have a name.
 
 type orderDecoder struct{}
 
@@ -61,7 +61,7 @@ func marketSpread() *app.Application {
 	return application
 }
 
-// builds makes what it is.
+// builds is a builder that returns its value.
 type builds struct{ state any }
 
 func (b builds) Build() interface{} { return b.state }

@@ -6,19 +6,19 @@ import (
 	"wallarooapi/internal/testdata/example"
 )
 
-// record encodes for Kafka: value, key and partition.
+// record is an encoder for Kafka in the form of Wallaroo 0.5. It returns value, key and partition.
 type record struct{}
 
 func (record) Encode(data interface{}) ([]byte, []byte, int32) {
 	return []byte(data.(string)), []byte(data.(string)[:1]), -1
 }
 
-// oldRecord is an encoder for Kafka of Wallaroo 0.4: value and key.
+// oldRecord is an encoder for Kafka in the form of Wallaroo 0.4. It returns value and key.
 type oldRecord struct{}
 
 func (oldRecord) Encode(data interface{}) ([]byte, []byte) { return []byte(data.(string)), nil }
 
-// shouted is an application between a source and a sink.
+// shouted returns an application that reads words from a source and writes them in capitals to a sink.
 func shouted(source application.SourceConfig, sink application.SinkConfig) *application.Application {
 	app := application.MakeApplication("Words")
 	app.NewPipeline("Words", source).To(shout{}).ToSink(sink)
@@ -34,7 +34,7 @@ func ExampleTCPSourceConfig() {
 	// map[kind:newline]
 }
 
-// textLines has messages that are lines.
+// textLines is a decoder of messages that are lines.
 type textLines struct{}
 
 func (textLines) DecodesLines() {}
@@ -47,13 +47,13 @@ func ExampleTCPSinkConfig() {
 	// Output: tcp 7002 fail
 }
 
-// As in Wallaroo 0.5: the command line names topics and brokers.
+// In the form of Wallaroo 0.5, the command line names topic and brokers.
 func ExampleMakeKafkaSourceConfig() {
 	defer func(before []string) { wa.Args = before }(wa.Args)
 	wa.Args = []string{"words", "--in_topic", "words", "--in_brokers", "kafka1:9092,kafka2:9092", "--in_consumer_offset_default", "END"}
 	source := application.MakeKafkaSourceConfig("in", textDecoder{}).OnError("fail")
 	example.Show(shouted(source, texts).ToJson(), "sources", "kind", "topic", "brokers", "start", "on_error")
-	// What is missing is found.
+	// Missing arguments are reported.
 	example.Show(shouted(application.MakeKafkaSourceConfig("more", textDecoder{}), texts).ToJson(), "sources")
 	// Output:
 	// kafka words [kafka1:9092 kafka2:9092] end fail
@@ -61,7 +61,7 @@ func ExampleMakeKafkaSourceConfig() {
 	// T240 source "more": option --more_brokers is missing; expected HOST:PORT,...; fix: give it, e.g. --more_brokers 127.0.0.1:9092
 }
 
-// As in Wallaroo 0.5: the command line names topics and brokers.
+// In the form of Wallaroo 0.5, the command line names topic and brokers.
 func ExampleMakeKafkaSinkConfig() {
 	defer func(before []string) { wa.Args = before }(wa.Args)
 	wa.Args = []string{"words", "--out_topic", "shouted", "--out_brokers", "kafka1:9092", "--out_produce_acks", "-1"}
@@ -70,7 +70,7 @@ func ExampleMakeKafkaSinkConfig() {
 	// Output: kafka shouted map[kafka.acks:-1] fail
 }
 
-// As in Wallaroo 0.4: topics and brokers stand in the program.
+// In the form of Wallaroo 0.4, the program itself contains topic and brokers.
 func ExampleMakeKafkaHostPort() {
 	brokers := []*application.KafkaHostPort{application.MakeKafkaHostPort("kafka1", 9092)}
 	source := application.MakeKafkaSourceConfig("words", brokers, "Warn", textDecoder{})

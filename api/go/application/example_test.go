@@ -15,19 +15,19 @@ var (
 	texts  = application.MakeTCPSinkConfig("127.0.0.1", "7003", textEncoder{})
 )
 
-// shout is a computation, and its own builder as it keeps nothing.
+// shout is a computation. It has no fields, so it can be its own builder.
 type shout struct{}
 
 func (shout) Build() interface{}                   { return shout{} }
 func (shout) Name() string                         { return "shout" }
 func (shout) Compute(data interface{}) interface{} { return strings.ToUpper(data.(string)) }
 
-// textEncoder writes texts as lines.
+// textEncoder encodes texts as lines.
 type textEncoder struct{}
 
 func (textEncoder) Encode(data interface{}) []byte { return []byte(data.(string) + "\n") }
 
-// repeated gives the words that have come before.
+// repeated is a state computation that returns each word that it has seen before.
 type repeated struct{}
 
 func (repeated) Name() string { return "repeated" }
@@ -40,7 +40,7 @@ func (repeated) Compute(data, state interface{}) ([]interface{}, bool) {
 	return []interface{}{data}, true
 }
 
-// wordLength is a partition function of Wallaroo 0.4, whose keys are numbers.
+// wordLength is a partition function in the form of Wallaroo 0.4, in which keys are numbers.
 type wordLength struct{}
 
 func (wordLength) Partition(data interface{}) uint64 { return uint64(len(data.(string))) }
@@ -88,7 +88,7 @@ func ExampleApplication_OnError() {
 	// T207 OnError: parameter policy is "skip"; expected "dead_letter" or "fail"; fix: pass "dead_letter" or "fail"
 }
 
-// A builder that is used twice makes a branch.
+// If a builder is used twice, the pipeline branches.
 func ExamplePipelineBuilder() {
 	app := application.MakeApplication("Words")
 	words := app.NewPipeline("Words", lines).ToMulti(example.Split{})
@@ -104,7 +104,7 @@ func ExamplePipelineBuilder() {
 	// 7002 [0/steps/2]
 }
 
-// A step may be a component that another program, here one in Python, offers.
+// A step may be a computation of another program, here of one in Python.
 func ExamplePipelineBuilder_To() {
 	app := application.MakeApplication("Words")
 	app.NewPipeline("Words", lines).
@@ -117,7 +117,7 @@ func ExamplePipelineBuilder_To() {
 	// score scorer string
 }
 
-// Both pipelines count in the state "totals"; the second gives nothing out.
+// Both pipelines count in the same state, "totals". The second pipeline has no sink.
 func ExamplePipelineBuilder_Done() {
 	app := application.MakeApplication("Words")
 	app.NewPipeline("Words", lines).
@@ -139,7 +139,7 @@ func ExamplePipelineBuilder_ToStatePartition() {
 	app.NewPipeline("Words", lines).
 		ToStatePartition(example.CountWords{}, example.TotalsBuilder{}, "by letter", example.FirstLetter{}).
 		ToSink(counts)
-	// With a closed list of keys, as Wallaroo 0.4 has it.
+	// With a list of numbers, as in Wallaroo 0.4, other keys are not allowed.
 	app.NewPipeline("Short words", application.MakeTCPSourceConfig("127.0.0.1", "7011", example.Lines{})).
 		ToStatePartition(example.CountWords{}, example.TotalsBuilder{}, "by length", wordLength{}, []uint64{1, 2, 3}).
 		ToSink(counts)

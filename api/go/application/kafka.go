@@ -73,7 +73,8 @@ func MakeKafkaSourceConfig(nameOrTopic string, rest ...interface{}) *KafkaSource
 // --NAME_max_message_size and --NAME_produce_acks are optional. The second form is that of Wallaroo 0.4. The program
 // itself contains topic and brokers. In both forms, encoder is a wallarooapi.KafkaEncoder or a
 // wallarooapi.KafkaPairEncoder. maxProduceBufferMs is the number of milliseconds for which a record may wait for
-// others. maxMessageSize is the maximum number of bytes of a request. Findings are as for MakeKafkaSourceConfig.
+// others, to be sent together. maxMessageSize is the maximum number of bytes of a request. Findings are as for
+// MakeKafkaSourceConfig.
 func MakeKafkaSinkConfig(nameOrTopic string, rest ...interface{}) *KafkaSinkConfig {
 	c := &KafkaSinkConfig{}
 	switch len(rest) {
@@ -99,6 +100,7 @@ func MakeKafkaSinkConfig(nameOrTopic string, rest ...interface{}) *KafkaSinkConf
 	return c
 }
 
+// setEncoder sets the encoder, of one of the two allowed types. It reports any other type.
 func (c *KafkaSinkConfig) setEncoder(given any) {
 	c.declared.Given, c.declared.HasKeys = given, true
 	switch encoder := given.(type) {
@@ -115,30 +117,30 @@ func (c *KafkaSinkConfig) setEncoder(given any) {
 	}
 }
 
-// OnError sets the policy for a failing decoder: "dead_letter" or "fail". The default is the application's policy.
-// OnError returns the config.
+// OnError sets what happens when the decoder fails on a record: "dead_letter" or "fail" (see Application.OnError). The
+// default is the application's policy. OnError returns the config.
 func (c *KafkaSourceConfig) OnError(policy string) *KafkaSourceConfig {
 	c.declared.OnError = policy
 	return c
 }
 
-// OnError sets the policy for a failing encoder: "dead_letter" or "fail". The default is the application's policy.
-// OnError returns the config.
+// OnError sets what happens when the encoder fails on a message: "dead_letter" or "fail" (see Application.OnError). The
+// default is the application's policy. OnError returns the config.
 func (c *KafkaSinkConfig) OnError(policy string) *KafkaSinkConfig {
 	c.declared.OnError = policy
 	return c
 }
 
 // ExactlyOnce writes records in transactions. Readers of committed records (isolation.level=read_committed) then see
-// each record exactly once, even after the failure of any process. Without it, a micro-batch may be written twice if
-// the driver dies. ExactlyOnce returns the config.
+// each record exactly once, even after the failure of any process. Without it, no record is lost, but records may be
+// repeated after a kill. ExactlyOnce returns the config.
 func (c *KafkaSinkConfig) ExactlyOnce() *KafkaSinkConfig {
 	c.edge.ExactlyOnce = true
 	return c
 }
 
-// kafkaEdge checks topic, brokers and log level, given as in Wallaroo 0.4. It returns the topology's description of the
-// topic.
+// kafkaEdge returns the topology's description of a topic from the arguments of Wallaroo 0.4, with findings about wrong
+// arguments.
 func kafkaEdge(method, topic string, brokers, level any) (*topology.Kafka, []diagnostic.Diagnostic) {
 	edge := &topology.Kafka{Topic: topic}
 	addresses, isList := brokers.([]*KafkaHostPort)
@@ -160,6 +162,7 @@ func kafkaEdge(method, topic string, brokers, level any) (*topology.Kafka, []dia
 	return edge, found
 }
 
+// wrongForm returns the finding (T207) that the arguments after the first have wrong types or values.
 func wrongForm(method string, given []any, expected string) []diagnostic.Diagnostic {
 	types := make([]string, len(given))
 	for i, value := range given {

@@ -21,7 +21,7 @@ type pairEncoder struct{}
 
 func (pairEncoder) Encode(d interface{}) ([]byte, []byte) { return []byte(d.(string)), []byte("k") }
 
-// withArgs gives the application arguments for the time of a test.
+// withArgs sets the application's arguments during a test.
 func withArgs(t *testing.T, args ...string) {
 	before := wa.Args
 	t.Cleanup(func() { wa.Args = before })

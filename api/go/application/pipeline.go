@@ -8,18 +8,19 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// PipelineBuilder adds parts at one place of a pipeline. Each method returns a builder for the place after the added
-// part. If a builder is used twice, the pipeline branches there, and each message goes to both branches.
+// PipelineBuilder adds steps and sinks after one source or step of a pipeline. Each method that adds a step returns a
+// builder that continues after this step. If a builder is used twice, the pipeline branches there, and each message
+// goes to both branches.
 type PipelineBuilder struct {
 	application *declaration.Application
 	pipeline    *declaration.Pipeline
 	node        *declaration.Node
-	policies    []*string // policies of the part added last
+	policies    []*string // policies of the source, step or sinks added last, which OnError sets
 }
 
-// OnError sets the policy for a message on which the part added last fails: "dead_letter" or "fail". After NewPipeline
-// this part is the source, after ToSink the sinks. The default is the application's policy. Another value is reported
-// (T207). OnError returns the builder.
+// OnError sets what happens when the step, source or sinks added last fail on a message: "dead_letter" or "fail" (see
+// Application.OnError). After NewPipeline this is the source, after ToSink the sink. The default is the application's
+// policy. Any other value is reported (T207). OnError returns the builder.
 func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
 	for _, place := range p.policies {
 		*place = policy
@@ -27,19 +28,21 @@ func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
 	return p
 }
 
-// To adds a computation, or a component of another program, e.g. the result of
-// wallarooapi.OtherProgram(...).Computation. The builder of a computation must build a wallarooapi.Computation (T223).
-// A component with state gets the state of the key that a message carries, so its messages must have keys.
+// To adds a step. builder builds a wallarooapi.Computation (T223), or it is a component of another program, e.g. the
+// result of wallarooapi.OtherProgram(...).Computation. A component with state gets the state of the key that a message
+// carries, so its messages must have keys.
 func (p *PipelineBuilder) To(builder wa.ComputationBuilder) *PipelineBuilder {
 	return p.addComputation("To", declaration.Computation, builder)
 }
 
-// ToMulti adds a computation with any number of results, or a component of another program (see To).
+// ToMulti adds a step with any number of results. builder builds a wallarooapi.ComputationMulti (T223), or it is a
+// component of another program (see To).
 func (p *PipelineBuilder) ToMulti(builder wa.ComputationMultiBuilder) *PipelineBuilder {
 	return p.addComputation("ToMulti", declaration.ComputationMulti, builder)
 }
 
-// ToStatePartition sends each message to the state of its key and runs a state computation there.
+// ToStatePartition adds a step with state. pf returns the key of each message, sb makes the state of a new key, and sc
+// processes the message with the state of its key. name is the name of the state.
 //
 // pf is a wallarooapi.PartitionFunction or a wallarooapi.PartitionFunctionU64. Messages with the same key are
 // processed in arrival order. Different keys run in parallel. Pipelines that use the same state name share the state,
@@ -50,26 +53,27 @@ func (p *PipelineBuilder) ToMulti(builder wa.ComputationMultiBuilder) *PipelineB
 // partition function that returns another type (T208, T223), a state that is not serializable (C504), and by a run a
 // key that is listed twice (T203).
 func (p *PipelineBuilder) ToStatePartition(sc wa.StateComputation, sb wa.StateBuilder, name string, pf interface{}, keys ...[]uint64) *PipelineBuilder {
-	return p.addState("ToStatePartition", declaration.StateComputation, sc, integerKeys(name, sb, keys), pf)
+	return p.addState("ToStatePartition", declaration.StateComputation, sc, stateWithNumbers(name, sb, keys), pf)
 }
 
-// ToStatePartitionWithKeys is ToStatePartition with keys that are known in advance. Other keys get new state, too.
+// ToStatePartitionWithKeys is ToStatePartition with a list of keys that are known in advance. Keys that are not in the
+// list get new state, too.
 func (p *PipelineBuilder) ToStatePartitionWithKeys(sc wa.StateComputation, sb wa.StateBuilder, name string, pf wa.PartitionFunction, keys [][]byte) *PipelineBuilder {
-	return p.addState("ToStatePartitionWithKeys", declaration.StateComputation, sc, byteKeys(name, sb, keys), pf)
+	return p.addState("ToStatePartitionWithKeys", declaration.StateComputation, sc, stateWithKeys(name, sb, keys), pf)
 }
 
-// ToStatePartitionMulti is ToStatePartition for a computation with any number of results.
+// ToStatePartitionMulti is ToStatePartition for a state computation with any number of results.
 func (p *PipelineBuilder) ToStatePartitionMulti(sc wa.StateComputationMulti, sb wa.StateBuilder, name string, pf interface{}, keys ...[]uint64) *PipelineBuilder {
-	return p.addState("ToStatePartitionMulti", declaration.StateComputationMulti, sc, integerKeys(name, sb, keys), pf)
+	return p.addState("ToStatePartitionMulti", declaration.StateComputationMulti, sc, stateWithNumbers(name, sb, keys), pf)
 }
 
-// ToStatePartitionMultiWithKeys is ToStatePartitionWithKeys for a computation with any number of results.
+// ToStatePartitionMultiWithKeys is ToStatePartitionWithKeys for a state computation with any number of results.
 func (p *PipelineBuilder) ToStatePartitionMultiWithKeys(sc wa.StateComputationMulti, sb wa.StateBuilder, name string, pf wa.PartitionFunction, keys [][]byte) *PipelineBuilder {
-	return p.addState("ToStatePartitionMultiWithKeys", declaration.StateComputationMulti, sc, byteKeys(name, sb, keys), pf)
+	return p.addState("ToStatePartitionMultiWithKeys", declaration.StateComputationMulti, sc, stateWithKeys(name, sb, keys), pf)
 }
 
-// Output returns a builder for the named output of the computation added last. The computation must declare this output
-// (T273); see wallarooapi.WithOutputs. The computation's other messages continue from the original builder.
+// Output returns a builder that continues after a named output of the step added last. The step must declare this
+// output (T273); see wallarooapi.WithOutputs. The other results of the step continue from the original builder.
 func (p *PipelineBuilder) Output(name string) *PipelineBuilder {
 	node := p.application.OutputOf(p.pipeline, p.node.Path, name)
 	return &PipelineBuilder{p.application, p.pipeline, node, nil}
@@ -93,6 +97,7 @@ func (p *PipelineBuilder) Done() {
 	p.node.Ended = true
 }
 
+// add adds a step of a kind, and returns it with a builder that continues after the step.
 func (p *PipelineBuilder) add(method, kind string) (*declaration.Step, *PipelineBuilder) {
 	place := declaration.Caller()
 	p.follow(method, place)
@@ -152,12 +157,13 @@ func (p *PipelineBuilder) addSinks(method string, sinkConfigs ...SinkConfig) *Pi
 	return p
 }
 
+// wrongParameter reports that a sink is missing or cannot be used (T207).
 func (p *PipelineBuilder) wrongParameter(method, path string, place declaration.Place) {
 	found := diagnostic.Wrong(method, "sinkConfig", "without a sink or an encoder", "a sink", "pass what e.g. MakeTCPSinkConfig returns for an encoder")
 	p.application.Report(found, declaration.Pointer(path), place)
 }
 
-// follow reports the call of a method if the pipeline has already ended.
+// follow reports a call of a method after the end of the pipeline (T212).
 func (p *PipelineBuilder) follow(method string, place declaration.Place) {
 	if p.node.Ended {
 		p.application.Report(diagnostic.Of("T212", "method", method, "previous", "the end of pipeline \""+p.pipeline.Name+"\"",
@@ -166,7 +172,8 @@ func (p *PipelineBuilder) follow(method string, place declaration.Place) {
 	}
 }
 
-func integerKeys(name string, sb wa.StateBuilder, lists [][]uint64) *declaration.State {
+// stateWithNumbers describes a state whose keys are listed as numbers. With a list, other keys are not allowed.
+func stateWithNumbers(name string, sb wa.StateBuilder, lists [][]uint64) *declaration.State {
 	state := &declaration.State{Name: name, Builder: sb, Closed: len(lists) > 0}
 	for _, list := range lists {
 		for _, number := range list {
@@ -176,7 +183,8 @@ func integerKeys(name string, sb wa.StateBuilder, lists [][]uint64) *declaration
 	return state
 }
 
-func byteKeys(name string, sb wa.StateBuilder, keys [][]byte) *declaration.State {
+// stateWithKeys describes a state with some keys that are known in advance.
+func stateWithKeys(name string, sb wa.StateBuilder, keys [][]byte) *declaration.State {
 	state := &declaration.State{Name: name, Builder: sb}
 	for _, key := range keys {
 		state.Keys = append(state.Keys, topology.DeclaredKey{Bytes: append([]byte(nil), key...)})

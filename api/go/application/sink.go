@@ -6,7 +6,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// SinkConfig is a destination of messages. MakeTCPSinkConfig and MakeKafkaSinkConfig return one.
+// SinkConfig describes a sink for ToSink and ToSinks. MakeTCPSinkConfig and MakeKafkaSinkConfig return one.
 type SinkConfig interface {
 	sink() *declaration.Sink
 }
@@ -19,23 +19,18 @@ func (c *declaredSink) sink() *declaration.Sink {
 	return &sink
 }
 
-func (c *declaredSink) encodeBy(encoder wa.Encoder) {
-	c.declared.Given, c.declared.Encode = encoder, declaration.Values(encoder)
-}
-
 // TCPSinkConfig is a sink that connects to a TCP server.
 type TCPSinkConfig struct{ declaredSink }
 
 // MakeTCPSinkConfig describes a sink that connects to host and port, e.g. "127.0.0.1" and "7002". The encoder returns
 // all bytes, including framing. An unusable address (T211) and a nil encoder (T207) are reported.
 func MakeTCPSinkConfig(host string, port string, encoder wa.Encoder) *TCPSinkConfig {
-	c := &TCPSinkConfig{declaredSink{declaration.Sink{Edge: &topology.TCP{Host: host, Port: port}}}}
-	c.encodeBy(encoder)
-	return c
+	edge := &topology.TCP{Host: host, Port: port}
+	return &TCPSinkConfig{declaredSink{declaration.Sink{Edge: edge, Given: encoder, Encode: declaration.Values(encoder)}}}
 }
 
-// OnError sets the policy for a failing encoder: "dead_letter" or "fail". The default is the application's policy.
-// OnError returns the config.
+// OnError sets what happens when the encoder fails on a message: "dead_letter" or "fail" (see Application.OnError). The
+// default is the application's policy. OnError returns the config.
 func (c *TCPSinkConfig) OnError(policy string) *TCPSinkConfig {
 	c.declared.OnError = policy
 	return c

@@ -6,7 +6,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// SourceConfig is a source of messages. MakeTCPSourceConfig and MakeKafkaSourceConfig return one.
+// SourceConfig describes a source for NewPipeline. MakeTCPSourceConfig and MakeKafkaSourceConfig return one.
 type SourceConfig interface {
 	source() *declaration.Source
 }
@@ -29,8 +29,8 @@ func MakeTCPSourceConfig(host string, port string, decoder wa.Decoder) *TCPSourc
 	return &TCPSourceConfig{declaredSource{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: decoder}}}
 }
 
-// OnError sets the policy for a failing decoder: "dead_letter" or "fail". The default is the application's policy.
-// OnError returns the config.
+// OnError sets what happens when the decoder fails on a message: "dead_letter" or "fail" (see Application.OnError). The
+// default is the application's policy. OnError returns the config.
 func (c *TCPSourceConfig) OnError(policy string) *TCPSourceConfig {
 	c.declared.OnError = policy
 	return c

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestBrokersOfTheEnvironment: those that it names count in place of the program's.
+// TestBrokersOfTheEnvironment checks that brokers in WALLAROO_BROKERS replace those of the program.
 func TestBrokersOfTheEnvironment(t *testing.T) {
 	program := []string{"k:9092"}
 	t.Setenv(brokersVariable, "")

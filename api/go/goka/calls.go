@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// calls holds the callbacks that are running, and when they began.
+// calls holds the calls of callbacks that are running, and when they began, so that an error can name them.
 type calls struct {
 	mutex sync.Mutex
 	open  map[*call]time.Time

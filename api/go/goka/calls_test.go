@@ -15,7 +15,7 @@ import (
 	"wallarooapi/goka/codec"
 )
 
-// lines is a writer that goroutines share.
+// lines is a writer for the log of a processor, which several goroutines write.
 type lines struct {
 	mutex sync.Mutex
 	text  bytes.Buffer
@@ -33,7 +33,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// TestWhatACallbackDoesAfterItsReturn has no effect, and the group gets to know it.
+// TestWhatACallbackDoesAfterItsReturn checks that methods of a context have no effect after the callback has returned,
+// and that the group reports such calls.
 func TestWhatACallbackDoesAfterItsReturn(t *testing.T) {
 	for name, use := range map[string]func(Context){
 		"Value": func(ctx Context) {
@@ -81,7 +82,8 @@ func TestWhatACallbackDoesAfterItsReturn(t *testing.T) {
 	}
 }
 
-// TestWritesAfterTheReturnWithDeadLetters: the processor goes on, no other message pays for it, and the log has it.
+// TestWritesAfterTheReturnWithDeadLetters checks that with dead letters a late call is only logged: the processor
+// continues and no other message fails.
 func TestWritesAfterTheReturnWithDeadLetters(t *testing.T) {
 	kept, said := make(chan Context, 3), &lines{}
 	graph := DefineGroup("late", Input("in", new(codec.String), func(ctx Context, _ any) { kept <- ctx }), Output("out", new(codec.String)))
@@ -98,7 +100,8 @@ func TestWritesAfterTheReturnWithDeadLetters(t *testing.T) {
 	}
 }
 
-// TestWritesAfterTheReturnWithoutRun: where the runtime has started the program, it stops at the next message.
+// TestWritesAfterTheReturnWithoutRun checks that after a late call the next message fails, if the runtime has started
+// the program.
 func TestWritesAfterTheReturnWithoutRun(t *testing.T) {
 	kept := make(chan Context, 2)
 	graph := DefineGroup("late", Input("in", new(codec.String), func(ctx Context, _ any) { kept <- ctx }), Output("out", new(codec.String)))
@@ -111,7 +114,7 @@ func TestWritesAfterTheReturnWithoutRun(t *testing.T) {
 	}
 }
 
-// TestGoroutinesOfACallbackThatDefers may write at once, before they are done.
+// TestGoroutinesOfACallbackThatDefers checks that goroutines of a callback that has called DeferCommit may write.
 func TestGoroutinesOfACallbackThatDefers(t *testing.T) {
 	graph := DefineGroup("deferring", Persist(new(codec.Int64)), Output("out", new(codec.String)),
 		Input("in", new(codec.String), func(ctx Context, _ any) {
@@ -137,7 +140,7 @@ func TestGoroutinesOfACallbackThatDefers(t *testing.T) {
 	}
 }
 
-// TestACallbackThatDoesNotReturn is named in the error of Run.
+// TestACallbackThatDoesNotReturn checks that the error of Run names the message of such a callback.
 func TestACallbackThatDoesNotReturn(t *testing.T) {
 	began, end := make(chan bool), make(chan bool)
 	graph := DefineGroup("stuck", Input("in", new(codec.String), func(Context, any) {
@@ -165,7 +168,8 @@ func TestACallbackThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// TestAnotherProcessorOfTheGroup: the wait is one line of the log, and its end an error with what to do.
+// TestAnotherProcessorOfTheGroup checks the wait for another processor that uses the checkpoint: one line of the log,
+// and an error with a remedy at the end.
 func TestAnotherProcessorOfTheGroup(t *testing.T) {
 	defer func(before time.Duration) { takeoverTime = before }(takeoverTime)
 	takeoverTime = 1500 * time.Millisecond

@@ -19,7 +19,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// call is the Context of one call of a callback. Its methods panic with Goka's error texts.
+// call is the Context that a callback gets for one message or visit. Its methods panic with Goka's error texts.
 type call struct {
 	group    *group
 	emission context.Context // context of the step, through which it emits to outputs
@@ -174,13 +174,14 @@ func (c *call) Loopback(key string, value any, options ...ContextOption) {
 	c.emit(own.Topic(), key, data, c.group.options.defaultHeaders.Merged(headersIn(options)))
 }
 
-// emit sends a record and counts it.
+// emit sends a record to a topic that the group writes, and counts it for Stats.
 func (c *call) emit(topic, key string, value []byte, headers Headers) {
 	c.send(topic, key, value, headers)
 	c.group.counts.emitted(c.Partition(), topic, len(value))
 }
 
-// send emits a record to the output for its topic. It copies value and headers, because the callback may change them.
+// send emits a record to the step's output for a topic. It copies value and headers, because the callback may change
+// them.
 func (c *call) send(topic, key string, value []byte, headers Headers) {
 	record := stream.KafkaRecord{Topic: topic, Key: []byte(key), Value: bytes.Clone(value)}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -203,8 +204,9 @@ func (c *call) DeferCommit() func(error) {
 	return func(err error) { once.Do(func() { done <- err }) }
 }
 
-// enter locks the mutex for a method that uses state and outputs. The method unlocks it. If the call is over, enter
-// returns false without the lock, and the method must have no effect.
+// enter is called first in each method that uses state or outputs. It locks the mutex and returns true; the method
+// unlocks the mutex. If the callback has returned, enter reports the late call and returns false without the lock, and
+// the method must have no effect.
 func (c *call) enter(method string) bool {
 	c.mutex.Lock()
 	if !c.isOver {
@@ -216,7 +218,7 @@ func (c *call) enter(method string) bool {
 	return false
 }
 
-// finish marks the call as over, so that its methods have no further effect.
+// finish marks the call as over, so that its methods have no effect from now on.
 func (c *call) finish() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -269,8 +271,8 @@ func (c *call) deferredAt(number int) chan error {
 //lint:ignore ST1005 the text is Goka's
 var errStateless = errors.New("Cannot access state in stateless processor")
 
-// headersIn returns the headers in options. Goka keeps them in an unexported type, which is accessible only by its
-// options and by reflection.
+// headersIn returns the headers that the program has passed as options of a method such as Emit. Goka stores them in an
+// unexported type, which only its options and reflection can reach.
 func headersIn(options []ContextOption) Headers {
 	if len(options) == 0 {
 		return nil

@@ -6,10 +6,10 @@
 //	)
 //
 // Emitters, views, codecs, storages, the tester and the web pages are aliases of Goka's own. Graphs, contexts and
-// processors are implemented here. A [Processor] runs the callbacks in the program's own process and starts
-// `wallaroo run`. This command reads the inputs, keeps the state of each key in a checkpoint, and writes table, loop
-// and outputs in Kafka transactions. Positions and state are committed together, so counts stay exact even if a process
-// is killed. Recovery does not read the table topic.
+// processors are implemented in this package. A [Processor] runs the callbacks in the program's own process and starts
+// the command `wallaroo run`. This command reads the inputs, keeps the state of each key in a checkpoint, and writes
+// table, loop and outputs in Kafka transactions. Positions and state are committed together, so counts stay exact even
+// if a process is killed. Recovery does not read the table topic.
 //
 // # Requirements
 //

@@ -22,7 +22,7 @@ func record(topic, key string, value []byte) stream.KafkaRecord {
 	return stream.KafkaRecord{Topic: topic, Key: []byte(key), Value: value, Time: wallarootest.Start}
 }
 
-// TestDeferCommitHoldsTheMessage: the call does not return before what was deferred is done.
+// TestDeferCommitHoldsTheMessage checks that a call returns only after its DeferCommit functions were called.
 func TestDeferCommitHoldsTheMessage(t *testing.T) {
 	var done []string
 	graph := DefineGroup("deferring", Input("in", new(codec.String), func(ctx Context, message any) {
@@ -42,7 +42,8 @@ func TestDeferCommitHoldsTheMessage(t *testing.T) {
 	}
 }
 
-// TestUpdateCallbacks: a joined table takes what the callback makes of a record, for the record's key alone.
+// TestUpdateCallbacks checks that a joined table gets the values that the update callback stores, only for the key of
+// the record.
 func TestUpdateCallbacks(t *testing.T) {
 	var keys []error
 	update := func(ctx UpdateContext, kept storage.Storage, key string, value []byte) error {
@@ -66,7 +67,7 @@ func TestUpdateCallbacks(t *testing.T) {
 	}
 }
 
-// TestInputThatIsJoinedToo: one topic may be both.
+// TestInputThatIsJoinedToo checks that a topic may be an input and a joined table.
 func TestInputThatIsJoinedToo(t *testing.T) {
 	graph := DefineGroup("both", Join("in", new(codec.String)), Output("out", new(codec.String)),
 		Input("in", new(codec.String), func(ctx Context, message any) {
@@ -81,7 +82,8 @@ func TestInputThatIsJoinedToo(t *testing.T) {
 	}
 }
 
-// TestHasher: what a program's own hasher says, keys go to, as sarama has it: |int32(hash) % n|.
+// TestHasher checks that the program's hasher chooses the partitions of keys in the same way as in sarama: |int32(hash)
+// % n|.
 func TestHasher(t *testing.T) {
 	for name, hasher := range map[string]func() hash.Hash32{"fnv": fnv.New32a, "crc": crc32.NewIEEE} {
 		graph := DefineGroup("hashing", Input("in", new(codec.String), func(ctx Context, _ any) { ctx.Emit("out", ctx.Key(), "") }),
@@ -101,7 +103,7 @@ func TestHasher(t *testing.T) {
 	}
 }
 
-// TestStatsHaveGokasShape counts by partition and topic.
+// TestStatsHaveGokasShape checks that Stats counts by partition and topic, in the form of Goka's statistics.
 func TestStatsHaveGokasShape(t *testing.T) {
 	graph := counted(Join("users", new(codec.String)), Output("out", new(codec.String)))
 	graph.callbacks["in"] = func(ctx Context, _ any) {
@@ -134,7 +136,8 @@ func TestStatsHaveGokasShape(t *testing.T) {
 	}
 }
 
-// TestDrawnGroupsInAnyOrder draws buckets, micro-batches and frames: what a key sees stays.
+// TestDrawnGroupsInAnyOrder draws buckets, micro-batches and frames, and checks that each key gets the same records in
+// the same order.
 func TestDrawnGroupsInAnyOrder(t *testing.T) {
 	sum := func(seed uint64, how ...wallarootest.Option) string {
 		graph := DefineGroup("sums", Persist(new(codec.Int64)), Input("in", new(codec.Int64), func(ctx Context, message any) {
@@ -158,7 +161,8 @@ func TestDrawnGroupsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestATopologyForEachKindOfGroup: what is declared is correct, for several groups that read and write the same topics too.
+// TestATopologyForEachKindOfGroup checks that groups of all kinds declare correct applications, also several groups
+// that read and write the same topics.
 func TestATopologyForEachKindOfGroup(t *testing.T) {
 	none := func(Context, any) {}
 	in := func() Edge { return Input("in", new(codec.String), none) }
@@ -182,7 +186,8 @@ func TestATopologyForEachKindOfGroup(t *testing.T) {
 	}
 }
 
-// TestNamesAreThoseOfPython: sources and sinks have the names that tests/test_goka.py has for the same groups.
+// TestNamesAreThoseOfPython checks that sources and sinks have the same names as in Python, for the groups of
+// tests/test_goka.py.
 func TestNamesAreThoseOfPython(t *testing.T) {
 	none, text := func(Context, any) {}, new(codec.String)
 	first := DefineGroup("a", Input("in", text, none), Loop(text, none), Output("x", text), Persist(text), Join("users", text))

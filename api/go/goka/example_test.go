@@ -11,7 +11,8 @@ import (
 	"wallarooapi/goka/tester"
 )
 
-// The program of Goka's introduction counts clicks. Here it runs under Goka's tester; without WithTester, and with brokers, on Spark.
+// The program of Goka's introduction counts clicks. In this example it runs under Goka's tester. Without the option
+// WithTester, and with the addresses of brokers, it runs on Spark.
 func Example() {
 	process := func(ctx goka.Context, _ any) {
 		counter, _ := ctx.Value().(int64)

@@ -9,13 +9,15 @@ import (
 	"wallarooapi/stream"
 )
 
-// endable is a step whose visitor with an empty name runs at the end of a state's expiring part.
+// endable is a step with state to which visitors can be added. The visitor with the empty name runs when the TTL of a
+// key is over.
 type endable interface {
 	Add(name string, visitor func(context.Context, *stream.Visit, *recordpb.GroupState) (*stream.KafkaRecord, error))
 }
 
-// finishStates completes the states of groups: how they are shown, and that a TTL ends the values of the group's table.
-// Joined values stay, because their table has them.
+// finishStates completes the declarations of the groups' states. It sets how commands show them. It also makes a TTL
+// delete only the value in the group's table: the values of joined tables stay in the state, because their tables still
+// contain them.
 func finishStates(app *stream.Application, groups []*group) {
 	byName := map[string]*group{}
 	for _, g := range groups {
@@ -34,13 +36,16 @@ func finishStates(app *stream.Application, groups []*group) {
 	}
 }
 
+// isOfInput reports whether a message prolongs the life of a key: records of joined tables do not.
 func isOfInput(message any) bool {
 	record, is := message.(stream.KafkaRecord)
 	return is && !strings.HasPrefix(record.Topic, joinedPrefix)
 }
 
+// hasValue reports whether a state has a value in the group's table.
 func hasValue(state any) bool { return state.(*recordpb.GroupState).Value != nil }
 
+// isEmpty reports whether a state has neither a value in the group's table nor joined values.
 func isEmpty(state any) bool {
 	return !hasValue(state) && len(state.(*recordpb.GroupState).Joined) == 0
 }

@@ -15,7 +15,7 @@ import (
 
 const lifetimeMs, none = 1000, math.MinInt64
 
-// mortal is what the reference knows of a key.
+// mortal is a key in the reference, with its value, its times and the expected output.
 type mortal struct {
 	value        *int64
 	joined       string
@@ -23,7 +23,7 @@ type mortal struct {
 	table, seen  []string // the table's records, and what callbacks have seen
 }
 
-// mortals is the plain reference: groups with a TTL, with all keys looked at in each step.
+// mortals is a simple reference for groups with a TTL: it checks all keys in each step.
 type mortals struct {
 	keys  map[string]*mortal
 	clock int64

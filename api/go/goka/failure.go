@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// processing is the failure to process one message. Its text is Goka's.
+// processing is the error that a callback has failed on a message. Its text is Goka's.
 type processing struct {
 	partition int32
 	err       error
@@ -20,7 +20,8 @@ func (p *processing) Error() string {
 
 func (p *processing) Unwrap() error { return p.err }
 
-// withStack is a failure whose text includes the program's lines of a panic's stack, as Run returns it in Goka.
+// withStack is a processing error as Goka's Run returns it: after a panic, its text includes the program's lines of the
+// stack.
 type withStack struct{ *processing }
 
 func (w withStack) Error() string {
@@ -30,7 +31,8 @@ func (w withStack) Error() string {
 	return w.processing.Error() + "\n" + w.stack
 }
 
-// failures keeps only the first failure. Later ones may repeat it, because a failed message is processed again.
+// failures keeps the first failure of a run, which Run returns. Later failures may only repeat it, because a failed
+// message is processed again.
 type failures struct {
 	mutex sync.Mutex
 	first error

@@ -16,7 +16,7 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// misuses are callbacks that fail, and a message for them.
+// misuses are callbacks that fail, each with a description.
 var misuses = map[string]func(ctx Context, message any){
 	"an empty topic":         func(ctx Context, _ any) { ctx.Emit("", "k", "v") },
 	"the loop topic":         func(ctx Context, _ any) { ctx.Emit("bad-loop", "k", "v") },
@@ -59,7 +59,7 @@ func failureOnGoka(t *testing.T, graph *GroupGraph, message any) string {
 	return firstLine((<-ended).Error())
 }
 
-// firstLine returns the failure without the lists that it is in, and without the stack.
+// firstLine returns the text of a failure without the list of errors that contains it, and without the stack.
 func firstLine(text string) string {
 	const begin = "error processing message"
 	_, text, _ = strings.Cut(text, begin)
@@ -103,7 +103,8 @@ func TestAMessageThatCannotBeDecoded(t *testing.T) {
 	}
 }
 
-// TestTheEndOfARunIsNoFailure of a message that still waited for its goroutines.
+// TestTheEndOfARunIsNoFailure checks that Run does not return the failure of a message that waited for its goroutines
+// when the run ended.
 func TestTheEndOfARunIsNoFailure(t *testing.T) {
 	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -140,7 +141,8 @@ func TestADeadLetterInsteadOfTheEnd(t *testing.T) {
 	}
 }
 
-// TestTheRuntimeKnowsTheStepOfAGroup by its code: the remedy of a failure names WithDeadLetters (error_policy.py).
+// TestTheRuntimeKnowsTheStepOfAGroup checks the symbol of a group's step. By this symbol error_policy.py of the runtime
+// knows that the remedy of a failure is WithDeadLetters.
 func TestTheRuntimeKnowsTheStepOfAGroup(t *testing.T) {
 	for _, graph := range []*GroupGraph{bad(func(Context, any) {}), bad(func(Context, any) {}, Persist(new(codec.Int64)))} {
 		text := workermain.Text(declaration.Revealed(application([]string{"127.0.0.1:9092"}, []*group{groupOf(graph)})))

@@ -39,14 +39,14 @@ func SaramaConsumerBuilderWithConfig(config *sarama.Config) SaramaConsumerBuilde
 	}
 }
 
-// TopicManagerBuilderWithConfig is like Goka's, but the newest offset of a partition is the offset after its last
-// committed record.
+// TopicManagerBuilderWithConfig is like Goka's. But in its topic managers the newest offset of a partition is the
+// offset after its last committed record.
 func TopicManagerBuilderWithConfig(config *sarama.Config, tmConfig *TopicManagerConfig) TopicManagerBuilder {
 	return withVisibleEnds(theirs.TopicManagerBuilderWithConfig(config, tmConfig), func() *sarama.Config { return config })
 }
 
-// TopicManagerBuilderWithTopicManagerConfig is like Goka's, but the newest offset of a partition is the offset after
-// its last committed record.
+// TopicManagerBuilderWithTopicManagerConfig is like Goka's. But in its topic managers the newest offset of a partition
+// is the offset after its last committed record.
 func TopicManagerBuilderWithTopicManagerConfig(tmConfig *TopicManagerConfig) TopicManagerBuilder {
 	return withVisibleEnds(theirs.TopicManagerBuilderWithTopicManagerConfig(tmConfig), globalConfig)
 }

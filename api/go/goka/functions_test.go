@@ -7,7 +7,8 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// TestConsumersOfTheDefaultBuilderReadWhatIsCommittedAlone asks a broker of sarama's how it was asked.
+// TestConsumersOfTheDefaultBuilderReadWhatIsCommittedAlone checks the isolation level in the requests that a mock
+// broker of sarama gets.
 func TestConsumersOfTheDefaultBuilderReadWhatIsCommittedAlone(t *testing.T) {
 	broker := sarama.NewMockBroker(t, 1)
 	defer broker.Close()

@@ -9,7 +9,8 @@ import (
 	"github.com/lovoo/goka/storage"
 )
 
-// tableView is the view of the group's table topic that Get reads. The first call of Get starts it.
+// tableView holds the view (Goka's copy of a table topic) of the group's table, which Get reads. The first call of Get
+// starts it.
 type tableView struct {
 	mutex sync.Mutex
 	view  *View
@@ -42,8 +43,8 @@ func (p *Processor) Get(key string) (any, error) {
 	return value, nil
 }
 
-// openTable returns the view and a channel that is closed when the view has ended. The first call during a run starts
-// the view.
+// openTable returns the view of the group's table, and a channel that is closed when the view has ended. The first call
+// during a run starts the view.
 func (p *Processor) openTable() (*View, <-chan struct{}, error) {
 	t := &p.table
 	t.mutex.Lock()

@@ -27,7 +27,8 @@ const (
 	ttl
 )
 
-// edge is an edge of Goka together with its callback, which Goka's edge does not export.
+// edge is one entry of a graph: a topic that the group reads or writes, a visitor, or a TTL. It contains Goka's edge,
+// and the callback, which Goka's edge does not export.
 type edge struct {
 	theirs.Edge
 	kind     kind
@@ -36,14 +37,14 @@ type edge struct {
 	ttl      time.Duration
 }
 
-// Input is a stream whose messages go to the callback. The first run begins after the newest message, as in Goka,
-// unless [ReplaceGlobalConfig] sets another start. Later runs continue where the last run ended.
+// Input returns an edge for a stream whose messages go to the callback. The first run begins after the newest message,
+// as in Goka, unless [ReplaceGlobalConfig] sets another start. Later runs continue where the last run ended.
 func Input(topic Stream, c Codec, cb ProcessCallback) Edge {
 	return &edge{Edge: theirs.Input(topic, c, cb), kind: input, callback: cb}
 }
 
-// Inputs are several streams with the same codec and callback. Without topics, Inputs returns nil, which DefineGroup
-// ignores.
+// Inputs returns an edge for several streams with the same codec and callback. Without topics, Inputs returns nil,
+// which DefineGroup ignores.
 func Inputs(topics Streams, c Codec, cb ProcessCallback) Edge {
 	if len(topics) == 0 {
 		return nil
@@ -55,33 +56,37 @@ func Inputs(topics Streams, c Codec, cb ProcessCallback) Edge {
 	return all
 }
 
-// Visitor is a callback that [Processor.VisitAll] calls for every key of the group's table.
+// Visitor returns an edge for a callback that [Processor.VisitAll] calls for every key of the group's table.
 func Visitor(name string, cb ProcessCallback) Edge {
 	return &edge{Edge: theirs.Visitor(name, cb), kind: visitor, callback: cb}
 }
 
-// Loop is the group's own stream. Context.Loopback writes to it, and the callback is called for each of its messages.
+// Loop returns an edge for the group's own stream. Context.Loopback writes to it, and the callback is called for each
+// of its messages.
 func Loop(c Codec, cb ProcessCallback) Edge {
 	return &edge{Edge: theirs.Loop(c, cb), kind: loop, callback: cb}
 }
 
-// Join is a table from which Context.Join returns the value for the key of the current message. The values are kept
-// next to the group's own state. The table may have another number of partitions than the inputs.
+// Join returns an edge for a table that another group writes. Context.Join returns the table's value for the key of the
+// current message. The values are part of the group's state. The table may have another number of partitions than the
+// inputs.
 func Join(topic Table, c Codec) Edge { return &edge{Edge: theirs.Join(topic, c), kind: joint} }
 
-// Lookup is a table of which every worker holds a complete copy. Context.Lookup returns the value of any key.
+// Lookup returns an edge for a table of which every worker process holds a complete copy. Context.Lookup returns the
+// value of any key.
 func Lookup(topic Table, c Codec) Edge { return &edge{Edge: theirs.Lookup(topic, c), kind: lookup} }
 
-// Persist gives the group a table with one value per key.
+// Persist returns an edge that gives the group a table: one value for each key, which Context.Value and
+// Context.SetValue read and write.
 func Persist(c Codec) Edge { return &edge{Edge: theirs.Persist(c), kind: table} }
 
-// TTL is how long a key keeps its value in the group's table after its last message from an input or the loop, in whole
-// milliseconds and at most 100 years. Then the value is deleted as by Context.Delete. Time is that of the records; while
-// a key has no messages, the clock moves it. Records of joined tables and visits do not prolong the life. Goka has no
-// TTL: with [WithTester], values stay.
+// TTL returns an edge that limits how long a key keeps its value in the group's table after its last message from an
+// input or the loop. d is in whole milliseconds and at most 100 years. After this time the value is deleted as by
+// Context.Delete. Time is the time of the records, and advances with the clock while a key has no messages. Records of
+// joined tables and visits do not prolong the life. Goka has no TTL: with [WithTester], values stay.
 func TTL(d time.Duration) Edge { return &edge{Edge: lifetime(d), kind: ttl, ttl: d} }
 
-// lifetime is an edge without a topic.
+// lifetime is the edge of a TTL in Goka's form. It has no topic.
 type lifetime time.Duration
 
 func (l lifetime) String() string { return "TTL " + time.Duration(l).String() }
@@ -90,10 +95,10 @@ func (l lifetime) Topic() string { return "" }
 
 func (l lifetime) Codec() Codec { return nil }
 
-// Output is a topic to which Context.Emit may write.
+// Output returns an edge for a topic to which Context.Emit may write.
 func Output(topic Stream, c Codec) Edge { return &edge{Edge: theirs.Output(topic, c), kind: output} }
 
-// GroupGraph holds the inputs, outputs and callbacks of a group.
+// GroupGraph describes a group: its inputs, tables and outputs, and the callbacks that process messages.
 type GroupGraph struct {
 	goka       *theirs.GroupGraph // checks the graph and names the topics
 	edges      map[kind][]*edge
@@ -104,8 +109,8 @@ type GroupGraph struct {
 	loopTopic  string
 }
 
-// DefineGroup makes a graph of edges. It ignores nil edges. Like Goka, it panics on an input without a topic and on a
-// topic that is consumed twice.
+// DefineGroup returns the graph of a group with these edges. It ignores nil edges. Like Goka, it panics on an input
+// without a topic and on a topic that is consumed twice.
 func DefineGroup(group Group, edges ...Edge) *GroupGraph {
 	g := &GroupGraph{edges: map[kind][]*edge{}, codecs: map[string]Codec{}, callbacks: map[string]ProcessCallback{}}
 	all := flat(edges)
@@ -129,7 +134,7 @@ func DefineGroup(group Group, edges ...Edge) *GroupGraph {
 	return g
 }
 
-// flat replaces each Inputs edge by its parts.
+// flat returns edges with one edge for each topic, in place of an edge of Inputs for several topics.
 func flat(edges []Edge) (all []*edge) {
 	for _, each := range edges {
 		switch e, is := each.(*edge); {
@@ -143,8 +148,8 @@ func flat(edges []Edge) (all []*edge) {
 	return all
 }
 
-// WithOptions returns a copy of the graph with options for all of its processors, including those of [Serve]. Options
-// of NewProcessor are applied after them.
+// WithOptions returns a copy of the graph with options for every processor that is made of it, also by [Serve]. Options
+// that NewProcessor gets are applied later, so they have precedence.
 func (g *GroupGraph) WithOptions(options ...ProcessorOption) *GroupGraph {
 	with := *g
 	with.options = append(slices.Clone(g.options), options...)
@@ -154,22 +159,22 @@ func (g *GroupGraph) WithOptions(options ...ProcessorOption) *GroupGraph {
 // Group returns the name of the group.
 func (g *GroupGraph) Group() Group { return g.goka.Group() }
 
-// InputStreams returns the inputs without the loop.
+// InputStreams returns the edges of the inputs, without the loop.
 func (g *GroupGraph) InputStreams() Edges { return g.of(input) }
 
-// JointTables returns the joined tables.
+// JointTables returns the edges of the joined tables.
 func (g *GroupGraph) JointTables() Edges { return g.of(joint) }
 
-// LookupTables returns the lookup tables.
+// LookupTables returns the edges of the lookup tables.
 func (g *GroupGraph) LookupTables() Edges { return g.of(lookup) }
 
-// LoopStream returns the loop, or nil if there is none.
+// LoopStream returns the edge of the loop, or nil if there is none.
 func (g *GroupGraph) LoopStream() Edge { return g.first(loop) }
 
-// GroupTable returns the group's table, or nil if there is none.
+// GroupTable returns the edge of the group's table, or nil if there is none.
 func (g *GroupGraph) GroupTable() Edge { return g.first(table) }
 
-// OutputStreams returns the outputs without table and loop.
+// OutputStreams returns the edges of the outputs, without table and loop.
 func (g *GroupGraph) OutputStreams() Edges { return g.of(output) }
 
 // AllEdges returns all edges, e.g. to make another graph from them.
@@ -192,6 +197,7 @@ func (g *GroupGraph) Validate() error {
 	return g.goka.Validate()
 }
 
+// of returns the edges of some kinds.
 func (g *GroupGraph) of(kinds ...kind) (found Edges) {
 	for _, k := range kinds {
 		for _, e := range g.edges[k] {
@@ -201,6 +207,7 @@ func (g *GroupGraph) of(kinds ...kind) (found Edges) {
 	return found
 }
 
+// first returns the first edge of a kind, or nil.
 func (g *GroupGraph) first(k kind) Edge {
 	if len(g.edges[k]) == 0 {
 		return nil
@@ -213,7 +220,8 @@ func (g *GroupGraph) has(k kind, topic string) bool {
 	return slices.ContainsFunc(g.edges[k], func(e *edge) bool { return e.Topic() == topic })
 }
 
-// checkTopics refuses topic names that are invalid in Kafka. The names of table and loop begin with the group's name.
+// checkTopics returns an error if a topic has a name that is invalid in Kafka. The names of table and loop begin with
+// the group's name.
 func (g *GroupGraph) checkTopics() error {
 	for _, e := range g.of(input, joint, lookup, output, table, loop) {
 		if name := e.Topic(); !topology.IsTopic(name) {

@@ -32,7 +32,7 @@ func both(group Group, ours []Edge, gokas []theirs.Edge) (mine *GroupGraph, his 
 	return mine, his, panics
 }
 
-// shown is a graph as its getters have it.
+// shown is the content of a graph, as its methods return it.
 func shown(group Group, edges map[string][]string, single ...theirs.Edge) string {
 	text := fmt.Sprint(group, edges)
 	for _, e := range single {
@@ -62,7 +62,7 @@ func TestGraphsAreAsGokas(t *testing.T) {
 			return nil
 		},
 	}
-	// What is wrong with a graph: edges of one kind after the other.
+	// Faults of a graph, by kind of edge.
 	for name, edges := range map[string]string{
 		"no topic": "in:", "twice": "in:a in:a", "twice in a list": "ins:a in:a", "two loops": "in:a loop loop", "two tables": "in:a persist persist",
 		"the loop as input": "in:g-loop", "the table as output": "in:a out:g-table", "the table joined": "in:a join:g-table",
@@ -136,7 +136,7 @@ func counted(edges ...Edge) *GroupGraph {
 	return DefineGroup("g", append(edges, Input("in", new(codec.String), none), Loop(new(codec.String), none), Persist(new(codec.Int64)))...)
 }
 
-// exported returns the names that packages export, by their paths.
+// exported returns the exported names of packages, by the path of the package.
 func exported(t *testing.T, paths []string) map[string][]string {
 	listed, err := exec.Command("go", append([]string{"list", "-f", "{{.ImportPath}} {{.Dir}}"}, paths...)...).Output()
 	if err != nil {

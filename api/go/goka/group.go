@@ -13,11 +13,12 @@ import (
 	"wallarooapi/stream"
 )
 
-// joinedPrefix is added to the topic of a record that comes from a joined table, until the step has processed it. Names
-// of Kafka topics cannot contain a colon.
+// joinedPrefix marks a record of a joined table on its way to the group's step: it precedes the topic in the record.
+// Names of Kafka topics cannot contain a colon.
 const joinedPrefix = "table:"
 
-// group runs the callbacks of a graph. Streams of several partitions run concurrently.
+// group runs the callbacks of a graph in this process. Several goroutines use it, because a worker serves several tasks
+// of Spark at once.
 type group struct {
 	graph      *GroupGraph
 	options    *poptions
@@ -27,8 +28,8 @@ type group struct {
 	count      int32                   // largest number of partitions of an input, 0 if unknown
 	reach      map[string]string       // settings of the runtime's connections to brokers
 	partitions map[string]int32        // partitions of the written topics, set if the program has a hasher
-	context    func() context.Context
-	abort      func(error) // ends the run of the program; nil if the runtime started the program
+	context    func() context.Context  // the context of the processor or worker, which ends with it
+	abort      func(error)             // ends the processor's run with an error; nil if the runtime started the program
 	failed     failures
 	late       late
 	calls      calls
@@ -36,6 +37,7 @@ type group struct {
 	counts     counts
 }
 
+// newGroup returns the group of a graph. running returns the context of the processor or worker.
 func newGroup(graph *GroupGraph, options *poptions, running func() context.Context) (*group, error) {
 	if err := graph.checkTopics(); err != nil {
 		return nil, err
@@ -75,15 +77,17 @@ func (g *group) assign() {
 	g.options.rebalanceCallback(all)
 }
 
-// errNone is the result of a processed record, whose output has already been emitted. It is not a failure.
+// errNone is the error for a processed record: the step has no result, because the callback has emitted all output. It
+// is not a failure.
 var errNone = stream.ErrSkip
 
-// stateless processes a record in a group without table and joins.
+// stateless is the function of the step of a group without table and joins. It processes a record.
 func (g *group) stateless(ctx context.Context, record stream.KafkaRecord) (*stream.KafkaRecord, error) {
 	return nil, g.handle(ctx, record, nil)
 }
 
-// stateful processes a record of an input or of a joined table.
+// stateful is the function of the step of a group with a table or joins. It processes a record of an input, the loop or
+// a joined table.
 func (g *group) stateful(ctx context.Context, record stream.KafkaRecord, state *recordpb.GroupState) (*stream.KafkaRecord, error) {
 	if topic, isJoined := strings.CutPrefix(record.Topic, joinedPrefix); isJoined {
 		return nil, g.update(topic, record, state)
@@ -117,7 +121,8 @@ func (g *group) handle(ctx context.Context, record stream.KafkaRecord, state *re
 	return g.run(c, callback, message)
 }
 
-// run calls a callback and waits for its deferred commits. If the callback panics, run panics with Goka's text.
+// run calls a callback and waits until all its DeferCommit functions have been called. If the callback panics, run
+// panics with Goka's text.
 func (g *group) run(c *call, callback ProcessCallback, message any) error {
 	if err := g.late.take(); err != nil {
 		return g.fail(c.record, err)
@@ -139,6 +144,7 @@ func (g *group) run(c *call, callback ProcessCallback, message any) error {
 	return errNone
 }
 
+// fail notes the failure of a record and returns its error.
 func (g *group) fail(record stream.KafkaRecord, err error) error {
 	failed := &processing{partition: partitionOf(record), err: err}
 	g.note(failed)
@@ -160,15 +166,17 @@ func (g *group) noteLate(err error) {
 	g.abort(fmt.Errorf("processor %s: %w", g.graph.Group(), err))
 }
 
-// note keeps a failure for Run to return. It does nothing if failed messages become dead letters, or if the failure is
-// the end of the run itself, for which a message did not wait. User code may fail with a canceled context of its own.
+// note keeps a failure, which Run then returns. It does nothing if failed messages become dead letters. It also does
+// nothing if the run is ending and the failure is only the canceled context of the run; a canceled context of the
+// program is a failure.
 func (g *group) note(failed *processing) {
 	if ending := g.context().Err(); !g.options.keepsDeadLetters && (ending == nil || failed.err != ending) {
 		g.failed.record(failed)
 	}
 }
 
-// placed sets the partition of a record if the program has a hasher.
+// placed returns a record with the partition in which the program's hasher puts its key. Without a hasher, Kafka's
+// client chooses the partition.
 func (g *group) placed(record stream.KafkaRecord) stream.KafkaRecord {
 	count := g.partitions[record.Topic]
 	if g.options.hasher == nil || count == 0 {

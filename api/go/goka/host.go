@@ -15,7 +15,6 @@ import (
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/workermain"
-	"wallarooapi/stream"
 )
 
 const (
@@ -26,7 +25,8 @@ const (
 
 var takeoverTime = 2 * time.Minute
 
-// host runs the worker of processors in this process, and the runtime, until one of the two ends.
+// host runs processors: their callbacks as a worker in this process, and the runtime as a child process. It returns
+// when one of the two ends.
 func host(ctx context.Context, all []*Processor, checkpoint string) error {
 	directory, err := workermain.SocketDirectory("wallaroo-goka-")
 	if err != nil {
@@ -39,7 +39,7 @@ func host(ctx context.Context, all []*Processor, checkpoint string) error {
 		groups = append(groups, p.group)
 		arguments = append(arguments, p.group.options.runArguments...)
 	}
-	hosted, err := hostOf(application(all[0].brokers, groups), directory)
+	hosted, err := workermain.Host(declaration.Revealed(application(all[0].brokers, groups)), directory)
 	if err != nil {
 		return err
 	}
@@ -56,12 +56,8 @@ func host(ctx context.Context, all []*Processor, checkpoint string) error {
 	return supervise(ctx, all, append(command, arguments...))
 }
 
-// hostOf starts to serve the callbacks of an application from this process.
-func hostOf(app *stream.Application, directory string) (*workermain.Hosted, error) {
-	return workermain.Host(declaration.Revealed(app), directory)
-}
-
-// supervise runs the runtime. It starts it again if a killed run has not yet released the checkpoint.
+// supervise runs the command of the runtime and returns its error. If another run uses the checkpoint, supervise starts
+// the command again for up to takeoverTime: a killed run needs some time to release its checkpoint.
 func supervise(ctx context.Context, all []*Processor, command []string) error {
 	log, waits := all[0].group.options.log, false
 	for began := time.Now(); ; {
@@ -98,7 +94,8 @@ func groupsOf(all []*Processor) string {
 	return "groups " + strings.Join(names, ", ")
 }
 
-// checkpointOf returns the checkpoint directory of a group. Groups of the same name on other brokers have other ones.
+// checkpointOf returns the checkpoint directory of a group. Groups with the same name but other brokers have different
+// directories.
 func checkpointOf(group Group, brokers []string) string {
 	base := os.Getenv("XDG_STATE_HOME")
 	if base == "" {

@@ -13,13 +13,15 @@ import (
 	"wallarooapi/stream"
 )
 
-// asJoined marks a record as one of a joined table, because the same topic may also be an input.
+// asJoined is the step after the source of a joined table. It marks records as those of the table, because the same
+// topic may also be an input.
 func asJoined(_ context.Context, record stream.KafkaRecord) (stream.KafkaRecord, error) {
 	record.Topic = joinedPrefix + record.Topic
 	return record, nil
 }
 
-// update passes a record of a joined table to the update callback, which changes the state of the record's key.
+// update passes a record of a joined table to the update callback, which stores the table's value in the state of the
+// record's key.
 func (g *group) update(topic string, record stream.KafkaRecord, state *recordpb.GroupState) error {
 	g.counts.joined(partitionOf(record), topic, record)
 	kept := &joinedStorage{key: string(record.Key), topic: topic, state: state}
@@ -68,7 +70,8 @@ func (c *call) Join(topic Table) any {
 	return value
 }
 
-// joinedStorage is the storage that an update callback gets. It contains only the key of the record.
+// joinedStorage is the storage that an update callback gets: the value of a joined table in the state of one key, that
+// of the record.
 type joinedStorage struct {
 	key, topic string
 	state      *recordpb.GroupState

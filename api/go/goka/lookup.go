@@ -28,8 +28,8 @@ func (g *group) lookedUp(topic string) (lookupTable, bool) {
 	return view, has
 }
 
-// view creates the view of a lookup table. It reconnects after an outage of a broker: Spark also waits for the broker,
-// and the worker must not end before.
+// view creates a view (Goka's copy of a table topic) for a Lookup edge or for Get. The view reconnects after an outage
+// of a broker: Spark also waits for the broker, and the worker must not end before.
 func (g *group) view(brokers []string, e Edge, kept storage.Builder) (*View, error) {
 	options := []ViewOption{
 		WithViewLogger(g.options.log), WithViewClientID(g.options.clientID), WithViewStorageBuilder(kept),

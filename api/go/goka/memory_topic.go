@@ -19,13 +19,13 @@ import (
 // topics are in Kafka.
 const topicsVariable = "WALLAROO_TOPICS"
 
-// lookupTable is a worker's complete copy of a table.
+// lookupTable is a worker's complete copy of the table of a Lookup edge: a view of Kafka, or a memoryTable.
 type lookupTable interface {
 	Get(key string) (any, error)
 }
 
-// memoryTable is the table in a topic of the in-memory engine. The topic is a file, which grows between calls of the
-// worker.
+// memoryTable is the table of a Lookup edge in a run with the in-memory engine, which has no Kafka. There a topic is a
+// file that the engine appends to.
 type memoryTable struct {
 	path  string
 	codec Codec
@@ -40,7 +40,7 @@ func newMemoryTable(directory, topic string, codec Codec) *memoryTable {
 	return &memoryTable{path: filepath.Join(directory, hex.EncodeToString(name[:])), codec: codec, values: map[string][]byte{}}
 }
 
-// declare creates the topic's file if necessary. The file lets the in-memory engine know that the topic is looked up.
+// declare creates the topic's file if necessary. By this file the in-memory engine learns that the topic is looked up.
 func (t *memoryTable) declare() error {
 	file, err := os.OpenFile(t.path, os.O_CREATE|os.O_RDONLY, 0o600)
 	if err != nil {
@@ -63,7 +63,8 @@ func (t *memoryTable) Get(key string) (any, error) {
 	return t.codec.Decode(data)
 }
 
-// catchUp updates values with the records that were written since the last call. It does nothing if there is no file.
+// catchUp reads the records that were written to the file since the last call, and updates values. It does nothing if
+// there is no file.
 func (t *memoryTable) catchUp() error {
 	file, err := os.Open(t.path)
 	if os.IsNotExist(err) {

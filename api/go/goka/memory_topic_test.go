@@ -15,7 +15,8 @@ import (
 	"wallarooapi/internal/recordpb"
 )
 
-// TestATableInMemoryIsFollowed draws records, with and without a value, and looks between them: what it says is what a map has.
+// TestATableInMemoryIsFollowed draws records with and without a value, and reads keys between them. The reference is a
+// map.
 func TestATableInMemoryIsFollowed(t *testing.T) {
 	table, wanted := newMemoryTable(t.TempDir(), "rates", new(codec.Int64)), map[string]int64{}
 	draw := rand.New(rand.NewPCG(7, 7))

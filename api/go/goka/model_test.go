@@ -16,10 +16,10 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// The groups of this file run on Goka's own processor, under its tester, and on the in-memory engine, with the same messages; tables and
-// outputs must be equal. What callbacks do is drawn: a message says it.
+// The groups of this file run with the same messages on Goka's own processor, under its tester, and on the in-memory
+// engine. Tables and outputs must be equal. Each message contains a drawn list of actions for the callback.
 
-// step is one thing that a callback does.
+// step is one action of a callback.
 type step struct {
 	Do      string
 	Key     string            `json:",omitempty"`
@@ -50,7 +50,7 @@ func optional(number int64, none bool) any {
 	return number
 }
 
-// perform runs a script; what it sees goes to the output "seen".
+// perform runs a script. It emits the values that it reads to the output "seen".
 func perform(ctx Context, message any) {
 	see := func(what string, values ...any) {
 		ctx.Emit("seen", ctx.Key(), fmt.Sprint(append([]any{what}, values...)...))
@@ -102,7 +102,7 @@ func drawn(wraps bool) (*GroupGraph, []ProcessorOption) {
 
 type inner = Context
 
-// wrapped makes every value a little larger.
+// wrapped is a context that changes each value that a callback writes.
 type wrapped struct{ inner }
 
 func (w wrapped) SetValue(value any, options ...ContextOption) {
@@ -155,7 +155,7 @@ func drawSteps(random *rand.Rand, depth int) []step {
 	return steps
 }
 
-// result is what a run left: by topic and key, the records in order; and the table.
+// result is the output of a run: the records by topic and key, in order, and the table.
 type result struct {
 	records map[string][]string
 	table   map[string]any
@@ -167,7 +167,7 @@ func (r *result) add(topic, key string, value []byte, headers Headers) {
 	r.records[topic+" "+key] = append(r.records[topic+" "+key], text)
 }
 
-// warm returns when Goka's tester passes on what joined tables get: for a moment after the start, it loses records of theirs.
+// warm waits until Goka's tester delivers records of joined tables. For a moment after its start it loses them.
 func warm(kafka *tester.Tester) {
 	tracker := kafka.NewQueueTracker("seen")
 	for {
@@ -186,7 +186,7 @@ func onGoka(t *testing.T, arrivals []arrival, graph *GroupGraph, options []Proce
 	return onGokaThen(t, arrivals, graph, options, func(*Processor, *tester.Tester) {})
 }
 
-// onGokaThen is onGoka, and does something after the messages.
+// onGokaThen is onGoka, and calls a function after the messages.
 func onGokaThen(
 	t *testing.T, arrivals []arrival, graph *GroupGraph, options []ProcessorOption, then func(*Processor, *tester.Tester),
 ) result {
@@ -237,7 +237,7 @@ type engine struct {
 	looped int
 }
 
-// groupOf returns the group of a graph that can be.
+// groupOf returns the group of a valid graph.
 func groupOf(graph *GroupGraph, options ...ProcessorOption) *group {
 	made, err := newGroup(graph, newOptions(graph, options), context.Background)
 	if err != nil {
@@ -251,13 +251,13 @@ func newEngine(t wallarootest.T, graph *GroupGraph, options []ProcessorOption, h
 	return &engine{app: wallarootest.New(t, application([]string{"127.0.0.1:9092"}, []*group{g}), how...), group: g}
 }
 
-// send sends a record to a source, and the loop what follows from it.
+// send sends a record to a source, and the records that follow from it to the loop.
 func (e *engine) send(source string, record stream.KafkaRecord) {
 	e.app.Send(source, record)
 	e.drain()
 }
 
-// drain sends what waits on the loop to its source.
+// drain sends the waiting records of the loop to the loop's source.
 func (e *engine) drain() {
 	if e.group.graph.LoopStream() == nil {
 		return
@@ -279,7 +279,7 @@ func onEngine(t *testing.T, arrivals []arrival, graph *GroupGraph, options []Pro
 	return onEngineThen(t, arrivals, graph, options, func(*engine) {})
 }
 
-// onEngineThen is onEngine, and does something after the messages.
+// onEngineThen is onEngine, and calls a function after the messages.
 func onEngineThen(t *testing.T, arrivals []arrival, graph *GroupGraph, options []ProcessorOption, then func(*engine)) result {
 	e := newEngine(t, graph, options)
 	for _, each := range arrivals {

@@ -10,14 +10,14 @@ import (
 	"github.com/lovoo/goka/storage"
 )
 
-// ProcessorOption changes the settings of a processor.
+// ProcessorOption is an option of NewProcessor.
 type ProcessorOption func(*poptions, *GroupGraph)
 
-// poptions holds the values of the options.
+// poptions holds the values of all options of a processor.
 type poptions struct {
 	goka     []theirs.ProcessorOption // options for Goka's own processor under its tester
 	isTested bool
-	notes    []string // log lines about options without effect
+	notes    []string // log lines that say why an option has no effect
 
 	log               Logger
 	clientID          string
@@ -64,7 +64,8 @@ func topicManagerOf(replicas int) TopicManagerBuilder {
 	return TopicManagerBuilderWithTopicManagerConfig(config)
 }
 
-// mapped makes an option: apply is its effect here, and same is the option for Goka's own processor.
+// mapped makes an option that Goka has, too: apply sets its value in poptions, and same is Goka's option, for Goka's
+// own processor under its tester.
 func mapped(same theirs.ProcessorOption, apply func(*poptions)) ProcessorOption {
 	return func(o *poptions, _ *GroupGraph) {
 		o.goka = append(o.goka, same)
@@ -72,7 +73,8 @@ func mapped(same theirs.ProcessorOption, apply func(*poptions)) ProcessorOption 
 	}
 }
 
-// noted makes an option that has no effect here. note is the reason, which is logged.
+// noted makes an option that Goka has, but which has no effect here. note says why, and is logged. same is Goka's
+// option.
 func noted(same theirs.ProcessorOption, note string) ProcessorOption {
 	return mapped(same, func(o *poptions) { o.notes = append(o.notes, note) })
 }
@@ -82,14 +84,14 @@ func WithClientID(clientID string) ProcessorOption {
 	return mapped(theirs.WithClientID(clientID), func(o *poptions) { o.clientID = clientID })
 }
 
-// WithUpdateCallback sets the function that is called for each record of a joined table. The storage that it gets
-// contains only the key of the record.
+// WithUpdateCallback sets the function that is called for each record of a joined table and stores its value. The
+// storage that the function gets contains only the key of the record.
 func WithUpdateCallback(cb UpdateCallback) ProcessorOption {
 	return mapped(theirs.WithUpdateCallback(cb), func(o *poptions) { o.updateCallback = cb })
 }
 
-// WithRebalanceCallback sets a function that each process calls once, before its first message, with all partitions of
-// the inputs.
+// WithRebalanceCallback sets a function that each process with callbacks calls once, before its first message, with all
+// partitions of the inputs.
 func WithRebalanceCallback(cb RebalanceCallback) ProcessorOption {
 	return mapped(theirs.WithRebalanceCallback(cb), func(o *poptions) { o.rebalanceCallback = cb })
 }
@@ -109,7 +111,8 @@ func WithHasher(hasher func() hash.Hash32) ProcessorOption {
 	return mapped(theirs.WithHasher(hasher), func(o *poptions) { o.hasher = hasher })
 }
 
-// WithNilHandling sets the handling of input messages without a value.
+// WithNilHandling sets how messages of the inputs without a value are handled: ignored, passed to the callback as nil,
+// or passed as the codec decodes nil.
 func WithNilHandling(nh NilHandling) ProcessorOption {
 	return mapped(theirs.WithNilHandling(nh), func(o *poptions) { o.nilHandling = nh })
 }
@@ -124,7 +127,8 @@ func WithStorageBuilder(sb storage.Builder) ProcessorOption {
 	return mapped(theirs.WithStorageBuilder(sb), func(o *poptions) { o.storage = sb })
 }
 
-// WithTopicManagerBuilder sets the builder of the manager that inspects topics and creates those of table and loop.
+// WithTopicManagerBuilder sets the builder of the topic manager, which inspects topics and creates the topics of table
+// and loop.
 func WithTopicManagerBuilder(tmb TopicManagerBuilder) ProcessorOption {
 	return mapped(theirs.WithTopicManagerBuilder(tmb), func(o *poptions) { o.topicManager = tmb })
 }
@@ -134,7 +138,7 @@ func WithConsumerSaramaBuilder(cgb SaramaConsumerBuilder) ProcessorOption {
 	return mapped(theirs.WithConsumerSaramaBuilder(cgb), func(o *poptions) { o.consumer = cgb })
 }
 
-// WithGroupGraphHook calls hook with the graph.
+// WithGroupGraphHook calls hook with the graph when a processor is made of it.
 func WithGroupGraphHook(hook func(gg *GroupGraph)) ProcessorOption {
 	return func(_ *poptions, graph *GroupGraph) { hook(graph) }
 }
@@ -202,10 +206,10 @@ func WithRunArguments(arguments ...string) ProcessorOption {
 	return own(func(o *poptions) { o.runArguments = append(o.runArguments, arguments...) })
 }
 
-// own makes an option that Goka does not have.
+// own makes an option that Goka does not have. apply sets its value.
 func own(apply func(*poptions)) ProcessorOption { return func(o *poptions, _ *GroupGraph) { apply(o) } }
 
-// replacement is the configuration passed to ReplaceGlobalConfig, nil before.
+// replacement is the configuration that the program has passed to ReplaceGlobalConfig, or nil.
 var replacement *sarama.Config
 
 // globalConfig returns a copy of sarama's configuration for views and topic managers, which Goka does not export.

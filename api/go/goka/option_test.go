@@ -17,7 +17,7 @@ import (
 	"wallarooapi/goka/codec"
 )
 
-// onTester makes a processor of ours whose topics are those of Goka's tester.
+// onTester makes a processor of this package that finds its topics in Goka's tester.
 func onTester(t *testing.T, kafka *tester.Tester, graph *GroupGraph, options ...ProcessorOption) *Processor {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	own := []ProcessorOption{
@@ -31,7 +31,8 @@ func onTester(t *testing.T, kafka *tester.Tester, graph *GroupGraph, options ...
 	return processor
 }
 
-// TestOptionsThatChangeNothing: each is accepted, and a line of the log says why it has no meaning.
+// TestOptionsThatChangeNothing checks that each option without effect is accepted, and that a line of the log gives the
+// reason.
 func TestOptionsThatChangeNothing(t *testing.T) {
 	for name, option := range map[string]ProcessorOption{
 		"WithConsumerGroupBuilder": WithConsumerGroupBuilder(nil), "WithProducerBuilder": WithProducerBuilder(nil),
@@ -46,7 +47,8 @@ func TestOptionsThatChangeNothing(t *testing.T) {
 	}
 }
 
-// TestPartitionsAreAssigned: the callback gets all of the inputs', in a program of its own and in a worker.
+// TestPartitionsAreAssigned checks that the rebalance callback gets all partitions of the inputs, with Run and under
+// Serve.
 func TestPartitionsAreAssigned(t *testing.T) {
 	var got []Assignment
 	callback := WithRebalanceCallback(func(a Assignment) { got = append(got, a) })
@@ -60,7 +62,7 @@ func TestPartitionsAreAssigned(t *testing.T) {
 	}
 }
 
-// TestOptionsOfTheGraph: those of WithOptions come first, and a hook gets the graph.
+// TestOptionsOfTheGraph checks that options of WithOptions are applied first, and that a hook gets the graph.
 func TestOptionsOfTheGraph(t *testing.T) {
 	var hooked []*GroupGraph
 	hook := WithGroupGraphHook(func(gg *GroupGraph) { hooked = append(hooked, gg) })
@@ -87,7 +89,7 @@ func TestOptionsOfTheGraph(t *testing.T) {
 	}
 }
 
-// TestGetBeforeAndAfterTheRun: what was asked too early is answered later.
+// TestGetBeforeAndAfterTheRun checks that Get fails before and after a run, and returns values during the run.
 func TestGetBeforeAndAfterTheRun(t *testing.T) {
 	kafka := tester.New(t)
 	processor := onTester(t, kafka, counted())
@@ -124,7 +126,7 @@ func (refusing) EnsureStreamExists(topic string, npar int) error {
 	return fmt.Errorf(refused, topic, npar)
 }
 
-// TestMoreCopiesThanBrokers: the error has Goka's text, and says what to write.
+// TestMoreCopiesThanBrokers checks that the error has Goka's text and a remedy.
 func TestMoreCopiesThanBrokers(t *testing.T) {
 	manager := WithTopicManagerBuilder(func([]string) (TopicManager, error) { return refusing{}, nil })
 	_, err := NewProcessor([]string{"127.0.0.1:9092"}, counted(), manager)

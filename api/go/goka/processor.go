@@ -8,7 +8,8 @@ import (
 	theirs "github.com/lovoo/goka"
 )
 
-// Processor runs the callbacks of a group. Except for Run, its methods may be called concurrently.
+// Processor processes the messages of a group: it runs the group's callbacks in this process, and the runtime as a
+// child process. Except for Run, its methods may be called concurrently.
 type Processor struct {
 	brokers    []string
 	graph      *GroupGraph
@@ -25,8 +26,8 @@ type Processor struct {
 	done   chan struct{}
 }
 
-// NewProcessor makes a processor of a graph. It connects to the brokers, checks that the topics which the group reads
-// exist, and creates the topics of its loop and table. Errors have Goka's texts.
+// NewProcessor returns a processor for a graph. It connects to the brokers, checks that the topics which the group
+// reads exist, and creates the topics of its loop and table. Errors have Goka's texts.
 func NewProcessor(brokers []string, gg *GroupGraph, options ...ProcessorOption) (*Processor, error) {
 	if err := gg.Validate(); err != nil {
 		return nil, err
@@ -59,9 +60,9 @@ func NewProcessor(brokers []string, gg *GroupGraph, options ...ProcessorOption) 
 // Graph returns the graph of the processor.
 func (p *Processor) Graph() *GroupGraph { return p.graph }
 
-// Run serves the callbacks from this process and runs `wallaroo run` until the context ends, Stop is called, or an
-// error occurs. In the first two cases it returns nil. The error of a callback has Goka's text. When Run returns, all
-// processes that it started have ended. Run can be called only once.
+// Run processes messages until the context ends, Stop is called, or an error occurs. In the first two cases it returns
+// nil. Run starts `wallaroo run`, which calls the callbacks in this process. The error of a callback has Goka's text.
+// When Run returns, all processes that it started have ended. Run can be called only once.
 func (p *Processor) Run(ctx context.Context) error {
 	if p.tested != nil {
 		return p.tested.Run(ctx)
@@ -69,7 +70,8 @@ func (p *Processor) Run(ctx context.Context) error {
 	return runAll(ctx, []*Processor{p}, p.checkpoint)
 }
 
-// begin marks the processor as running and keeps what the other methods need of the run.
+// begin marks the processor as starting. It stores the context of the run, the function that ends it, and its
+// checkpoint, for the other methods.
 func (p *Processor) begin(ctx context.Context, cancel context.CancelCauseFunc, checkpoint string) {
 	p.running.Store(&ctx)
 	p.mutex.Lock()
@@ -78,7 +80,7 @@ func (p *Processor) begin(ctx context.Context, cancel context.CancelCauseFunc, c
 	p.state.SetState(ProcStateStarting)
 }
 
-// finish stores the result of the run. The context of the run must have ended before.
+// finish stores the result of a run whose context has ended, and marks the processor as stopped.
 func (p *Processor) finish(err error) {
 	p.table.wait()
 	p.state.SetState(ProcStateStopped)
@@ -95,7 +97,7 @@ func (p *Processor) abort(err error) {
 	p.cancel(err)
 }
 
-// context returns the context of the run.
+// context returns the context of the run, or one that never ends if Run was not called.
 func (p *Processor) context() context.Context {
 	if running := p.running.Load(); running != nil {
 		return *running
@@ -124,7 +126,7 @@ func (p *Processor) Done() <-chan struct{} {
 	return p.done
 }
 
-// Error returns the error of Run.
+// Error returns the error with which Run has ended, or nil.
 func (p *Processor) Error() error {
 	if p.tested != nil {
 		return p.tested.Error()
@@ -137,7 +139,7 @@ func (p *Processor) Error() error {
 // Recovered reports whether the processor is processing messages.
 func (p *Processor) Recovered() bool { return p.StateReader().IsState(ProcStateRunning) }
 
-// StateReader returns the state of the processor.
+// StateReader returns an object by which the program reads the state of the processor and waits for a state.
 func (p *Processor) StateReader() StateReader {
 	if p.tested != nil {
 		return p.tested.StateReader()
@@ -163,7 +165,7 @@ func (p *Processor) WaitForReadyContext(ctx context.Context) error {
 	}
 }
 
-// Stats returns the counts of this process in the form of Goka's statistics.
+// Stats returns the numbers of messages that this process has read and written, in the form of Goka's statistics.
 func (p *Processor) Stats() *ProcessorStats { return p.StatsWithContext(context.Background()) }
 
 // StatsWithContext is Stats with a context for the statistics of lookups.

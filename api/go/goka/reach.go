@@ -20,11 +20,12 @@ func WithKafkaOptions(options map[string]string) ProcessorOption {
 	return own(func(o *poptions) { maps.Copy(o.kafka, options) })
 }
 
-// protocols has Kafka's name of the protocol by two facts: connections are encrypted, and clients log in.
+// protocols has the value of Kafka's setting security.protocol for two facts: connections are encrypted, and clients
+// log in.
 var protocols = map[[2]bool]string{{true, false}: "SSL", {false, true}: "SASL_PLAINTEXT", {true, true}: "SASL_SSL"}
 
-// reach converts a configuration of sarama into settings with which the runtime connects to the brokers in the same
-// way. own are the settings of WithKafkaOptions.
+// reach converts a configuration of sarama into settings of librdkafka, with which the runtime connects to the brokers
+// in the same way. own are the settings of WithKafkaOptions, which have precedence.
 func reach(config *sarama.Config, own map[string]string) (map[string]string, error) {
 	found := map[string]string{}
 	if protocol := protocols[[2]bool{config.Net.TLS.Enable, config.Net.SASL.Enable}]; protocol != "" {
@@ -41,7 +42,7 @@ func reach(config *sarama.Config, own map[string]string) (map[string]string, err
 	return found, err
 }
 
-// login adds the settings for the credentials of the client to found.
+// login adds the settings for the client's user name and password to found.
 func login(config *sarama.Config, own, found map[string]string) error {
 	mechanism := config.Net.SASL.Mechanism
 	switch mechanism {

@@ -19,7 +19,7 @@ import (
 	"wallarooapi/goka/codec"
 )
 
-// secured is a configuration of sarama, as programs have it.
+// secured returns a configuration of sarama with SASL, if there is a user, and with other changes.
 func secured(user string, change func(*sarama.Config)) *sarama.Config {
 	config := DefaultConfig()
 	config.Net.SASL.Enable, config.Net.SASL.User, config.Net.SASL.Password = user != "", user, "the secret"
@@ -64,7 +64,7 @@ func TestBrokersAreReachedAsSaramaReachesThem(t *testing.T) {
 	}
 }
 
-// TestCertificateOfAClient: key and chain come back as they were.
+// TestCertificateOfAClient checks that the settings contain the client's key and certificate chain.
 func TestCertificateOfAClient(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	template := &x509.Certificate{SerialNumber: big.NewInt(7), NotAfter: time.Now().Add(time.Hour)}
@@ -83,7 +83,8 @@ func TestCertificateOfAClient(t *testing.T) {
 	}
 }
 
-// TestEverySourceAndSinkIsReached: each has the settings, and what cannot be taken over is an error of NewProcessor.
+// TestEverySourceAndSinkIsReached checks that each source and sink has the settings, and that NewProcessor fails if a
+// setting cannot be converted.
 func TestEverySourceAndSinkIsReached(t *testing.T) {
 	before, start := replacement, startOfInputs
 	defer func() { replacement, startOfInputs = before, start }()

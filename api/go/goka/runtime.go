@@ -25,11 +25,11 @@ const (
 	outputTime = 10 * time.Second
 )
 
-// child is one execution of `wallaroo run`, the runtime of the processors.
+// child is a child process with `wallaroo run`, the runtime of the processors.
 type child struct {
 	command []string
 	log     Logger
-	ready   func()
+	ready   func() // is called when the application is initialized
 
 	mutex sync.Mutex
 	rest  []byte   // incomplete last line
@@ -77,7 +77,7 @@ func (c *child) end(pid int, ended <-chan error) {
 	}
 }
 
-// failure returns the error for the end of the runtime, with the last lines of its output.
+// failure returns the error that the runtime has ended by itself, with the last lines of its output.
 func (c *child) failure(err error) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -88,14 +88,15 @@ func (c *child) failure(err error) error {
 	return fmt.Errorf("`wallaroo run` failed (%w):\n%s", err, text)
 }
 
-// reports reports whether the last lines of the output contain a finding of a kind.
+// reports reports whether the last lines of the output contain an error of this kind.
 func (c *child) reports(kind string) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return diagnostic.Reports(strings.Join(c.lines, "\n"), kind)
 }
 
-// holder returns the description of the run that uses the checkpoint, or "" if the output does not contain one.
+// holder returns the text by which the output describes the other run that uses the checkpoint, or "" if it contains
+// none.
 func (c *child) holder() string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -119,6 +120,7 @@ func (c *child) Write(data []byte) (int, error) {
 	}
 }
 
+// take handles a line of the output: it logs and stores the line, and calls ready for the line that says so.
 func (c *child) take(line string) {
 	c.quiet = c.quiet || diagnostic.Reports(line, diagnostic.InUse)
 	if !c.quiet {
@@ -161,7 +163,8 @@ func runtimeCommand() ([]string, error) {
 	return nil, errNoRuntime
 }
 
-// isTrusted reports whether this user or root owns a file: a parent directory, such as /tmp, may be another user's.
+// isTrusted reports whether this user or root owns a file. A virtual environment in a parent directory, such as /tmp,
+// may be another user's.
 func isTrusted(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -60,7 +60,7 @@ func TestTheCommandIsFound(t *testing.T) {
 	t.Setenv("PATH", directory)
 	t.Setenv("VIRTUAL_ENV", "")
 	t.Setenv("WALLAROO", "")
-	// A directory above the temporary one may have a runtime of its own.
+	// A parent of the temporary directory may have a runtime.
 	if found, err := runtimeCommand(); err == nil && strings.HasPrefix(found[0], directory) || err != nil && err != errNoRuntime {
 		t.Errorf("%v, %v", found, err)
 	}
@@ -95,7 +95,7 @@ func TestCheckpointsOfGroupsDiffer(t *testing.T) {
 	}
 }
 
-// TestStatesOfAProcessorThatDoesNotRun: what can be asked before Run.
+// TestStatesOfAProcessorThatDoesNotRun calls the methods of a processor before Run.
 func TestStatesOfAProcessorThatDoesNotRun(t *testing.T) {
 	p := &Processor{graph: counted(), state: NewSignal(ProcStateIdle, ProcStateRunning), done: make(chan struct{})}
 	p.group = groupOf(p.graph)

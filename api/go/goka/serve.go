@@ -14,10 +14,11 @@ import (
 // brokersVariable names the variable with brokers, HOST:PORT,..., that replace the brokers of the program.
 const brokersVariable = "WALLAROO_BROKERS"
 
-// Serve exits after the work that the runtime requests, if the runtime started the program: it writes the topology of
-// groups or runs their callbacks. In all other cases it returns at once. Call it first in main. Then the runtime's
-// commands `wallaroo run DIR` and `wallaroo pack DIR` and clusters accept the program like any other, and Run is only
-// for development. Set the options of processors with [GroupGraph.WithOptions].
+// Serve lets the runtime run groups without a Processor. Call it first in main. If the runtime has started the program,
+// Serve does the requested work and exits: it writes the topology of the groups, or runs their callbacks as a worker.
+// In all other cases Serve returns at once. With Serve, the commands `wallaroo run DIR` and `wallaroo pack DIR` and
+// clusters accept the program like any other, and [Processor.Run] is only for development. Set the options of
+// processors with [GroupGraph.WithOptions].
 //
 // Faults in a graph are reported as a panic of the setup (T217). Before the worker serves, it reads the tables of
 // Lookup edges, which may take a minute.
@@ -51,7 +52,7 @@ func Serve(brokers []string, groups ...*GroupGraph) {
 	}))
 }
 
-// reached returns the brokers in the environment, or the argument if the environment has none.
+// reached returns the brokers in the variable WALLAROO_BROKERS, or the brokers of the program if the variable is empty.
 func reached(brokers []string) []string {
 	if given := os.Getenv(brokersVariable); given != "" {
 		return strings.Split(given, ",")
@@ -74,7 +75,7 @@ func (g *group) prepareWorker(brokers []string) {
 			os.Exit(1) // the supervisor then starts a new process
 		})
 	}
-	if err == nil && g.asksPartitions() {
+	if err == nil && g.needsPartitions() {
 		err = g.countTopics(brokers)
 	}
 	if err != nil {
@@ -83,7 +84,8 @@ func (g *group) prepareWorker(brokers []string) {
 	g.assign()
 }
 
-// useMemory reads lookups from topics in memory, which have one partition each.
+// useMemory makes the group use topics of the in-memory engine in place of Kafka: for lookups, and for partition
+// counts, which are one.
 func (g *group) useMemory(directory string) {
 	for _, e := range g.graph.LookupTables() {
 		g.memory[e.Topic()] = newMemoryTable(directory, e.Topic(), e.Codec())
@@ -98,7 +100,7 @@ func (g *group) useMemory(directory string) {
 	g.assign()
 }
 
-// asksPartitions reports whether the program needs the partition counts of topics.
-func (g *group) asksPartitions() bool {
+// needsPartitions reports whether the program needs the partition counts of topics.
+func (g *group) needsPartitions() bool {
 	return g.options.hasher != nil || g.options.rebalanceCallback != nil || len(g.graph.edges[visitor]) > 0
 }

@@ -2,8 +2,8 @@ package goka
 
 import "wallarooapi/internal/recordpb"
 
-// shown returns a state as decoded by the codecs of the group's edges, for commands such as `wallaroo state get`. The
-// form is the same as in Python.
+// shown returns the state of a key as a value that commands such as `wallaroo state get` print: the value in the
+// group's table and those of joined tables, decoded by the codecs of the edges. The form is the same as in Python.
 func (g *group) shown(value any) any {
 	state, is := value.(*recordpb.GroupState)
 	if !is {

@@ -26,7 +26,7 @@ func limitOfRecords() (limit int, isSet bool) {
 	return replacement.Producer.MaxMessageBytes, true
 }
 
-// limited adds the limit to the options of a sink if the program has set it.
+// limited adds the limit for the size of records to the options of a sink, if the program has set it.
 func limited(options map[string]string) map[string]string {
 	if limit, isSet := limitOfRecords(); isSet {
 		options["kafka.max.request.size"] = strconv.Itoa(limit)
@@ -62,4 +62,5 @@ func pieceBytes(data []byte) int {
 	return varintBytes(len(data)) + len(data)
 }
 
+// varintBytes returns the number of bytes of a number in Kafka's format for records.
 func varintBytes(number int) int { return len(binary.AppendVarint(nil, int64(number))) }

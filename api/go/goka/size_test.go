@@ -8,7 +8,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// TestLargeRecords: what Kafka would never take is not written, and fails its message; others go on.
+// TestLargeRecords checks that a record which is too large for Kafka makes its message fail, and no other message.
 func TestLargeRecords(t *testing.T) {
 	graph := DefineGroup("large", Output("out", new(codec.String)), Persist(new(codec.String)),
 		Input("in", new(codec.String), func(ctx Context, message any) {
@@ -16,15 +16,15 @@ func TestLargeRecords(t *testing.T) {
 			ctx.SetValue("small")
 		}))
 	e := newEngine(t, graph, []ProcessorOption{WithDeadLetters()})
-	const beside = batchBytes + 3 + 3 + 2 + 3 + 1 // of a value of a megabyte with a key of one byte
-	for _, size := range []int{brokersLimit - beside, brokersLimit - beside + 1, 1} {
+	const overhead = batchBytes + 3 + 3 + 2 + 3 + 1 // of a value of a megabyte with a key of one byte
+	for _, size := range []int{brokersLimit - overhead, brokersLimit - overhead + 1, 1} {
 		e.app.Send("in", record("in", "k", []byte(strings.Repeat("x", size))))
 	}
 	var sizes []int
 	for _, each := range e.app.KafkaRecords("out") {
 		sizes = append(sizes, len(each.Value))
 	}
-	if len(sizes) != 2 || sizes[0] != brokersLimit-beside || sizes[1] != 1 {
+	if len(sizes) != 2 || sizes[0] != brokersLimit-overhead || sizes[1] != 1 {
 		t.Errorf("sizes %v", sizes)
 	}
 	if table := e.app.KafkaRecords("large-table"); len(table) != 2 {
@@ -37,7 +37,8 @@ func TestLargeRecords(t *testing.T) {
 	}
 }
 
-// TestSizesOfRecords are those that brokers count: tests/test_goka_large.py asks one.
+// TestSizesOfRecords checks the sizes of records as brokers count them. tests/test_goka_large.py compares with a real
+// broker.
 func TestSizesOfRecords(t *testing.T) {
 	headers := []stream.KafkaHeader{{Key: "name", Value: []byte("value")}, {Key: "none"}}
 	for want, record := range map[int]stream.KafkaRecord{
@@ -54,7 +55,7 @@ func TestSizesOfRecords(t *testing.T) {
 	}
 }
 
-// TestLimitOfRecords: a program's own limit is that of the sinks, too.
+// TestLimitOfRecords checks that a limit of the program is also the limit of the sinks.
 func TestLimitOfRecords(t *testing.T) {
 	before, start := replacement, startOfInputs
 	defer func() { replacement, startOfInputs = before, start }()

@@ -7,8 +7,9 @@ import (
 	"wallarooapi/stream"
 )
 
-// counts holds the counts of this process's callbacks by the partition of their messages, in the form of Goka's
-// statistics. A message that is processed again, e.g. after the end of its worker, is counted again.
+// counts counts the messages that this process reads and writes, for Processor.Stats: by the partition of the input
+// message, in the form of Goka's statistics. A message that is processed again, e.g. after the end of its worker, is
+// counted again.
 type counts struct {
 	mutex      sync.Mutex
 	partitions map[int32]*PartitionProcStats
@@ -25,6 +26,7 @@ func (c *counts) of(partition int32) *PartitionProcStats {
 	return c.partitions[partition]
 }
 
+// newTableStats returns the statistics of a table of which nothing was counted.
 func newTableStats() *TableStats {
 	return &TableStats{Status: PartitionRunning, Recovery: &RecoveryStats{}, Input: &InputStats{}, Writes: &OutputStats{}}
 }
@@ -51,6 +53,7 @@ func (c *counts) joined(partition int32, topic string, record stream.KafkaRecord
 	add(own.Joined[topic].Input, record)
 }
 
+// add adds a record to the statistics of an input.
 func add(stats *InputStats, record stream.KafkaRecord) {
 	stats.Count++
 	stats.Bytes += len(record.Value)
@@ -81,7 +84,8 @@ func (c *counts) wrote(partition int32, size int) {
 	writes.Bytes += size
 }
 
-// snapshot returns the counts of a group for all partitions and topics of the group.
+// snapshot returns a copy of the counts with all partitions and topics of a group, also those of which nothing was
+// counted.
 func (c *counts) snapshot(graph *GroupGraph, partitions int32) map[int32]*PartitionProcStats {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -95,6 +99,7 @@ func (c *counts) snapshot(graph *GroupGraph, partitions int32) map[int32]*Partit
 	return all
 }
 
+// clone copies the statistics of a partition. The copy has all topics of a graph.
 func clone(own *PartitionProcStats, graph *GroupGraph) *PartitionProcStats {
 	made := &PartitionProcStats{
 		Now: time.Now(), Joined: map[string]*TableStats{}, Input: map[string]*InputStats{}, Output: map[string]*OutputStats{},

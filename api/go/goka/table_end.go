@@ -8,8 +8,8 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// These constants limit one fetch and the search for the last record. The search begins at a distance from the end, and
-// multiplies the distance by windowTimes in each further step.
+// These constants limit the search for the last committed record of a partition. The search first fetches the last
+// firstWindow offsets, and in each further step windowTimes as many.
 const (
 	fetchBytes  = 1 << 20
 	fetchWaitMs = 500
@@ -25,7 +25,7 @@ type visibleEnds struct {
 	config  *sarama.Config
 }
 
-// withVisibleEnds wraps the topic manager of one of Goka's builders.
+// withVisibleEnds returns a builder of topic managers that are visibleEnds around those of one of Goka's builders.
 func withVisibleEnds(builder TopicManagerBuilder, config func() *sarama.Config) TopicManagerBuilder {
 	return func(brokers []string) (TopicManager, error) {
 		manager, err := builder(brokers)
@@ -36,7 +36,8 @@ func withVisibleEnds(builder TopicManagerBuilder, config func() *sarama.Config) 
 	}
 }
 
-// GetOffset returns the visible end for sarama.OffsetNewest, and Kafka's offset for any other value of time.
+// GetOffset returns the offset after the last committed record if time is sarama.OffsetNewest, and Kafka's offset for
+// any other value of time.
 func (m *visibleEnds) GetOffset(topic string, partition int32, time int64) (int64, error) {
 	if time != sarama.OffsetNewest {
 		return m.TopicManager.GetOffset(topic, partition, time)
@@ -109,8 +110,8 @@ func visibleEndAfter(client sarama.Client, topic string, partition int32, begin,
 	return end, nil
 }
 
-// endOfVisible returns two offsets for a fetched block: the offset after its last committed record (0 without such a
-// record) and the offset for the next fetch (0 if nothing was fetched).
+// endOfVisible returns two offsets for the records of one fetch. end is the offset after the last committed record, or
+// 0 if there is none. next is the offset for the next fetch, or 0 if nothing was fetched.
 func endOfVisible(block *sarama.FetchResponseBlock) (end, next int64) {
 	begun := slices.Clone(block.AbortedTransactions)
 	slices.SortFunc(begun, func(a, b *sarama.AbortedTransaction) int { return int(a.FirstOffset - b.FirstOffset) })

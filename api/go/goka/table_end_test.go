@@ -7,8 +7,8 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// TestEndOfVisibleOfDrawnLogs draws logs of transactions that interleave, of plain records and of what compaction left, and cuts
-// them at a drawn batch as a fetch does. The reference goes through the records one by one.
+// TestEndOfVisibleOfDrawnLogs draws logs with interleaved transactions, plain records and gaps of compaction, and cuts
+// them at a drawn batch as a fetch does. The reference reads the records one by one.
 func TestEndOfVisibleOfDrawnLogs(t *testing.T) {
 	for seed := int64(0); seed < 2000; seed++ {
 		checkDrawnLog(t, seed)
@@ -79,7 +79,8 @@ func checkDrawnLog(t *testing.T, seed int64) {
 	}
 }
 
-// lastOf returns the offset of the marker that ends a transaction; that of the log's last record if it goes on.
+// lastOf returns the offset of the marker that ends a transaction, or of the log's last record if the transaction is
+// open.
 func lastOf(batches []*sarama.RecordBatch, of *sarama.AbortedTransaction) int64 {
 	for _, batch := range batches {
 		if batch.Control && batch.ProducerID == of.ProducerID && batch.FirstOffset > of.FirstOffset {

@@ -26,7 +26,8 @@ func counting() *goka.GroupGraph {
 	)
 }
 
-// started runs a processor on Goka's tester, once it is ready; stop returns why it ended.
+// started runs a processor on Goka's tester and returns when it is ready. stop ends the processor and returns its
+// error.
 func started(t *testing.T, kafka *tester.Tester, graph *goka.GroupGraph) (processor *goka.Processor, stop func() error) {
 	t.Helper()
 	processor, err := goka.NewProcessor(nil, graph, goka.WithTester(kafka))
@@ -81,8 +82,8 @@ func TestUnderGokasTesterFails(t *testing.T) {
 	}
 }
 
-// TestALookupUnderGokasTester sets what is looked up in the table itself: a record that Consume gives to the table's topic comes to the
-// processor's view at a time of its own.
+// TestALookupUnderGokasTester sets values in the looked-up table directly, because a record that Consume writes to the
+// table's topic reaches the view of the processor at an unknown time.
 func TestALookupUnderGokasTester(t *testing.T) {
 	kafka := tester.New(t)
 	graph := goka.DefineGroup("prices",

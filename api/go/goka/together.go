@@ -31,7 +31,7 @@ func RunTogether(ctx context.Context, processors ...*Processor) error {
 		}
 		return running.Wait().ErrorOrNil()
 	}
-	if err := canRunTogether(processors); err != nil {
+	if err := checkTogether(processors); err != nil {
 		return err
 	}
 	first := processors[0]
@@ -46,12 +46,12 @@ func RunTogether(ctx context.Context, processors ...*Processor) error {
 	return runAll(ctx, processors, checkpointOf(Group(strings.Join(names, " + ")), first.brokers))
 }
 
-// canRunTogether returns an error if the processors cannot be one application.
-func canRunTogether(processors []*Processor) error {
+// checkTogether returns an error if the processors cannot be one application.
+func checkTogether(processors []*Processor) error {
 	groups, visitors := map[Group]bool{}, map[string]Group{}
 	for _, p := range processors {
 		name := p.graph.Group()
-		if err := canMeet(processors[0], p); err != nil {
+		if err := checkPair(processors[0], p); err != nil {
 			return fmt.Errorf("processors of %s and %s do not run together: %w", processors[0].graph.Group(), name, err)
 		}
 		if groups[name] {
@@ -68,9 +68,9 @@ func canRunTogether(processors []*Processor) error {
 	return nil
 }
 
-// canMeet returns an error if two processors have different brokers, or if only one of them has Goka's tester. The
+// checkPair returns an error if two processors have different brokers, or if only one of them has Goka's tester. The
 // order of the brokers does not matter.
-func canMeet(one, other *Processor) error {
+func checkPair(one, other *Processor) error {
 	if one.tested != nil && other.tested == nil {
 		one, other = other, one
 	}
@@ -83,7 +83,7 @@ func canMeet(one, other *Processor) error {
 	return nil
 }
 
-// runAll runs processors with a common checkpoint.
+// runAll runs one or more processors as one application with this checkpoint, and returns the error of the run.
 func runAll(ctx context.Context, all []*Processor, checkpoint string) error {
 	for _, p := range all {
 		select {
@@ -142,6 +142,7 @@ func serve(ctx context.Context, all []*Processor, checkpoint string) error {
 	return host(ctx, all, checkpoint)
 }
 
+// setState sets the state that StateReader returns, for all processors.
 func setState(all []*Processor, state State) {
 	for _, p := range all {
 		p.state.SetState(state)

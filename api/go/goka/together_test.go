@@ -42,12 +42,13 @@ func TestProcessorsThatCannotRunTogether(t *testing.T) {
 	}
 }
 
-// TestTheOrderOfBrokersDoesNotMatter: they are one cluster, and one checkpoint.
+// TestTheOrderOfBrokersDoesNotMatter checks that processors with the same brokers in another order have the same
+// checkpoint, and run together.
 func TestTheOrderOfBrokersDoesNotMatter(t *testing.T) {
 	kafka := tester.New(t)
 	one, other := onTester(t, kafka, named("a")), onTester(t, kafka, named("b"))
 	one.brokers, other.brokers = []string{"k:1", "k:2"}, []string{"k:2", "k:1"}
-	if err := canRunTogether([]*Processor{one, other}); err != nil {
+	if err := checkTogether([]*Processor{one, other}); err != nil {
 		t.Error(err)
 	}
 	if checkpointOf("a", one.brokers) != checkpointOf("a", other.brokers) {
@@ -55,7 +56,7 @@ func TestTheOrderOfBrokersDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestProcessorsTogetherUnderTheTester: each group counts, on Goka's own processors.
+// TestProcessorsTogetherUnderTheTester runs two groups on Goka's own processors.
 func TestProcessorsTogetherUnderTheTester(t *testing.T) {
 	kafka := tester.New(t)
 	var all []*Processor
@@ -79,7 +80,8 @@ func TestProcessorsTogetherUnderTheTester(t *testing.T) {
 	}
 }
 
-// TestOneRuntimeForSeveralProcessors: a script in its place says what it gets. All have its states, its end, and one checkpoint.
+// TestOneRuntimeForSeveralProcessors replaces the runtime by a script that prints its arguments. All processors have
+// the same checkpoint, the same states and the same end.
 func TestOneRuntimeForSeveralProcessors(t *testing.T) {
 	directory := t.TempDir()
 	script, calls := filepath.Join(directory, "wallaroo"), filepath.Join(directory, "calls")
@@ -111,7 +113,8 @@ func TestOneRuntimeForSeveralProcessors(t *testing.T) {
 	}
 }
 
-// TestContinueGoka: the command that Run starts has the option; a script in its place says what it gets.
+// TestContinueGoka checks that the command of the runtime has the option --continue-goka. A script in place of the
+// runtime prints its arguments.
 func TestContinueGoka(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "wallaroo")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"R611 $*\"\nexit 4\n"), 0o700); err != nil {

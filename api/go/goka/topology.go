@@ -7,8 +7,8 @@ import (
 	"wallarooapi/stream"
 )
 
-// application returns an application that runs groups. Each group is one step, to which all its inputs go, and which
-// has an output for each topic that the group writes.
+// application declares the application that runs groups. Each group is one step, which gets the records of all inputs
+// and joined tables, and has a named output for each topic that the group writes.
 func application(brokers []string, groups []*group) *stream.Application {
 	names := make([]string, len(groups))
 	for i, g := range groups {
@@ -23,9 +23,9 @@ func application(brokers []string, groups []*group) *stream.Application {
 	return app
 }
 
-// declare adds the group to the application. sources contains the source names in use. A source has the name of its
-// topic, as in Python. If several edges read the same topic, the names of later sources also contain their kind and
-// group.
+// declare adds the sources, the step and the sinks of a group to the application. sources contains the source names in
+// use. A source has the name of its topic, as in Python. If several edges read the same topic, the names of later
+// sources also contain the kind of edge and the group.
 func (g *group) declare(app *stream.Application, brokers []string, sources map[string]bool) {
 	name := string(g.graph.Group())
 	from := func(kind string, topic stream.Kafka) stream.Stream[stream.KafkaRecord] {
@@ -58,6 +58,7 @@ func (g *group) declare(app *stream.Application, brokers []string, sources map[s
 	g.writeTo(step, brokers)
 }
 
+// step adds the step that calls the group's callbacks for records.
 func (g *group) step(name string, records stream.Stream[stream.KafkaRecord]) stream.Stream[*stream.KafkaRecord] {
 	var outputs []stream.Outputs
 	var options []stream.StateOption
@@ -103,8 +104,8 @@ func (g *group) writeTo(step stream.Stream[*stream.KafkaRecord], brokers []strin
 
 func asIs(record stream.KafkaRecord) (stream.KafkaRecord, error) { return record, nil }
 
-// creation describes the group's own table or loop topic, for the case that no processor has created it. Run creates
-// them before, with the partition count of the largest input.
+// creation describes how the runtime creates the topic of the group's table or loop. Under Serve no processor has
+// created it; NewProcessor creates it with the partition count of the largest input.
 func (g *group) creation(policy string) *stream.TopicCreation {
 	options := map[string]string{"cleanup.policy": policy}
 	return &stream.TopicCreation{Like: g.graph.InputStreams()[0].Topic(), Replicas: g.options.replicas, Options: options}

@@ -25,22 +25,23 @@ var metaMagic = []byte("\x00goka\x00")
 
 const tokenBytes = 26
 
-// visits are the unfinished visits that this process requested.
+// visits holds the unfinished visits that this process has requested, by their tokens.
 type visits struct {
 	mutex sync.Mutex
 	open  map[string]*visited
 }
 
+// visited is an unfinished visit of this process: one call of VisitAll.
 type visited struct {
 	meta    any
 	mutex   sync.Mutex
 	without map[string]bool // keys without a value, for which the visitor did not run
 }
 
-// VisitAll calls a visitor for every key of the group's table, at one place in the order of the messages. It waits
-// until the processor runs, and returns when the effects of the visit are committed. If this process dies during the
-// visit, the next process continues the visit, which is in the journal. The next process gets meta only if it is a
-// basic value or one that encoding/gob can write.
+// VisitAll calls the visitor with a name for every key of the group's table, at one place in the order of the messages.
+// The visitor gets meta as its message. VisitAll waits until the processor runs, and returns when the effects of the
+// visit are committed. If this process dies during the visit, the next process continues the visit, which is in the
+// journal. The next process gets meta only if it is a basic value or one that encoding/gob can write.
 //
 // VisitAll returns [ErrVisitAborted] if the processor ends before the visit, e.g. because a visitor panics. Such a
 // visitor panics again in each run until the program is corrected. If ctx ends first, VisitAll returns an error, too.
@@ -116,7 +117,8 @@ func (p *Processor) visit(ctx context.Context, name string, metadata []byte) (ke
 	return done.Keys, nil
 }
 
-// encoded returns the serialized value of meta, or nil if meta is nil or cannot be serialized.
+// encoded returns the serialized argument of a visitor for the journal. It returns nil if meta is nil or cannot be
+// serialized.
 func encoded(meta any) []byte {
 	if meta == nil {
 		return nil
@@ -128,7 +130,8 @@ func encoded(meta any) []byte {
 	return append([]byte{codec.NewEncoder().Encoding()}, data...)
 }
 
-// begin registers a visit. The returned metadata contain the token that identifies it.
+// begin registers a visit. The metadata, which the runtime passes to the visitors, contain the token that identifies
+// the visit.
 func (v *visits) begin(meta any) (token string, open *visited, metadata []byte) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
@@ -138,13 +141,15 @@ func (v *visits) begin(meta any) (token string, open *visited, metadata []byte) 
 	return token, open, append(append(bytes.Clone(metaMagic), token...), encoded(meta)...)
 }
 
+// end removes a visit that is done.
 func (v *visits) end(token string) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
 	delete(v.open, token)
 }
 
-// of returns the visitor's argument that metadata contain, and the visit if this process requested it.
+// of returns the visitor's argument for the metadata of a visit. open is the visit if this process has requested it,
+// else nil.
 func (v *visits) of(metadata []byte) (meta any, open *visited, err error) {
 	rest, isOurs := bytes.CutPrefix(metadata, metaMagic)
 	if !isOurs || len(rest) < tokenBytes {
@@ -164,7 +169,7 @@ func (v *visits) of(metadata []byte) (meta any, open *visited, err error) {
 	return meta, nil, err
 }
 
-// addVisitors adds the visitors of the graph to the step that has the group's state.
+// addVisitors adds the visitors of the graph to the group's step.
 func (g *group) addVisitors(step stream.Stream[*stream.KafkaRecord]) stream.Stream[*stream.KafkaRecord] {
 	for _, e := range g.graph.edges[visitor] {
 		step = stream.OnVisit(step, e.Topic(), func(ctx context.Context, visit *stream.Visit, state *recordpb.GroupState) (*stream.KafkaRecord, error) {

@@ -20,7 +20,8 @@ func visiting() *GroupGraph {
 	return DefineGroup("drawn", append(graph.AllEdges(), Visitor("steps", perform))...)
 }
 
-// visit asks for a visit of the in-memory engine, as VisitAll does, and returns for how many keys the visitor ran.
+// visit runs a visit on the in-memory engine, as VisitAll does in a run, and returns the number of keys for which the
+// visitor ran.
 func (e *engine) visit(name string, meta any, forgets bool) int64 {
 	token, open, metadata := e.group.visits.begin(meta)
 	if forgets { // as a process that has ended
@@ -100,7 +101,7 @@ func TestVisitsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestAVisitWaitsUntilTheProcessorRuns: a program asks for it right after it has called Run in a goroutine.
+// TestAVisitWaitsUntilTheProcessorRuns checks a call of VisitAll right after Run was called in a goroutine.
 func TestAVisitWaitsUntilTheProcessorRuns(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "wallaroo")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho '{\"keys\": 3}'\n"), 0o700); err != nil {
@@ -127,7 +128,7 @@ func TestAVisitWaitsUntilTheProcessorRuns(t *testing.T) {
 	}
 }
 
-// TestAVisitThatTheEndOfTheRunInterrupts: whatever ended it, programs look for one error.
+// TestAVisitThatTheEndOfTheRunInterrupts checks that VisitAll returns ErrVisitAborted, however the run ended.
 func TestAVisitThatTheEndOfTheRunInterrupts(t *testing.T) {
 	for code, aborted := range map[string]bool{"R733": true, "R698": false} {
 		script := filepath.Join(t.TempDir(), "wallaroo")

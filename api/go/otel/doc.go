@@ -1,15 +1,16 @@
-// Package otel continues the OpenTelemetry trace of a micro-batch in a worker. Import it for its side effect:
+// Package otel adds the work of a Go program to the OpenTelemetry trace of a micro-batch. Import it for its side
+// effect:
 //
 //	import _ "wallarooapi/otel"
 //
-// Nothing else is needed, neither with worker.Main, nor with goka.Serve, nor in Wallaroo's own programs, for which
-// `wallaroo build` makes a main function.
+// Nothing else is needed, neither with worker.Main, nor with goka.Serve, nor in programs for Wallaroo 0.4 and 0.5, for
+// which `wallaroo build` makes a main function.
 //
-// If OTEL_EXPORTER_OTLP_ENDPOINT (or another variable of OpenTelemetry) names a receiver, each call from the runtime to
-// the worker, Process or ProcessState, has a span. The parent is the span of the calling task. The service name is the
-// application's name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES set another one. OTEL_TRACES_SAMPLER,
-// OTEL_BSP_SCHEDULE_DELAY and the others work as OpenTelemetry defines them. OTEL_EXPORTER_OTLP_PROTOCOL is
-// `http/protobuf` or `grpc`. Without a receiver, the package starts nothing.
+// If OTEL_EXPORTER_OTLP_ENDPOINT (or another variable of OpenTelemetry) names a receiver of spans, each call of the
+// runtime to the worker has a span, named Process or ProcessState. Its parent is the span of the calling task. The
+// service name is the application's name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES set another one.
+// OTEL_TRACES_SAMPLER, OTEL_BSP_SCHEDULE_DELAY and the others work as OpenTelemetry defines them.
+// OTEL_EXPORTER_OTLP_PROTOCOL is `http/protobuf` or `grpc`. Without a receiver, the package starts nothing.
 //
 // The context of functions of package stream and of callbacks of package goka contains the span of the call. A span
 // that is started with this context is its child:

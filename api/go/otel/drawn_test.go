@@ -17,7 +17,7 @@ import (
 	"wallarooapi/internal/workermain"
 )
 
-// Streams of both kinds, with calls in any order, are traced as a reference says: what was drawn is all that there is.
+// This file draws streams of both kinds, with calls in any order, and compares all their spans with a reference.
 func TestDrawnStreams(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestDrawnStreams(t *testing.T) {
 	}
 }
 
-// played draws streams, plays them on a worker, and compares the spans that came.
+// played draws streams, plays them on a worker, and compares the received spans with the reference.
 func played(t *testing.T, random *rand.Rand) {
 	r, made := received(t)
 	found := &seen{by: map[string]trace.SpanContext{}}
@@ -57,13 +57,13 @@ func played(t *testing.T, random *rand.Rand) {
 		open[at][0]()
 		open[at] = open[at][1:]
 	}
-	// A worker that ends at once would end what was cancelled, too.
+	// A worker that ended at once would also end cancelled calls.
 	waitUntil(t, "spans of streams that are not open", func() bool {
 		made.Flush(t.Context())
 		return len(r.by("Process"))+len(r.by("ProcessState")) == count(all, func(d *drawn) bool { return d.sampled() && d.ending != "left" })
 	})
 	hosted.End()
-	// The call of a stream that was cancelled ends before the program's code in it.
+	// If a stream was cancelled, its call ends before the program's code in the call ends.
 	waitUntil(t, "both spans of each message", func() bool {
 		made.Flush(t.Context())
 		return len(r.by("outer")) == len(r.by("inner"))
@@ -112,7 +112,7 @@ func compare(t *testing.T, r *receiver, found *seen, all []*drawn) {
 	}
 }
 
-// server returns the span of a stream, nil where there must be none.
+// server returns the span of a stream's call, or nil if there must be none.
 func (d *drawn) server(t *testing.T, r *receiver) (found *otlp.Span) {
 	t.Helper()
 	for _, each := range r.by(d.method()) {
@@ -135,7 +135,7 @@ func (d *drawn) server(t *testing.T, r *receiver) (found *otlp.Span) {
 // after the other; a thread that pauses between them ends its span too early by this pause.
 const clockSlack = uint64(10 * time.Second)
 
-// isWithin reports whether a span is a child of another one, and lies within it as far as clocks say.
+// isWithin reports whether a span is a child of another one and lies within it, within the accuracy of clocks.
 func isWithin(child, parent *otlp.Span) bool {
 	return string(child.GetParentSpanId()) == string(parent.GetSpanId()) && string(child.GetTraceId()) == string(parent.GetTraceId()) &&
 		child.GetStartTimeUnixNano()+clockSlack >= parent.GetStartTimeUnixNano() &&

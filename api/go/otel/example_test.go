@@ -8,11 +8,11 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 
-	_ "wallarooapi/otel" // nothing else: spans of calls are sent where OTEL_* names a receiver
+	_ "wallarooapi/otel" // calls have spans if a variable OTEL_* names a receiver
 	"wallarooapi/stream"
 )
 
-// split has a span of its own; another program could log the id of its trace.
+// split starts a span. A program could also log the id of the trace.
 func split(ctx context.Context, line string) ([]string, error) {
 	ctx, span := otel.Tracer("words").Start(ctx, "split")
 	defer span.End()
@@ -22,7 +22,7 @@ func split(ctx context.Context, line string) ([]string, error) {
 	return strings.Fields(line), nil
 }
 
-// A program imports the package for what that does. Its functions begin spans with the context that they get.
+// A program imports the package for its side effect. Its functions start spans with the context that they get.
 func Example() {
 	app := stream.New("Words")
 	lines := stream.From(app, "lines", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode))

@@ -51,6 +51,7 @@ func (t *tracer) Flush(ctx context.Context) {
 	}
 }
 
+// call is the span of one call of the runtime. It ends with the call.
 type call struct{ span trace.Span }
 
 func (c call) Fail(reason string) { c.span.SetStatus(codes.Error, reason) }

@@ -16,7 +16,7 @@ import (
 
 const header = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// begun is Begin of the tracer that is registered, ended at once.
+// begun calls Begin of the registered tracer and ends the call at once.
 func begun(t *testing.T, header string) trace.SpanContext {
 	t.Helper()
 	within, call := span.Begin(t.Context(), "Words", "Process", header)
@@ -116,7 +116,7 @@ func TestAProgramKeepsItsProvider(t *testing.T) {
 	}
 }
 
-// recorder is a processor of a program's own.
+// recorder is a span processor that a program sets.
 type recorder struct {
 	spans   []sdk.ReadOnlySpan
 	flushes int

@@ -1,6 +1,7 @@
 package otel
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -24,11 +25,11 @@ func isWanted() bool {
 	if exporters := os.Getenv("OTEL_TRACES_EXPORTER"); exporters != "" {
 		return slices.ContainsFunc(strings.Split(exporters, ","), func(name string) bool { return strings.TrimSpace(name) == "otlp" })
 	}
-	return first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != ""
+	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) != ""
 }
 
-// provider returns the tracer provider that the program has set. Without one, it makes and sets a new provider. It
-// returns nil if no receiver is configured.
+// provider returns the tracer provider that the program has set. If the program has set none, provider makes and sets
+// one for the receiver that the environment names, or returns nil if there is no such receiver.
 func provider(application string) *sdk.TracerProvider {
 	if own, is := opentelemetry.GetTracerProvider().(*sdk.TracerProvider); is {
 		return own
@@ -47,13 +48,14 @@ func provider(application string) *sdk.TracerProvider {
 }
 
 func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {
-	if first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL") == "grpc" {
+	if cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL")) == "grpc" {
 		return otlptracegrpc.New(ctx)
 	}
 	return otlptracehttp.New(ctx)
 }
 
-// resourceOf returns the attributes of this process for its spans. The environment has precedence over application.
+// resourceOf returns the attributes that all spans of this process have. The service name is the name of the
+// application, unless the environment sets one.
 func resourceOf(application string) *resource.Resource {
 	found, err := resource.New(context.Background(), resource.WithAttributes(attribute.String("service.name", application)),
 		resource.WithTelemetrySDK(), resource.WithProcessPID(), resource.WithFromEnv())
@@ -61,14 +63,4 @@ func resourceOf(application string) *resource.Resource {
 		opentelemetry.Handle(err)
 	}
 	return found
-}
-
-// first returns the value of the first environment variable in names that is set and not empty.
-func first(names ...string) string {
-	for _, name := range names {
-		if value := os.Getenv(name); value != "" {
-			return value
-		}
-	}
-	return ""
 }

@@ -16,7 +16,7 @@ import (
 	"wallarooapi/internal/span"
 )
 
-// receiver keeps the spans that programs send over OTLP.
+// receiver is a server that keeps the spans which programs send over OTLP.
 type receiver struct {
 	mutex     sync.Mutex
 	spans     []*otlp.Span
@@ -24,7 +24,7 @@ type receiver struct {
 	headers   http.Header
 }
 
-// received starts a receiver that the environment names, and registers a tracer that has not started.
+// received starts a receiver, sets its address in the environment, and registers a new tracer.
 func received(t *testing.T) (*receiver, *tracer) {
 	t.Helper()
 	r := &receiver{}
@@ -34,7 +34,7 @@ func received(t *testing.T) (*receiver, *tracer) {
 	return r, fresh(t)
 }
 
-// fresh registers a tracer that has not started, in a program without a provider.
+// fresh registers a new tracer, and removes the program's tracer provider.
 func fresh(t *testing.T) *tracer {
 	t.Helper()
 	opentelemetry.SetTracerProvider(noop.NewTracerProvider())
@@ -76,7 +76,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, asked *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// by returns the spans of a name by their ids.
+// by returns the spans with a name, by their ids.
 func (r *receiver) by(name string) map[string]*otlp.Span {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -33,13 +33,13 @@ var (
 	}}
 )
 
-// seen has, by message, the span that a function of the program began for it.
+// seen has the span that the program's function started for each message.
 type seen struct {
 	mutex sync.Mutex
 	by    map[string]trace.SpanContext
 }
 
-// visit begins a span as user code does, with one below it.
+// visit starts a span as user code does, and a child of it.
 func (s *seen) visit(ctx context.Context, text string) {
 	ctx, outer := opentelemetry.Tracer("user").Start(ctx, "outer")
 	defer outer.End()
@@ -50,7 +50,7 @@ func (s *seen) visit(ctx context.Context, text string) {
 	s.by[text] = outer.SpanContext()
 }
 
-// program visits each message in a step without state, or in one with state.
+// program is an application that calls visit for each message, in a step without state or with state.
 func program(s *seen) *declaration.Application {
 	app := stream.New("Words")
 	texts := stream.From(app, "texts", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode))
@@ -67,7 +67,7 @@ func program(s *seen) *declaration.Application {
 	return declaration.Revealed(app)
 }
 
-// framed makes a frame of one message: as the source gives it, or as it comes to the state step.
+// framed returns a frame with one message, in the form for the source's stage or for the state step.
 func framed(t *testing.T, app *declaration.Application, text string, hasState bool) (found []byte) {
 	t.Helper()
 	found, err := frame.WriteFramed(0, 0, 0, 1, append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
@@ -87,7 +87,7 @@ func framed(t *testing.T, app *declaration.Application, text string, hasState bo
 	return found
 }
 
-// drawn is what a stream shall do.
+// drawn describes the actions of a stream.
 type drawn struct {
 	hasState bool
 	trace    [16]byte
@@ -123,7 +123,8 @@ func draw(random *rand.Rand, number int) *drawn {
 	return d
 }
 
-// open begins a stream; the steps that it returns run its calls, a request or its replies each, and its ending.
+// open begins a stream. It returns the actions of the stream as functions: a request, its replies, or the end of the
+// stream.
 func (d *drawn) open(t *testing.T, connection *grpc.ClientConn, app *declaration.Application) (steps []func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)

@@ -10,19 +10,17 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// talk is a stream of either kind, as the runtime sees it.
+// talk is a stream of either kind, Process or ProcessState, on the side of the runtime.
 type talk struct {
 	open, close, awaitEnd, awaitFailure func()
 	send                                func(index uint64, frames []byte)
 	await                               func(index uint64)
 }
 
-// both describes a call in which both sides send any number of messages.
+// both describes a gRPC call in which both sides send any number of messages.
 var both = &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 
-type reply interface{ GetFailure() *pb.Failure }
-
-// talking begins a stream.
+// talking begins a stream of a kind.
 func talking(t *testing.T, connection *grpc.ClientConn, ctx context.Context, hasState bool) *talk {
 	check := func(err error) {
 		t.Helper()
@@ -30,56 +28,42 @@ func talking(t *testing.T, connection *grpc.ClientConn, ctx context.Context, has
 			t.Error(err)
 		}
 	}
+	method, stage := "Process", mapStage
 	if hasState {
-		raw, err := connection.NewStream(ctx, both, "/wallaroo.worker.v1.Worker/ProcessState")
-		check(err)
-		s := &grpc.GenericClientStream[pb.Request, pb.Reply]{ClientStream: raw}
-		begin := &pb.Request{Kind: &pb.Request_Opening{Opening: &pb.Opening{Stage: stateStage}}}
-		made := common(t, func() (reply, bool, uint64, error) {
-			r, err := s.Recv()
-			return r, r.GetDone() != nil, r.GetDone().GetIndex(), err
-		})
-		made.open, made.close = func() { check(s.Send(begin)) }, func() { check(s.CloseSend()) }
-		made.send = func(index uint64, frames []byte) {
-			check(s.Send(&pb.Request{Kind: &pb.Request_Bucket{Bucket: &pb.Bucket{Index: index, Frames: frames}}}))
-		}
-		return made
+		method, stage = "ProcessState", stateStage
 	}
-	raw, err := connection.NewStream(ctx, both, "/wallaroo.worker.v1.Worker/Process")
+	raw, err := connection.NewStream(ctx, both, "/wallaroo.worker.v1.Worker/"+method)
 	check(err)
 	s := &grpc.GenericClientStream[pb.Request, pb.Reply]{ClientStream: raw}
-	begin := &pb.Request{Kind: &pb.Request_Opening{Opening: &pb.Opening{Stage: mapStage}}}
-	made := common(t, func() (reply, bool, uint64, error) {
-		r, err := s.Recv()
-		return r, r.GetDone() != nil, r.GetDone().GetIndex(), err
-	})
-	made.open, made.close = func() { check(s.Send(begin)) }, func() { check(s.CloseSend()) }
-	made.send = func(index uint64, frames []byte) {
-		check(s.Send(&pb.Request{Kind: &pb.Request_Data{Data: &pb.Data{Index: index, Frames: frames}}}))
-	}
-	return made
-}
-
-// common has what does not depend on the kind: it receives a reply, whether it ends a call and which, and an error.
-func common(t *testing.T, receive func() (reply, bool, uint64, error)) *talk {
 	return &talk{
+		open: func() {
+			check(s.Send(&pb.Request{Kind: &pb.Request_Opening{Opening: &pb.Opening{Stage: stage}}}))
+		},
+		close: func() { check(s.CloseSend()) },
+		send: func(index uint64, frames []byte) {
+			request := &pb.Request{Kind: &pb.Request_Data{Data: &pb.Data{Index: index, Frames: frames}}}
+			if hasState {
+				request.Kind = &pb.Request_Bucket{Bucket: &pb.Bucket{Index: index, Frames: frames}}
+			}
+			check(s.Send(request))
+		},
 		await: func(index uint64) {
-			for isDone, done := false, uint64(0); !isDone; {
-				var r reply
-				var err error
-				if r, isDone, done, err = receive(); err != nil || r.GetFailure() != nil || isDone && done != index {
+			for isDone := false; !isDone; {
+				r, err := s.Recv()
+				isDone = r.GetDone() != nil
+				if err != nil || r.GetFailure() != nil || isDone && r.GetDone().GetIndex() != index {
 					t.Errorf("call %d: %v, %v", index, r, err)
 					return
 				}
 			}
 		},
 		awaitEnd: func() {
-			if r, _, _, err := receive(); err != io.EOF {
+			if r, err := s.Recv(); err != io.EOF {
 				t.Errorf("it ends with %v, %v", r, err)
 			}
 		},
 		awaitFailure: func() {
-			if r, _, _, err := receive(); err != nil || r.GetFailure().GetCode() != "W410" {
+			if r, err := s.Recv(); err != nil || r.GetFailure().GetCode() != "W410" {
 				t.Errorf("it fails with %v, %v", r, err)
 			}
 		},

@@ -1,4 +1,4 @@
-// Package stream declares stream applications with plain, typed functions.
+// Package stream lets Go programs declare stream applications that consist of plain, typed functions.
 //
 //	func setup(args []string) *stream.Application {
 //		app := stream.New("Word Count")
@@ -17,14 +17,14 @@
 // # Errors
 //
 // If a function returns an error or panics, its message becomes a dead letter, and the state of the message's key stays
-// as it was before. The error ErrSkip means that the message has no result; it is not a failure. The context ends when
-// the worker gives up its running calls.
+// as it was before. If a function returns the error ErrSkip, the message has no result, which is not a failure. The
+// context of a function ends when the worker ends without waiting for the running functions.
 //
 // # Values
 //
-// Functions of several streams run concurrently on several goroutines. Messages with the same key are processed one
-// after the other. A function must not change a message, because other steps may get the same value. Messages that move
-// to another partition, and states, must be serializable: see Codec.
+// Functions run concurrently on several goroutines: a worker serves several tasks of Spark at once. Messages with the
+// same key are processed one after the other. A function must not change a message, because other steps may get the
+// same value. Messages that move to another partition, and states, must be serializable: see Codec.
 package stream
 
 import (
@@ -34,11 +34,12 @@ import (
 	"wallarooapi/internal/workermain"
 )
 
-// Application is an application during its declaration. It is not safe for concurrent use.
+// Application is an application that a program declares: New begins the declaration, From adds sources, and the methods
+// of streams add steps and sinks. It is not safe for concurrent use.
 type Application struct {
 	declared *declaration.Application
 	pipeline *declaration.Pipeline
-	states   map[string]bool
+	states   map[string]bool // names of states in use
 }
 
 // New begins the declaration of an application. Check reports an unusable name (T210) and an application without a
@@ -52,15 +53,15 @@ func New(name string) *Application {
 	}
 }
 
-// OnError sets the policy for failing user code: "dead_letter" (the default) puts the message aside, "fail" stops the
-// query. A source, step or sink can have its own policy. Another value is reported (T207). OnError returns the
-// application.
+// OnError sets what happens when user code fails on a message: "dead_letter" (the default) makes the message a dead
+// letter, "fail" stops the application. The policy of a source, step or sink has precedence. Check reports any other
+// value (T207). OnError returns the application.
 func (a *Application) OnError(policy string) *Application {
 	a.declared.OnError = policy
 	return a
 }
 
-// Package wallarootest gets the declared application from an Application by this function.
+// This function lets package wallarootest read the declaration in an Application.
 var _ = declaration.Reveal(func(public any) *declaration.Application {
 	if a, is := public.(*Application); is && a != nil {
 		return a.declared
@@ -77,6 +78,6 @@ func (a *Application) Check() error {
 	return nil
 }
 
-// ToJson ends the declaration and returns the topology document in its canonical form. If the declaration has
-// findings, it returns an object with the key "diagnostics" instead.
+// ToJson ends the declaration and returns the topology document, a JSON text. If the declaration has findings, ToJson
+// returns an object with the key "diagnostics" instead. Package worker calls ToJson; programs need not.
 func (a *Application) ToJson() string { return workermain.Text(a.declared) }

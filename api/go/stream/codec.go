@@ -9,8 +9,9 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// Codec turns messages of one type into bytes and back. Several goroutines may call both functions. Decode may keep
-// data but must not change it. If Encode or Decode returns an error, the message becomes a dead letter.
+// Codec turns values of one type, messages or states, into bytes and back. Several goroutines may call both methods at
+// once. Decode may keep data but must not change it. If Encode or Decode returns an error, the message becomes a dead
+// letter.
 //
 // Pass the methods of a codec to sources and sinks. Pass the codec to Register for states and for messages between
 // processes. Without a registered codec, basic types are written as they are, and other types with encoding/gob, which
@@ -24,7 +25,7 @@ type Codec[T any] interface {
 	Decode(data []byte) (T, error)
 }
 
-// functions is a codec that consists of two functions.
+// functions makes a codec of two functions.
 type functions[T any] struct {
 	encode func(T) ([]byte, error)
 	decode func([]byte) (T, error)
@@ -33,15 +34,16 @@ type functions[T any] struct {
 func (f functions[T]) Encode(value T) ([]byte, error) { return f.encode(value) }
 func (f functions[T]) Decode(data []byte) (T, error)  { return f.decode(data) }
 
-// formed is a codec whose bytes have a shape. unreadable says why values cannot be read back, and incomplete what is
-// left out.
+// formed is a codec whose fields are known. shape has the type of each field, with which a run compares an earlier
+// version of the program. unreadable is the reason why values cannot be read back, incomplete the reason why the bytes
+// lack some data; both are nil if all is well.
 type formed[T any] struct {
 	functions[T]
 	shape                  map[string]string
 	unreadable, incomplete error
 }
 
-// The built-in codecs have the same bytes in all languages: UTF-8 for Text, the bytes themselves for Bytes, and 8
+// The built-in codecs write the same bytes in all languages: UTF-8 for Text, the bytes themselves for Bytes, and 8
 // bytes big-endian for Int64 and Float64.
 var (
 	Text  Codec[string] = functions[string]{encodeText, codec.DecodeString}
@@ -81,10 +83,10 @@ func JSON[T any]() Codec[T] {
 	}, codec.JSONShape(reflect.TypeFor[T]()), unreadable, incomplete}
 }
 
-// Register sets the codec for values of type T and of type *T that are states or move between processes. Call it before
-// the declaration of the application, e.g. in an init function. T must not be an interface or a pointer. If it is
-// called again for a type, the last call counts. Decode must also read states that an earlier codec of the type has
-// written.
+// Register sets the codec for values of type T and of type *T that are states or move between processes. Call Register
+// before the declaration of the application, e.g. in an init function. T must not be an interface or a pointer. If
+// several calls register a codec for T, the last one counts. If you replace the codec of a state, the new Decode must
+// also read states that the old codec has written.
 func Register[T any](codec Codec[T]) {
 	made, _ := codec.(formed[T])
 	known.RegisterForm(reflect.TypeFor[T](), known.Form{

@@ -11,7 +11,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// dataFrame is the format of a source or sink whose rows a PySpark job passes in or gets.
+// dataFrame is the name of the format for a source whose rows a PySpark job passes in, and for a sink whose rows it
+// gets.
 const dataFrame = "dataframe"
 
 // DataFrameSource reads the rows of a DataFrame. Your own PySpark job loads the application and calls its `apply` with
@@ -99,7 +100,7 @@ func rowSink[T any](method string, format Spark) Sink[T] {
 	return Sink[T]{declaration.Sink{Edge: edge, Given: made, Encode: declaration.Values(made), Found: found}}
 }
 
-// follows returns a finding if value is not empty, because the row type determines this option.
+// follows returns a finding (T207) if the program sets an option that follows from the type of the rows.
 func follows(method, parameter, value string) []diagnostic.Diagnostic {
 	if value == "" {
 		return nil
@@ -107,6 +108,8 @@ func follows(method, parameter, value string) []diagnostic.Diagnostic {
 	return []diagnostic.Diagnostic{diagnostic.Wrong(method, parameter, diagnostic.Shown(value), "none: it follows from the type of the rows", "leave it out")}
 }
 
+// rowsOf returns how values of type T are read and written as rows, or the findings (T207) about fields that cannot be
+// columns.
 func rowsOf[T any](method string) (*row.Rows, []diagnostic.Diagnostic) {
 	rows, faults := row.Of(reflect.TypeFor[T]())
 	if len(faults) == 0 {
@@ -119,6 +122,7 @@ func rowsOf[T any](method string) (*row.Rows, []diagnostic.Diagnostic) {
 	return nil, found
 }
 
+// schemaOf returns the columns as Spark DDL. The argument is nil if the type has findings.
 func schemaOf(rows *row.Rows) string {
 	if rows == nil {
 		return ""
@@ -126,7 +130,7 @@ func schemaOf(rows *row.Rows) string {
 	return rows.Schema()
 }
 
-// rowForm is the form of messages that are rows.
+// rowForm is the common part of the decoder and the encoder of rows.
 type rowForm[T any] struct{ rows *row.Rows }
 
 func (*rowForm[T]) GoSymbol() string { return reflect.TypeFor[T]().String() }

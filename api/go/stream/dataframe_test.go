@@ -55,7 +55,7 @@ func TestMistakesWithRows(t *testing.T) {
 	}
 }
 
-// reading is a row with a day, which must be one, and a float, which may be any.
+// reading is a row with a DATE, which must be midnight, and a float, which may have any value.
 type reading struct {
 	Day   time.Time `spark:"DATE"`
 	Value float64

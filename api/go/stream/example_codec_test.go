@@ -9,7 +9,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// money has no exported fields, which encoding/gob needs, so it has a codec of its own.
+// money needs a codec, because encoding/gob cannot write fields that are not exported.
 type money struct{ cents int64 }
 
 type moneyCodec struct{}
@@ -28,7 +28,7 @@ var _ stream.Codec[money] = moneyCodec{}
 
 func init() { stream.Register(moneyCodec{}) }
 
-// The built-in codecs, whose bytes are the same in all languages.
+// The built-in codecs write the same bytes in all languages.
 func ExampleCodec() {
 	text, _ := stream.Text.Encode("é")
 	bytes, _ := stream.Bytes.Encode([]byte{1, 2})
@@ -56,7 +56,7 @@ func ExampleJSON() {
 	// unexpected end of JSON input
 }
 
-// The type of a message before a step with state, and that of the state, need a codec where encoding/gob cannot write them.
+// Messages that go to a step with state, and states, need a registered codec if encoding/gob cannot write their types.
 func ExampleRegister() {
 	type price struct{ cents int64 }
 	example.Show(paid(func(_ context.Context, data string) (price, error) { return price{int64(len(data))}, nil }), "sinks")
@@ -72,7 +72,7 @@ func ExampleRegister() {
 	// C504 pay: *stream_test.price cannot be serialized; field cents of stream_test.price is not exported; fix: export its fields and leave out what has no bytes (chan, func, mutex), or give the type a Codec with stream.Register
 }
 
-// paid is an application that counts amounts of a type.
+// paid returns the topology of an application that counts amounts of a type.
 func paid[T any](amount func(context.Context, string) (T, error)) string {
 	app := stream.New("Bills")
 	amounts := stream.Collect(stream.Map(stream.From(app, "bills", textSource), "amount", amount))

@@ -31,7 +31,8 @@ func dayOf(_ context.Context, p payment) (paidDay, error) {
 	return paidDay{p.User, p.At.Truncate(24 * time.Hour)}, nil
 }
 
-// A job of PySpark gets the columns of paidDay for a DataFrame with those of payment: load("./app").apply(payments=df)["days"].
+// A PySpark job passes a DataFrame with the columns of payment, and gets one with the columns of paidDay:
+// load("./app").apply(payments=df)["days"].
 func ExampleDataFrameSource() {
 	app := stream.New("Days")
 	payments := stream.From(app, "payments", stream.DataFrameSource[payment]())
@@ -43,7 +44,7 @@ func ExampleDataFrameSource() {
 	// days dataframe user STRING NOT NULL, day DATE NOT NULL
 }
 
-// Windows go by the time that a source of rows declares.
+// Windows use the time in the column that Timestamp names.
 func ExampleSource_Timestamp() {
 	app := stream.New("Spent")
 	payments := stream.From(app, "payments", stream.DataFrameSource[payment]().Timestamp("at"))
@@ -60,7 +61,7 @@ func ExampleSource_Timestamp() {
 	// at
 }
 
-// What Spark has no type for is found when the sink is declared.
+// Fields whose types Spark does not have are reported.
 func ExampleDataFrameSink() {
 	type total struct {
 		User  string
@@ -77,7 +78,7 @@ func ExampleDataFrameSink() {
 	// T207 DataFrameSink: parameter total.Count is uint64; expected a type that a column can have; fix: use int64, or json.Number with the tag `spark:"DECIMAL(20,0)"`
 }
 
-// Rows of files have a key and a time where columns are named for them.
+// Rows of files have a key and a time if the fields Key and Timestamp name their columns.
 func ExampleSparkRowSource() {
 	in := stream.Spark{Format: "parquet", Options: map[string]string{"path": "payments"}, Key: "user", Timestamp: "at"}
 	app := stream.New("Days")

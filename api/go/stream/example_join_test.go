@@ -10,7 +10,7 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// side is a message of one of two streams.
+// side is a message of one of the two joined streams.
 type side struct {
 	Number      int
 	Order, Text string
@@ -24,7 +24,7 @@ func sidesOf(app *stream.Application, name string, number int) stream.Stream[sid
 	return stream.KeyBy(stream.From(app, name, source), "order of "+name, func(s side) string { return s.Order })
 }
 
-// Orders meet their payments if these come within ten minutes.
+// A join of two streams: an order is joined with its payment if both arrive within ten minutes.
 func ExampleOnTimer_join() {
 	app := stream.New("Join")
 	orders, payments := sidesOf(app, "orders", 0), sidesOf(app, "payments", 1)

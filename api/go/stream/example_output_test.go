@@ -11,7 +11,7 @@ import (
 
 var unread = stream.NewOutput[string]("unread")
 
-// number reads a number; what is none leaves by the output unread.
+// number returns the number in a text. It emits a text without a number to the output unread.
 func number(ctx context.Context, text string) (int, error) {
 	value, err := strconv.Atoi(text)
 	if err != nil {

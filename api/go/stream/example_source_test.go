@@ -16,7 +16,7 @@ type order struct {
 	Amount int
 }
 
-// readOrder needs all of a record: its key is the symbol, a header says how the value is written.
+// readOrder decodes an order from a record: from its key, its value and a header.
 func readOrder(record stream.Record) (order, error) {
 	for _, header := range record.Headers {
 		if header.Name == "type" && string(header.Value) != "json" {
@@ -32,14 +32,14 @@ func writeOrder(o order) (stream.Record, error) {
 	return stream.Record{Key: []byte(o.Symbol), Value: value}, err
 }
 
-// passed is an application between a source and a sink.
+// passed returns an application that sends all messages of a source to a sink.
 func passed[T any](source stream.Source[T], sink stream.Sink[T]) *stream.Application {
 	app := stream.New("Orders")
 	stream.Filter(stream.From(app, "in", source), "all", func(context.Context, T) (bool, error) { return true, nil }).To(sink)
 	return app
 }
 
-// The length of a message precedes it, in a header of one of these forms.
+// With these framings, each message follows its length.
 func ExampleFraming() {
 	for _, framing := range []stream.Framing{
 		stream.U8, stream.U16BE, stream.U16LE, stream.U32BE, stream.U32LE, stream.U64BE, stream.U64LE,
@@ -57,7 +57,7 @@ func ExampleFraming() {
 	// tcp 7010 u64le
 }
 
-// Orders come and go as JSON lines.
+// Source and sink have orders as lines of JSON.
 func ExampleLineSink() {
 	source := stream.TCPSource("127.0.0.1:7010", stream.Newline, func(line []byte) (o order, err error) { return o, json.Unmarshal(line, &o) })
 	sink := stream.LineSink("127.0.0.1:7002", func(o order) ([]byte, error) { return json.Marshal(o) })
@@ -69,7 +69,7 @@ func ExampleLineSink() {
 	// tcp 7002
 }
 
-// Windows go by the time of the messages, here seconds since 1970 in their first 8 bytes.
+// Windows use the event time of messages, here seconds since 1970 in the first 8 bytes.
 func ExampleSource_EventTime() {
 	source := stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Bytes.Decode).
 		EventTime(func(payload []byte) time.Time { return time.Unix(int64(binary.BigEndian.Uint64(payload)), 0) })
@@ -102,7 +102,7 @@ func ExampleGeneratorSource() {
 	// Output: halves generator
 }
 
-// A program that speaks the connector protocol brings orders; another takes them in transactions.
+// One connector program sends orders to the application, and another receives them in transactions.
 func ExampleConnectorSource() {
 	source := stream.ConnectorSource("127.0.0.1:7100", stream.Connector{Cookie: "word", MaxCredits: 1000}, readOrder)
 	sink := stream.ConnectorSink("127.0.0.1:7200", "word", stream.JSON[order]().Encode)
@@ -138,8 +138,8 @@ func ExampleKafkaSource() {
 	// kafka checked map[kafka.acks:all] true
 }
 
-// Whole records come with all that Kafka has: here those of a table, which is created if need be; the sink's topic gets as many
-// partitions.
+// Messages are whole Kafka records, here of a table. Both topics are created if they do not exist, with the same number
+// of partitions.
 func ExampleKafkaRecordSource() {
 	brokers := []string{"kafka1:9092"}
 	compact := &stream.TopicCreation{Partitions: 3, Options: map[string]string{"cleanup.policy": "compact"}}
@@ -160,7 +160,7 @@ func ExampleKafkaRecordSource() {
 	// copy record true map[like:users]
 }
 
-// The application's arguments name topics and brokers, as in Wallaroo.
+// The application's arguments name topics and brokers, as in Wallaroo 0.5.
 func ExampleKafkaSourceOf() {
 	args := []string{"--in_topic", "orders", "--in_brokers", "kafka1:9092", "--out_topic", "checked"}
 	source := stream.KafkaSourceOf("in", args, readOrder)
@@ -171,7 +171,7 @@ func ExampleKafkaSourceOf() {
 	// T240 sink "out": option --out_brokers is missing; expected HOST:PORT,...; fix: give it, e.g. --out_brokers 127.0.0.1:9092
 }
 
-// Any format that Spark reads or writes; a decoder that needs the value alone is made with Value.
+// Source and sink have formats of Spark. Value makes a decoder that needs only the value of a record.
 func ExampleSparkSource() {
 	read := stream.Spark{Format: "json", Schema: "symbol STRING, amount INT", Value: "to_json(struct(*))", Key: "symbol",
 		Options: map[string]string{"path": "orders"}}

@@ -10,14 +10,14 @@ import (
 	"wallarooapi/stream"
 )
 
-// statistic is a state that does not begin with zero values.
+// statistic is a state whose fields do not all begin with zero.
 type statistic struct{ Smallest, Count, Sum int64 }
 
 func (s *statistic) Init() { s.Smallest = 1_000_000 }
 
 var _ stream.Initial = (*statistic)(nil)
 
-// adding adds the numbers of a window.
+// adding is the aggregation that computes the sum of a window.
 var adding = stream.Aggregation[int64, int64, string]{
 	Name:    "sum",
 	Initial: func() int64 { return 0 },
@@ -26,7 +26,7 @@ var adding = stream.Aggregation[int64, int64, string]{
 	Output:  func(key string, sum int64) (string, error) { return fmt.Sprintln(key, sum), nil },
 }
 
-// A function may give texts, bytes or numbers as keys.
+// Keys may be texts, bytes or numbers.
 func ExampleKeyBy() {
 	app := stream.New("Numbers")
 	byParity := func(number int64) string {
@@ -49,7 +49,7 @@ func ExampleKeyBy() {
 	// computation print
 }
 
-// Without a key for each message there is no state to run it against.
+// A step with state after messages without a key is reported.
 func ExampleMapState() {
 	app := stream.New("Words")
 	words := stream.From(app, "words", textSource)
@@ -63,7 +63,7 @@ func ExampleMapState() {
 	// T229 step "count" keeps state by the key of messages; messages from "words" have no key; fix: put key_by or collect before it (Go: KeyBy or Collect)
 }
 
-// One state for all messages: Collect gives them one key. The state begins as Init leaves it.
+// Collect gives all messages one key, so they share one state. Init sets the first values of the state.
 func ExampleCollect() {
 	app := stream.New("Numbers")
 	smaller := func(_ context.Context, number int64, state *statistic) ([]int64, error) {
@@ -82,7 +82,7 @@ func ExampleCollect() {
 	// state_computation_multi smaller
 }
 
-// Every 3 s the sum of the last 9 s, and of what comes up to 6 s late.
+// A result every 3 s: the sum of the last 9 s. Windows wait 6 s for late messages.
 func ExampleRangeWindow() {
 	app := stream.New("Numbers")
 	window := stream.Range{Length: 9 * time.Second, Slide: 3 * time.Second, Delay: 6 * time.Second}
@@ -93,7 +93,7 @@ func ExampleRangeWindow() {
 	// window sum map[delay_ms:6000 kind:range late:drop range_ms:9000 slide_ms:3000 time:ingest]
 }
 
-// What becomes of messages that are later than Delay.
+// The three policies for messages that are later than Delay.
 func ExampleLate() {
 	app := stream.New("Numbers")
 	for _, late := range []stream.Late{stream.Drop, stream.FirePerMessage, stream.PlaceInOldestWindow} {
@@ -109,7 +109,7 @@ func ExampleLate() {
 	// place_in_oldest_window
 }
 
-// What came without a pause of half a minute, and up to 5 s late.
+// A session ends after half a minute without a message. It waits 5 s for late messages.
 func ExampleSessionWindow() {
 	app := stream.New("Numbers")
 	window := stream.Session{Gap: 30 * time.Second, Delay: 5 * time.Second}

@@ -12,7 +12,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// numbers makes the numbers from 1 to 100.
+// numbers adds a source with the numbers from 1 to 100.
 func numbers(app *stream.Application) stream.Stream[int64] {
 	next := func(_ context.Context, previous int64) (int64, error) {
 		if previous == 100 {
@@ -24,7 +24,7 @@ func numbers(app *stream.Application) stream.Stream[int64] {
 }
 
 var (
-	// textSource decodes text after a length of 4 bytes.
+	// textSource is a source of texts. Each text follows its length in 4 bytes.
 	textSource = stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode)
 	textSink   = stream.TCPSink("127.0.0.1:7002", stream.Text.Encode)
 )
@@ -43,7 +43,7 @@ func countWord(_ context.Context, word string, state *total) (counted, error) {
 	return counted{word, state.Count}, nil
 }
 
-// repeated gives the words that have come before.
+// repeated returns each word that it has seen before.
 func repeated(_ context.Context, word string, state *total) ([]string, error) {
 	state.Count++
 	if state.Count == 1 {
@@ -88,7 +88,7 @@ func ExampleApplication_Check() {
 	//   fix: give HOST:PORT with a port of at most 65535
 }
 
-// What a source, step or sink says goes before what the application says.
+// The policy of a source, step or sink has precedence over that of the application.
 func ExampleApplication_OnError() {
 	app := stream.New("Words").OnError("fail")
 	shouted := stream.Map(stream.From(app, "words", textSource.OnError("dead_letter")), "shout", shout).OnError("dead_letter")
@@ -104,7 +104,8 @@ func ExampleApplication_OnError() {
 	// shouts dead_letter
 }
 
-// Both sinks get every message, and a branch that ends with Done gives nothing out.
+// Two steps use the stream of words. Both sinks get every result of the first step. The results of the second step are
+// dropped.
 func ExampleStream() {
 	app := stream.New("Words")
 	words := stream.From(app, "words", textSource)
@@ -122,7 +123,7 @@ func ExampleStream() {
 	// 7003 [0/steps/0]
 }
 
-// The error ErrSkip leaves a message out.
+// A function returns ErrSkip for a message without a result.
 func ExampleMap() {
 	app := stream.New("Roots")
 	root := func(_ context.Context, number int64) (float64, error) {
@@ -153,7 +154,7 @@ func ExampleMerge() {
 	// Output: computation shout [0/sources/0 0/sources/1]
 }
 
-// A component that another program, here one in Python, offers.
+// The step is a function of another program, here of one in Python.
 func ExampleThrough() {
 	app := stream.New("Scores")
 	score := wa.OtherProgram("scorer", "scorer.py").Computation("score", "string", "float64")

@@ -10,7 +10,7 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// exampleT stands for the *testing.T of a test.
+// exampleT takes the place of the *testing.T of a test.
 type exampleT struct{ wallarootest.T }
 
 func (exampleT) Helper()                           {}
@@ -18,7 +18,7 @@ func (exampleT) Cleanup(func())                    {}
 func (exampleT) Failed() bool                      { return false }
 func (exampleT) Fatalf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
-// byUser makes an application with clicks such as "ann shop", by user.
+// byUser returns an application with a stream of clicks, such as "ann shop". Their keys are the users.
 func byUser() (*stream.Application, stream.Stream[string]) {
 	app := stream.New("Clicks")
 	clicks := stream.From(app, "clicks", textSource)
@@ -70,7 +70,7 @@ func ExampleOnTimerFlat() {
 	// Output: [home shop]
 }
 
-// How often a user has clicked is forgotten after an hour without a click.
+// The count of a user's clicks is deleted after an hour without a click.
 func ExampleTTL() {
 	app, clicks := byUser()
 	counts := stream.MapState(clicks, "count", func(_ context.Context, click string, count *int) (string, error) {
@@ -109,7 +109,7 @@ func ExampleSetTimer() {
 	// Output: [2026-01-02 00:00:00 ann: 2]
 }
 
-// A handler sets its timer again: a user is reminded each day.
+// The function of the timer sets the timer again, so each user is reminded once a day.
 func ExampleSetTimerAfter() {
 	app, clicks := byUser()
 	users := stream.MapState(clicks, "remind", func(ctx context.Context, click string, days *int) (string, error) {

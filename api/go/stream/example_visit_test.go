@@ -3,12 +3,15 @@ package stream_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"wallarooapi/internal/testdata/example"
 	"wallarooapi/stream"
+	"wallarooapi/wallarootest"
 )
 
-// An application that runs is asked with `wallaroo visit CHECKPOINT forget --metadata 10`.
+// The visitor deletes the words that have come less often than the metadata say. The command
+// `wallaroo visit CHECKPOINT forget --metadata 2` visits a running application.
 func ExampleOnVisit() {
 	app := stream.New("Words")
 	words := stream.KeyBy(stream.From(app, "words", textSource), "by word", self)
@@ -17,16 +20,21 @@ func ExampleOnVisit() {
 		return word, nil
 	})
 	stream.OnVisit(counts, "forget", func(_ context.Context, visit *stream.Visit, count *int64) (string, error) {
-		if fmt.Sprint(*count) < string(visit.Metadata) {
+		least, err := strconv.ParseInt(string(visit.Metadata), 10, 64)
+		if err != nil {
+			return "", err
+		}
+		if *count < least {
 			visit.DeleteState()
 		}
 		return "", stream.ErrSkip
 	})
 	counts.To(textSink)
-	example.Show(app.ToJson(), "steps", "name", "visits")
-	// Output:
-	// by word -
-	// count [forget]
+
+	run := wallarootest.New(exampleT{}, app)
+	run.Send("words", "to", "be", "be")
+	fmt.Println(run.Visit("forget", []byte("2")), run.Keys("count"))
+	// Output: 2 [be]
 }
 
 func ExampleOnVisitFlat() {

@@ -20,17 +20,18 @@ var sparkOptions = []string{
 	"maxoffsetspertrigger", "maxrecordsperpartition", "maxtriggerdelay", "minoffsetspertrigger", "minpartitions",
 }
 
-// fields maps options of Spark and of Kafka's client to the fields of Kafka that replace them.
+// fields maps options of Spark and of Kafka's client to the fields of type Kafka that replace them.
 var fields = map[string]string{
 	"bootstrap.servers": "Brokers", "topic": "Topic",
 }
 
+// fieldsOfSources maps options of Spark's Kafka source to the fields of type Kafka that replace them.
 var fieldsOfSources = map[string]string{"subscribe": "Topic", "assign": "Partitions", "startingoffsets": "Start"}
 
 var startPattern = regexp.MustCompile(`^(start|end|-[1-9][0-9]*|0|[1-9][0-9]*)$`)
 
-// topicCheck collects findings about the topic that the program passed to a function of this package. Fields that only
-// sources have, tables and the creation of topics are checked by a run.
+// topicCheck collects findings about a value of type Kafka that a program passed to a source or sink. A run checks the
+// rest: fields without effect, tables and the creation of topics.
 type topicCheck struct {
 	method string
 	topic  Kafka
@@ -77,8 +78,8 @@ func (c *topicCheck) brokers() {
 	}
 }
 
-// options reports two kinds of options without effect: settings of Kafka's client without the prefix, and settings for
-// which Kafka has a field.
+// options reports two kinds of options without effect: settings of Kafka's client without the prefix "kafka.", and
+// settings for which type Kafka has a field.
 func (c *topicCheck) options(isSource bool) {
 	for _, name := range slices.Sorted(maps.Keys(c.topic.Options)) {
 		setting, isClient := strings.CutPrefix(name, clientOption)

@@ -32,8 +32,8 @@ type KafkaRecord struct {
 	// Time is the record's timestamp, which may be before 1970. Kafka uses one millisecond before 1970 for a record
 	// without a timestamp. In a record for a sink, this value and the zero time let Kafka set the timestamp.
 	Time time.Time
-	// Partition is the partition from which the record was read. In a record for a sink, nil lets the partitioner
-	// choose.
+	// Partition is the partition from which the record was read. In a record for a sink, nil lets Kafka's client choose
+	// the partition.
 	Partition *int32
 	// Offset is the offset at which the record was read. Sinks ignore it.
 	Offset int64
@@ -110,9 +110,9 @@ func readRecord(data []byte) (record KafkaRecord, err error) {
 	return record, err
 }
 
-// KafkaRecordSource reads a topic as whole records, including tombstones but not records of aborted transactions.
-// Messages carry the keys of the records. A record without a key gives its message the empty key. Faults are reported
-// as for KafkaSource.
+// KafkaRecordSource reads a topic of Kafka. Its messages are whole records, including tombstones but not records of
+// aborted transactions. Messages carry the keys of the records; without a key, a record's message has the empty key.
+// Faults are reported as for KafkaSource.
 func KafkaRecordSource(topic Kafka) Source[KafkaRecord] {
 	edge := sourceEdge(topic)
 	edge.Content = topology.Record
@@ -121,14 +121,14 @@ func KafkaRecordSource(topic Kafka) Source[KafkaRecord] {
 	}}
 }
 
-// KafkaRecordSink writes whole records to a topic. Faults are reported as for KafkaSink (T207). A nil value writes a
-// tombstone. With the error ErrSkip, nothing is written.
+// KafkaRecordSink writes whole records to a topic of Kafka. A record with a nil value is written as a tombstone. If
+// encode returns the error ErrSkip, nothing is written. Faults are reported as for KafkaSink (T207).
 func KafkaRecordSink[T any](topic Kafka, encode func(message T) (KafkaRecord, error)) Sink[T] {
 	edge := sinkEdge(topic)
 	edge.Content = topology.Record
 	declared := declaration.Sink{Edge: edge, Given: &recordWriter[T]{encode}, Found: checkTopic("KafkaRecordSink", topic)}
 	if encode == nil {
-		declared.Found = append(declared.Found, wrongSource("KafkaRecordSink", "encode", "nil", "a function")...)
+		declared.Found = append(declared.Found, wrongParameter("KafkaRecordSink", "encode", "nil", "a function")...)
 	} else {
 		declared.Encode = declaration.Values(&recordWriter[T]{encode})
 	}
@@ -161,12 +161,14 @@ func (w *recordWriter[T]) Encode(data any) []byte {
 	return nil
 }
 
+// sourceEdge returns the topology's description of a topic that a source reads.
 func sourceEdge(topic Kafka) *topology.Kafka {
 	topic.Start = cmp.Or(topic.Start, "start")
 	return sinkEdge(topic)
 }
 
-// sinkEdge keeps fields that only sources have: a run refuses them.
+// sinkEdge returns the topology's description of a topic that a sink writes. It contains fields for sources, too, so
+// that a run can refuse them.
 func sinkEdge(topic Kafka) *topology.Kafka {
 	edge := &topology.Kafka{
 		Topic: topic.Topic, Brokers: slices.Clone(topic.Brokers), Start: topic.Start, Options: maps.Clone(topic.Options),
@@ -178,6 +180,7 @@ func sinkEdge(topic Kafka) *topology.Kafka {
 	return edge
 }
 
+// creation returns the topology's description of how to create a topic, or nil if the topic must exist.
 func creation(topic Kafka) *topology.Creation {
 	if topic.Create == nil {
 		return nil

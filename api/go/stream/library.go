@@ -11,8 +11,9 @@ import (
 	"wallarooapi/internal/workermain"
 )
 
-// Library declares components that other programs, in Python or Go, use in their applications. A program whose setup
-// returns a library has no application of its own. The applications that use its components start it.
+// Library declares components: functions that other programs, in Python or Go, use as steps of their applications. A
+// program whose setup returns a library has no application of its own. The runtime starts it for each application that
+// uses one of its components.
 //
 //	func setup(args []string) *stream.Library {
 //		library := stream.NewLibrary()
@@ -33,41 +34,44 @@ func NewLibrary() *Library {
 	return &Library{declaration.NewLibrary()}
 }
 
-// ToJson ends the declaration and returns the library's offers. If the declaration has findings, it returns an object
-// with the key "diagnostics" instead.
+// ToJson ends the declaration and returns the components of the library as JSON text. If the declaration has findings,
+// ToJson returns an object with the key "diagnostics" instead. Package worker calls ToJson; programs need not.
 func (l *Library) ToJson() string { return workermain.Text(l.declared) }
 
-// OfferMap offers to other programs, under a name, a function of the kind that Map takes. input and output are the
-// codecs of its input and output messages.
+// OfferMap adds a component to a library: a function of the kind that Map takes. Other programs use it under the given
+// name. input and output are the codecs of its input and output messages.
 func OfferMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) (Out, error), input, output string, outputs ...Outputs) {
 	step := stateless(name, declaration.Computation, function, resultsOf[Out]().settle, outputs)
 	offer[In, Out](l, "OfferMap", name, step, function, input, output)
 }
 
-// OfferFlatMap is OfferMap for a function of the kind that FlatMap takes, with any number of results.
+// OfferFlatMap is OfferMap for a function of the kind that FlatMap takes: one that returns any number of results.
 func OfferFlatMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) ([]Out, error), input, output string, outputs ...Outputs) {
 	step := stateless(name, declaration.ComputationMulti, function, resultsOf[Out]().all, outputs)
 	offer[In, Out](l, "OfferFlatMap", name, step, function, input, output)
 }
 
-// OfferMapState offers to other programs, under a name, a function of the kind that MapState takes. The function gets
-// the state of the key that the message carries.
+// OfferMapState is OfferMap for a function of the kind that MapState takes. The function gets the state of the key that
+// the message carries.
 func OfferMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) (Out, error), input, output string, outputs ...Outputs) {
 	made := &stateful[In, S, Out]{emitter: emitter{emits: len(outputs) > 0}, function: function, settle: resultsOf[Out]().settle}
 	offer[In, Out](l, "OfferMapState", name, offeredState[S](name, declaration.StateComputation, made, outputs), function, input, output)
 }
 
-// OfferFlatMapState is OfferMapState for a function of the kind that FlatMapState takes, with any number of results.
+// OfferFlatMapState is OfferMapState for a function of the kind that FlatMapState takes: one that returns any number of
+// results.
 func OfferFlatMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) ([]Out, error), input, output string, outputs ...Outputs) {
 	made := &stateful[In, S, []Out]{emitter: emitter{emits: len(outputs) > 0}, function: function, settle: resultsOf[Out]().all}
 	offer[In, Out](l, "OfferFlatMapState", name, offeredState[S](name, declaration.StateComputationMulti, made, outputs), function, input, output)
 }
 
+// offeredState returns the step of a component with state.
 func offeredState[S any](name, kind string, made declaration.Stateful, outputs []Outputs) *declaration.Step {
 	state := &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}
 	return &declaration.Step{Kind: kind, Stateful: made, State: state, Outputs: namesOf(outputs)}
 }
 
+// offer adds the step of a component to a library.
 func offer[In, Out any](l *Library, method, name string, step *declaration.Step, function any, input, output string) {
 	step.Name, step.Place, step.Symbol = name, declaration.Caller(), symbolOf(function)
 	step.Input, step.Output = reflect.TypeFor[In](), reflect.TypeFor[Out]()
@@ -83,7 +87,8 @@ func offer[In, Out any](l *Library, method, name string, step *declaration.Step,
 	l.declared.Offer(method, &declaration.Offer{Step: step, Input: input, Output: output})
 }
 
-// Through sends each message through a component of another program. Out is the type of the component's results:
+// Through sends each message to a component that another program offers, and returns the stream of the component's
+// results. Out is the type of these results:
 //
 //	scores := stream.Through[float64](orders, wallarooapi.OtherProgram("scorer", "scorer.py").Computation("score", "json", "float64"))
 //

@@ -72,7 +72,7 @@ func crossing(component, in, out string, kind pb.NodeKind) []*pb.Node {
 	}
 }
 
-// numbered makes a frame for a RECEIVE or a state step: values with keys, sequences from 10 and times from 100.
+// numbered returns a frame for a RECEIVE or a state step. Its messages have keys, sequences from 10 and times from 100.
 func numbered(t *testing.T, port uint16, keys []string, values ...string) []byte {
 	t.Helper()
 	b := frame.Builder{Port: port, TimestampMs: 100}
@@ -91,7 +91,7 @@ func numbered(t *testing.T, port uint16, keys []string, values ...string) []byte
 
 func int64Text(n int64) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))) }
 
-// sent shows the messages of a port: key, sequence, time and value.
+// sent returns the messages of a port as texts with key, sequence, time and value.
 func sent(t *testing.T, outputs []stage.OutputFrame, port uint16) (all []string) {
 	t.Helper()
 	values := read(t, outputs, port)
@@ -327,7 +327,7 @@ func TestMistakesWithOtherPrograms(t *testing.T) {
 	}
 }
 
-// secondUse is an application in which two programs want the same messages in different codecs.
+// secondUse is an application in which two programs get the same messages in different codecs.
 func secondUse() error {
 	other := wa.OtherProgram("maths", "./maths")
 	app := stream.New("User")

@@ -9,7 +9,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// Each merge doubles the ways to the source. A check that walks all of them would take years.
+// Each merge doubles the number of paths to the source. A check that follows all paths would take years.
 func TestManyMergesAreCheckedAtOnce(t *testing.T) {
 	pass := func(_ context.Context, text string) (string, error) { return text, nil }
 	app := stream.New("Merges")

@@ -8,8 +8,8 @@ import (
 	"wallarooapi/internal/emission"
 )
 
-// Output is a named output of a step, for messages of one type. The step declares the output, and its function emits
-// messages to the output. FromOutput returns the stream of these messages:
+// Output is a named output of a step, for messages of one type that do not continue with the step's results. The step
+// declares the output, and its function emits messages to it. FromOutput returns the stream of these messages:
 //
 //	var alerts = stream.NewOutput[Alert]("alerts")
 //
@@ -27,23 +27,25 @@ import (
 // continuation are counted and dropped.
 type Output[T any] struct{ name, codec string }
 
-// Outputs is an Output of any type.
+// Outputs is an Output with messages of any type, as an argument of functions such as Map and OfferMap.
 type Outputs interface {
 	StateOption
 	named() declaration.NamedOutput
 }
 
-// NewOutput describes an output. Several steps may use the same description. Each of them then has a separate output.
+// NewOutput describes an output with this name. If several steps declare it, each of them has a separate output.
 func NewOutput[T any](name string) Output[T] { return Output[T]{name: name} }
 
-// Emit emits a message to the output. Call it in a function of a step that declares the output, with the context of
-// the function or a context derived from it, and before the function returns. A later message from a goroutine is lost
-// and reported in the worker's log. If the step does not declare the output, the step fails on the message (C527).
+// Emit sends a message to the output. Call it in a function of a step that declares the output, with the context of the
+// function or a context derived from it, and before the function returns. A message that a goroutine emits later is
+// lost, and the worker's log reports this. If the step does not declare the output, the step fails on the message
+// (C527).
 func (o Output[T]) Emit(ctx context.Context, message T) {
 	emission.Emit(ctx, o.name, resultsOf[T]().message(message))
 }
 
-// As returns a copy of the output with a codec, in which a Library's messages for this output go to other programs.
+// As returns a copy of the output for a component of a Library. codec is the codec of the output's messages, which go
+// to the program that uses the component. The default is "json".
 func (o Output[T]) As(codec string) Output[T] { return Output[T]{o.name, codec} }
 
 func (o Output[T]) named() declaration.NamedOutput {
@@ -53,8 +55,8 @@ func (o Output[T]) named() declaration.NamedOutput {
 
 func (o Output[T]) ofState(step *declaration.Step) { step.Outputs = append(step.Outputs, o.named()) }
 
-// FromOutput continues with the messages that a step emits to an output. The stream must end in this single step, and
-// the step must declare the output (T273).
+// FromOutput returns the stream of messages that a step emits to an output. s is the stream of the step's results. The
+// step must declare the output (T273).
 func FromOutput[T, Out any](s Stream[Out], output Output[T]) Stream[T] {
 	from := ""
 	if len(s.nodes) == 1 {

@@ -26,7 +26,7 @@ func sinkOf[T any](port int) stream.Sink[T] {
 	return stream.TCPSink(fmt.Sprintf("127.0.0.1:%d", port), func(message T) ([]byte, error) { return fmt.Appendf(nil, "%v\n", message), nil })
 }
 
-// emit emits what the words of a text say: "late" and "alert" to outputs, "fail" fails, others are results.
+// emit handles each word of a text: it emits "late" and "alert" to outputs, fails on "fail", and returns other words.
 func emit(ctx context.Context, text string) (results []string, err error) {
 	for _, word := range strings.Fields(text) {
 		switch word {
@@ -170,7 +170,7 @@ type textEncoder struct{}
 
 func (textEncoder) Encode(data interface{}) []byte { return []byte(data.(string) + "\n") }
 
-// A message for an output that is not declared takes all that its call emitted with it.
+// If a call emits to an undeclared output, all its emitted messages are discarded.
 func TestDrawnEmissionsAreThoseOfAPlainLoop(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	names := []string{"main", "late", "unused", "main", "late", "unused", "main", "stray"}
@@ -259,7 +259,7 @@ func TestAComponentOffersItsOutputs(t *testing.T) {
 	}
 }
 
-// TestWhatIsEmittedAfterTheReturn is lost, the log says so, and no other message pays for it.
+// TestWhatIsEmittedAfterTheReturn checks that such a message is lost and logged, and that no other message fails.
 func TestWhatIsEmittedAfterTheReturn(t *testing.T) {
 	var said strings.Builder
 	log.SetOutput(&said)

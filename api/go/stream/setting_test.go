@@ -7,7 +7,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// Settings that the program changes after a source or sink count as they were.
+// If a program changes settings after it has declared a source or sink with them, the change has no effect.
 func TestSettingsAreCopied(t *testing.T) {
 	options, create := map[string]string{"path": "/in"}, map[string]string{"cleanup.policy": "compact"}
 	topic := stream.Kafka{Topic: "in", Brokers: []string{"h:1"}, Options: map[string]string{"kafka.client.id": "first"},

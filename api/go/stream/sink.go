@@ -11,11 +11,12 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Sink is a destination for messages of one type.
+// Sink describes where messages of one type go, and how they are encoded. TCPSink, KafkaSink and other functions of
+// this package return one; To adds it to an application.
 type Sink[T any] struct{ declared declaration.Sink }
 
-// TCPSink sends messages to the server at address, HOST:PORT (T211). encode returns the bytes of one message,
-// including framing. With nil or the error ErrSkip, nothing is sent.
+// TCPSink sends messages to the TCP server at address, HOST:PORT (T211). encode returns the bytes of one message,
+// including framing. If encode returns nil or the error ErrSkip, nothing is sent.
 func TCPSink[T any](address string, encode func(message T) ([]byte, error)) Sink[T] {
 	host, port, found := split("sink", address)
 	declared := declaration.Sink{Edge: &topology.TCP{Host: host, Port: port}, Given: &encoder[T]{encode}, Found: found}
@@ -26,7 +27,7 @@ func TCPSink[T any](address string, encode func(message T) ([]byte, error)) Sink
 }
 
 // LineSink sends lines to the server at address, HOST:PORT (T211). encode returns a line without its end. A line break
-// in the line makes the message a dead letter (C501). With nil or the error ErrSkip, nothing is sent.
+// in the line makes the message a dead letter (C501). If encode returns nil or the error ErrSkip, nothing is sent.
 func LineSink[T any](address string, encode func(message T) ([]byte, error)) Sink[T] {
 	sink := TCPSink(address, encode)
 	if encode != nil {
@@ -37,19 +38,20 @@ func LineSink[T any](address string, encode func(message T) ([]byte, error)) Sin
 }
 
 // PlainConnectorSink sends messages to a connector that listens at address, HOST:PORT, and does not use the connector
-// protocol. encode returns the payload of one message, without framing. With nil or the error ErrSkip, nothing is sent.
+// protocol. encode returns the payload of one message, without framing. If encode returns nil or the error ErrSkip,
+// nothing is sent.
 func PlainConnectorSink[T any](address string, encode func(message T) ([]byte, error)) Sink[T] {
 	sink := TCPSink(address, encode)
 	if encode != nil {
-		made := &streamEncoder[T]{encoder[T]{encode}}
+		made := &plainConnectorEncoder[T]{encoder[T]{encode}}
 		sink.declared.Given, sink.declared.Encode = made, declaration.Values(made)
 	}
 	return sink
 }
 
-// ConnectorSink sends messages to a connector that listens at address, HOST:PORT, uses the connector protocol and
-// knows the cookie. The connector receives messages in transactions, each message exactly once. encode returns the
-// payload of one message.
+// ConnectorSink sends messages to a connector: a program that listens at address, HOST:PORT, and writes to another
+// system. It uses the connector protocol and knows the word cookie. The connector receives messages in transactions,
+// each message exactly once. encode returns the payload of one message.
 func ConnectorSink[T any](address, cookie string, encode func(message T) ([]byte, error)) Sink[T] {
 	sink := TCPSink(address, encode)
 	host, port, _ := split("sink", address)
@@ -57,8 +59,8 @@ func ConnectorSink[T any](address, cookie string, encode func(message T) ([]byte
 	return sink
 }
 
-// KafkaSink writes records to a topic. A wrong description of the topic is reported (T207). encode returns a record's
-// value, key and partition. With a nil value or the error ErrSkip, nothing is written.
+// KafkaSink writes records to a topic of Kafka. encode returns a record's value, key and partition. If it returns a nil
+// value or the error ErrSkip, nothing is written. A wrong description of the topic is reported (T207).
 func KafkaSink[T any](topic Kafka, encode func(message T) (Record, error)) Sink[T] {
 	return recordSink(declaration.Sink{Edge: sinkEdge(topic), Found: checkTopic("KafkaSink", topic)}, encode)
 }
@@ -70,14 +72,14 @@ func KafkaSinkOf[T any](name string, args []string, encode func(message T) (Reco
 	return recordSink(declaration.Sink{Edge: edge, Found: found}, encode)
 }
 
-// SparkSink writes to a Spark sink. Each message is one row with the columns value and key. A format without a name or
-// a value is reported (T207), and so are fields that only sources have.
+// SparkSink writes rows in any format that Spark can write. Each message is one row with the columns value and key. An
+// empty Format or Value is reported (T207), and so are fields for sources.
 func SparkSink[T any](format Spark, encode func(message T) (Record, error)) Sink[T] {
 	edge := &topology.Spark{Format: format.Format, Options: maps.Clone(format.Options), Value: format.Value}
 	return recordSink(declaration.Sink{Edge: edge, Found: append(checkFormat("SparkSink", format), checkSinkFormat("SparkSink", format)...)}, encode)
 }
 
-// checkSinkFormat reports fields that only sources have in the format of a sink.
+// checkSinkFormat returns findings about fields that the format of a sink must not have, because they are for sources.
 func checkSinkFormat(method string, format Spark) (found []diagnostic.Diagnostic) {
 	for _, field := range [][2]string{{"Schema", format.Schema}, {"Key", format.Key}, {"Timestamp", format.Timestamp}} {
 		if name, value := field[0], field[1]; value != "" {
@@ -87,16 +89,16 @@ func checkSinkFormat(method string, format Spark) (found []diagnostic.Diagnostic
 	return found
 }
 
-// OnError sets the policy for a failing encoder: "dead_letter" or "fail". The default is the application's policy.
-// OnError returns the sink.
+// OnError sets what happens when the encoder fails on a message: "dead_letter" or "fail" (see Application.OnError). The
+// default is the application's policy. OnError returns the sink.
 func (s Sink[T]) OnError(policy string) Sink[T] {
 	s.declared.OnError = policy
 	return s
 }
 
-// Named sets the name of the sink in the log messages and figures of a run. The default is the application's name. But
-// if several sinks are not named, a Kafka sink has the name of its topic, and each other sink except for the first has
-// the application's name with a number. Named returns the sink.
+// Named sets the name of the sink, which tests, log messages and the figures of a run use. The default is the
+// application's name. But if several sinks are not named, a Kafka sink has the name of its topic, and each other sink
+// except for the first has the application's name with a number. Named returns the sink.
 func (s Sink[T]) Named(name string) Sink[T] {
 	s.declared.Name = name
 	return s
@@ -124,10 +126,11 @@ func (e *encoder[T]) Encode(data any) []byte {
 	return bytes
 }
 
-type streamEncoder[T any] struct{ encoder[T] }
+// plainConnectorEncoder encodes for a PlainConnectorSink.
+type plainConnectorEncoder[T any] struct{ encoder[T] }
 
 // Encode puts the length and a time of 0 before a payload, both little-endian. For nil it returns nil.
-func (e *streamEncoder[T]) Encode(data any) []byte {
+func (e *plainConnectorEncoder[T]) Encode(data any) []byte {
 	payload := e.encoder.Encode(data)
 	if payload == nil {
 		return nil
@@ -137,6 +140,7 @@ func (e *streamEncoder[T]) Encode(data any) []byte {
 	return append(frame, payload...)
 }
 
+// lineEncoder encodes for a LineSink.
 type lineEncoder[T any] struct{ encoder[T] }
 
 func (e *lineEncoder[T]) Encode(data any) []byte {

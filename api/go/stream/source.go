@@ -17,7 +17,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Source is an origin of messages of one type.
+// Source describes where messages of one type come from, and how they are decoded. TCPSource, KafkaSource and other
+// functions of this package return one; From adds it to an application.
 type Source[T any] struct{ declared declaration.Source }
 
 // Framing is the way in which a TCP stream is cut into messages: either each message follows its length in bytes (an
@@ -42,16 +43,18 @@ var headerBytes = map[Framing]uint64{U8: 1, U16BE: 2, U16LE: 2, U32BE: 4, U32LE:
 
 const maxCredits = 100_000
 
-// ErrEnd is the error of a generator that has no more messages. It is not a failure.
+// ErrEnd is the error that the function of a GeneratorSource returns if there are no more messages. It is not a
+// failure.
 var ErrEnd = errors.New("no more messages")
 
-// Record is a message with its properties: a Kafka record, a message of a connector, or a row of Spark.
+// Record is the serialized form of a message with its properties. Decoders get records, and encoders return them. A
+// record comes from Kafka, from a connector or from a row of Spark.
 type Record struct {
 	// Value is the content of the message. It is nil for a tombstone of Kafka.
 	Value []byte
 	// Key is empty if the message has no key.
 	Key []byte
-	// Time is the record's timestamp. In a record for a sink it has no effect.
+	// Time is the record's timestamp. Sinks ignore it.
 	Time time.Time
 	// Headers are the headers of a Kafka record. Sinks do not write them.
 	Headers []Header
@@ -65,8 +68,8 @@ type Header struct {
 	Value []byte
 }
 
-// Kafka describes a topic. Some fields are only for sources, others only for sinks. A field that has no effect is
-// reported (T207).
+// Kafka describes the topic of a source or sink. Some fields are only for sources, others only for sinks. A field that
+// has no effect is reported (T207).
 type Kafka struct {
 	Topic string
 	// Brokers are addresses of the form HOST:PORT.
@@ -82,17 +85,18 @@ type Kafka struct {
 	// ExactlyOnce makes a sink write in transactions. Readers of committed records then see each record exactly once,
 	// even after any process has failed. Without it, no record is lost, but records may be repeated after a kill.
 	ExactlyOnce bool
-	// Table makes a source of whole records treat the topic as a table with the latest record of each key. The table's
-	// records precede other messages of a micro-batch. The first micro-batch reads the whole table.
+	// Table makes a KafkaRecordSource treat the topic as a table with the latest record of each key. In each
+	// micro-batch, records of the table come before messages of other sources. The first micro-batch reads the whole
+	// table.
 	Table bool
 	// Create describes how to create the topic before a run if it does not exist. With nil, the topic must exist.
 	Create *TopicCreation
 }
 
-// TopicCreation describes how to create a topic: either like another topic, or with a number of partitions.
+// TopicCreation describes how to create a topic: with as many partitions as another topic has, or with a given number.
 type TopicCreation struct {
-	// Like is the name of another topic. The new topic gets the same number of partitions. If Like is empty,
-	// Partitions counts.
+	// Like is the name of another topic. The new topic gets as many partitions as that topic has. If Like is empty,
+	// Partitions is their number.
 	Like       string
 	Partitions int
 	// Replicas is the number of copies of each partition. 0 means 1.
@@ -101,7 +105,7 @@ type TopicCreation struct {
 	Options map[string]string
 }
 
-// Spark describes a format that Spark reads or writes.
+// Spark describes data that Spark reads for a source or writes for a sink: a format, e.g. "parquet", and its options.
 type Spark struct {
 	Format  string
 	Options map[string]string
@@ -115,20 +119,22 @@ type Spark struct {
 	Key, Timestamp string
 }
 
-// Connector describes a listener for programs that use the connector protocol.
+// Connector has the settings of a ConnectorSource. Credits limit how many messages a connector sends in advance.
 type Connector struct {
 	// Cookie is the word that a connector must send. If it is empty, no cookie is required.
 	Cookie string
-	// MaxCredits is the number of messages that a connector may send before it gets new credits, 1 to 1,000,000. 0
+	// MaxCredits is the largest number of credits of a connector, 1 to 1,000,000. Each message takes one credit. 0
 	// means 100,000.
 	MaxCredits int
-	// RefillCredits is the limit below which a connector gets new credits. 0 means half of MaxCredits, but at least 1.
+	// RefillCredits is the number of credits below which a connector gets new ones. 0 means half of MaxCredits, but at
+	// least 1.
 	RefillCredits int
 }
 
-// TCPSource listens at address, HOST:PORT. Port 0 means any free port. decode gets the payload. It may keep the
-// payload but must not change it. The error ErrSkip discards the message. These are reported: an unusable address
-// (T211), an unknown framing and a nil function (T207), and by a run two sources with the same address (T203).
+// TCPSource listens at address, HOST:PORT, for TCP connections that send messages. Port 0 means any free port. decode
+// gets the payload of a message, without the framing. It may keep the payload but must not change it. If decode returns
+// the error ErrSkip, the message is discarded. These are reported: an unusable address (T211), an unknown framing and a
+// nil function (T207), and by a run two sources with the same address (T203).
 func TCPSource[T any](address string, framing Framing, decode func(payload []byte) (T, error)) Source[T] {
 	host, port, found := split("source", address)
 	made := decoder[T]{func(r Record) (T, error) { return decode(r.Value) }, symbolOf(decode), resultsOf[T]()}
@@ -136,7 +142,7 @@ func TCPSource[T any](address string, framing Framing, decode func(payload []byt
 		return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: &lines[T]{made}, Found: found}}
 	}
 	if decode == nil || headerBytes[framing] == 0 {
-		found = append(found, wrongSource("TCPSource", "framing and decode", string(framing), "a framing, e.g. U32BE, and a function")...)
+		found = append(found, wrongParameter("TCPSource", "framing and decode", string(framing), "a framing, e.g. U32BE, and a function")...)
 	}
 	return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: &framed[T]{made, framing}, Found: found}}
 }
@@ -163,8 +169,8 @@ func PlainConnectorSource[T any](address string, decode func(payload []byte) (T,
 	return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: made, Found: found}}
 }
 
-// KafkaSource reads a topic. Its messages carry the keys of the records. Use Value to decode only the values. A wrong
-// description of the topic is reported (T207).
+// KafkaSource reads a topic of Kafka. Its messages carry the keys of the records. To decode only the values, pass
+// Value(decode). A wrong description of the topic is reported (T207).
 func KafkaSource[T any](topic Kafka, decode func(record Record) (T, error)) Source[T] {
 	return recordSource("KafkaSource", sourceEdge(topic), decode, checkTopic("KafkaSource", topic))
 }
@@ -178,9 +184,9 @@ func KafkaSourceOf[T any](name string, args []string, decode func(record Record)
 	return recordSource("KafkaSourceOf", edge, decode, found)
 }
 
-// ConnectorSource listens at address, HOST:PORT, for programs that use the connector protocol. Each message is
-// acknowledged after it has been processed. Messages carry the keys and times that the connector sends. Wrong numbers
-// of credits are reported (T207).
+// ConnectorSource listens at address, HOST:PORT, for connectors: programs that send messages of another system with the
+// connector protocol. Each message is acknowledged after it has been processed. Messages carry the keys and times that
+// the connector sends. Wrong numbers of credits are reported (T207).
 func ConnectorSource[T any](address string, connector Connector, decode func(record Record) (T, error)) Source[T] {
 	host, port, found := split("source", address)
 	most, refill := cmp.Or(connector.MaxCredits, maxCredits), connector.RefillCredits
@@ -188,31 +194,31 @@ func ConnectorSource[T any](address string, connector Connector, decode func(rec
 		refill = max(1, most/2)
 	}
 	if refill < 1 || refill > most || most > 1_000_000 {
-		found = append(found, wrongSource("ConnectorSource", "connector", fmt.Sprintf("%d of %d credits", refill, most),
+		found = append(found, wrongParameter("ConnectorSource", "connector", fmt.Sprintf("%d of %d credits", refill, most),
 			"RefillCredits from 1 to MaxCredits, at most 1000000")...)
 	}
 	edge := &topology.Connector{Host: host, Port: port, Cookie: connector.Cookie, MaxCredits: most, RefillCredits: refill}
 	return recordSource("ConnectorSource", edge, decode, found)
 }
 
-// SparkSource reads from a Spark source. Each row is one message. A format without a name or a value is reported
-// (T207).
+// SparkSource reads rows of any format that Spark can read. Each row is one message. An empty Format or Value is
+// reported (T207).
 func SparkSource[T any](format Spark, decode func(record Record) (T, error)) Source[T] {
 	edge := &topology.Spark{Format: format.Format, Options: maps.Clone(format.Options), Schema: format.Schema, Value: format.Value,
 		Key: format.Key, Timestamp: format.Timestamp}
 	return recordSource("SparkSource", edge, decode, checkFormat("SparkSource", format))
 }
 
-// GeneratorSource generates messages. The argument first is the first message. Each later message is the result of next
-// for the previous message, until next returns the error ErrEnd. The result must depend on the previous message alone,
-// because a restart continues from an earlier message.
+// GeneratorSource is a source without input: the program makes its messages. The first message is the argument first.
+// Each later message is the result of next for the previous message, until next returns the error ErrEnd. The result
+// must depend on the previous message alone, because a restart continues from an earlier message.
 //
 // Source: Wallaroo 0.5.4, GenSource of Python.
 func GeneratorSource[T any](first T, next func(ctx context.Context, previous T) (T, error)) Source[T] {
 	learn[T]()
 	made := &generator[T]{first, next}
 	if next == nil {
-		return Source[T]{declaration.Source{Edge: &topology.Generator{}, Found: wrongSource("GeneratorSource", "next", "nil", "a function")}}
+		return Source[T]{declaration.Source{Edge: &topology.Generator{}, Found: wrongParameter("GeneratorSource", "next", "nil", "a function")}}
 	}
 	return Source[T]{declaration.Source{Edge: &topology.Generator{}, Given: made}}
 }
@@ -222,29 +228,30 @@ func Value[T any](decode func(value []byte) (T, error)) func(Record) (T, error) 
 	return func(record Record) (T, error) { return decode(record.Value) }
 }
 
-// OnError sets the policy for a failing decoder: "dead_letter" or "fail". The default is the application's policy.
-// OnError returns the source.
+// OnError sets what happens when the decoder fails on a message: "dead_letter" or "fail" (see Application.OnError). The
+// default is the application's policy. OnError returns the source.
 func (s Source[T]) OnError(policy string) Source[T] {
 	s.declared.OnError = policy
 	return s
 }
 
-// EventTime sets a function that returns the event time of each message of the source. Windows, timers and TTLs
-// downstream use this time in place of the arrival time, or of the time that comes with a record. The function is
-// called after decode, and only if such a step is downstream. If it panics, the message becomes a dead letter (C505),
-// as with a failing decode. The time is truncated to milliseconds. EventTime returns the source.
+// EventTime sets a function that returns the event time of each message from its payload. If all sources of a window,
+// timer or TTL give event times, the step uses them in place of the arrival times and of the timestamps of records. The
+// function is called after decode, and only if such a step follows. If it panics, the message becomes a dead letter
+// (C505), as with a failing decode. The time is truncated to milliseconds. EventTime returns the source.
 func (s Source[T]) EventTime(when func(payload []byte) time.Time) Source[T] {
 	s.declared.EventTime = func(payload []byte) int64 { return when(payload).UnixMilli() }
 	return s
 }
 
 // Timestamp sets the event time of each row of a Spark source as SQL over the columns, e.g. the name of a column. It
-// is the same as Spark.Timestamp. Windows, timers and TTLs downstream use this time in place of the arrival time.
-// Other sources are reported (T207). Timestamp returns the source.
+// replaces the field Timestamp of type Spark. Windows, timers and TTLs use event times in place of arrival times if all
+// their sources give them. For a source that is not Spark's, Timestamp is reported (T207). Timestamp returns the
+// source.
 func (s Source[T]) Timestamp(expression string) Source[T] {
 	edge, is := s.declared.Edge.(*topology.Spark)
 	if !is || expression == "" {
-		s.declared.Found = append(s.declared.Found, wrongSource("Timestamp", "expression", expression,
+		s.declared.Found = append(s.declared.Found, wrongParameter("Timestamp", "expression", expression,
 			"SQL over the columns, of a source of Spark")...)
 		return s
 	}
@@ -254,28 +261,32 @@ func (s Source[T]) Timestamp(expression string) Source[T] {
 	return s
 }
 
+// recordSource returns a source with a decoder of records. found are the findings about its description.
 func recordSource[T any](method string, edge topology.Edge, decode func(Record) (T, error), found []diagnostic.Diagnostic) Source[T] {
 	if decode == nil {
-		found = append(found, wrongSource(method, "decode", "nil", "a function")...)
+		found = append(found, wrongParameter(method, "decode", "nil", "a function")...)
 	}
 	return Source[T]{declaration.Source{Edge: edge, Given: &decoder[T]{decode, symbolOf(decode), resultsOf[T]()}, Found: found}}
 }
 
-func wrongSource(method, parameter, actual, expected string) []diagnostic.Diagnostic {
+// wrongParameter returns the finding that a parameter of a source or sink is wrong (T207).
+func wrongParameter(method, parameter, actual, expected string) []diagnostic.Diagnostic {
 	return []diagnostic.Diagnostic{diagnostic.Wrong(method, parameter, diagnostic.Shown(actual), expected)}
 }
 
+// checkFormat returns a finding if a Spark format has no name or no value.
 func checkFormat(method string, format Spark) []diagnostic.Diagnostic {
 	switch {
 	case format.Format == "":
-		return wrongSource(method, "Format", "", "the name of a format of Spark's, e.g. \"parquet\"")
+		return wrongParameter(method, "Format", "", "the name of a format of Spark's, e.g. \"parquet\"")
 	case format.Value == "":
-		return wrongSource(method, "Value", "", "the SQL of a column, e.g. \"value\"")
+		return wrongParameter(method, "Value", "", "the SQL of a column, e.g. \"value\"")
 	}
 	return nil
 }
 
-// split cuts an address into host and port. It returns a finding for a bad address.
+// split cuts an address into host and port. It returns a finding for an address that is not HOST:PORT. what is "source"
+// or "sink".
 func split(what, address string) (host, port string, found []diagnostic.Diagnostic) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -284,13 +295,15 @@ func split(what, address string) (host, port string, found []diagnostic.Diagnost
 	return host, port, found
 }
 
-// decoder decodes records with a function of the program.
+// decoder calls the program's decoding function, which gets a record. Decode is for sources whose messages have only a
+// payload, DecodeRecord for the others.
 type decoder[T any] struct {
 	function func(Record) (T, error)
 	symbol   string
 	results  results[T]
 }
 
+// GoSymbol returns the name of the program's function, which the topology contains.
 func (d *decoder[T]) GoSymbol() string { return d.symbol }
 
 func (d *decoder[T]) Decode(payload []byte) any {
@@ -333,6 +346,7 @@ type lines[T any] struct{ decoder[T] }
 
 func (*lines[T]) DecodesLines() {}
 
+// generator calls the function of a GeneratorSource.
 type generator[T any] struct {
 	first T
 	next  func(context.Context, T) (T, error)

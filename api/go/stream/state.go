@@ -14,17 +14,18 @@ import (
 	"wallarooapi/internal/timing"
 )
 
-// Initial is implemented by states whose zero value is not the state of a new key.
+// Initial is an optional interface of state types. A state type implements it if the state of a new key is not the zero
+// value.
 type Initial interface {
-	// Init is called once for each new state.
+	// Init sets the fields of a new state. It is called once for each key.
 	Init()
 }
 
-// MapState processes each message with the state of its key and returns one result. A new key has the zero value of S,
-// or an empty map. If *S implements Initial, Init is called on the new state. The function may change the state in
-// place. Every change is persisted. If the function fails on a message, the state stays as it was. Package variables
-// are not state: each worker has its own, and they are not saved. Messages with the same key are processed in arrival
-// order.
+// MapState calls a function for each message, with the state of the message's key, and returns the stream of results. A
+// new key has the zero value of S, or an empty map. If *S implements Initial, Init is called on the new state. The
+// function may change the state in place. Every change is persisted. If the function fails on a message, the state
+// stays as it was. Package variables are not state: each worker has its own, and they are not saved. Messages with the
+// same key are processed in arrival order.
 //
 // Messages need a key: put KeyBy or Collect before this step, unless the source gives keys (T229). Types of messages
 // and states must be serializable (C504): see Codec.
@@ -34,7 +35,7 @@ func MapState[In, S, Out any](s Stream[In], name string, function func(ctx conte
 	return withOptions[In, Out](s, step, function, &made.emits, options)
 }
 
-// FlatMapState is MapState with any number of results.
+// FlatMapState is MapState for a function that returns any number of results.
 func FlatMapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) ([]Out, error), options ...StateOption) Stream[Out] {
 	made := &stateful[In, S, []Out]{function: function, settle: resultsOf[Out]().all, visitors: visitors[S, []Out]{}, timers: timers[S, []Out]{}}
 	step := &declaration.Step{Name: name, Kind: declaration.StateComputationMulti, Stateful: made, State: keyedState[S](s.application, name)}
@@ -46,7 +47,8 @@ type StateOption interface {
 	ofState(step *declaration.Step)
 }
 
-// withOptions adds a step with state and applies options. If there are outputs among the options, it sets emits.
+// withOptions applies the options of a MapState or FlatMapState and adds its step. It sets emits if the step has named
+// outputs.
 func withOptions[In, Out any](s Stream[In], step *declaration.Step, function any, emits *bool, options []StateOption) Stream[Out] {
 	for _, option := range options {
 		option.ofState(step)
@@ -61,11 +63,13 @@ func withOptions[In, Out any](s Stream[In], step *declaration.Step, function any
 	return next
 }
 
+// keyedState describes the state of a step, with one value of type S for each key.
 func keyedState[S any](a *Application, name string) *declaration.State {
 	return &declaration.State{Name: a.stateName(name), Builder: builder[S]{}, ByKey: true}
 }
 
-// stateName returns a unique name for a state: the name of its step, with a number if the name is already used.
+// stateName returns a unique name for the state of a step: the name of the step, with a number if another state has
+// this name.
 func (a *Application) stateName(name string) string {
 	unique := name
 	for number := 2; a.states[unique]; number++ {
@@ -75,8 +79,8 @@ func (a *Application) stateName(name string) string {
 	return unique
 }
 
-// withState adds a step with state. It reports a message type that is not serializable, because messages move to the
-// partition of their key.
+// withState adds a step with state. It reports an input type that is not serializable (C504), because messages move to
+// the partition of their key.
 func withState[In, Out any](s Stream[In], step *declaration.Step, function any) Stream[Out] {
 	next := add[In, Out](s, step, function)
 	a := s.application
@@ -137,7 +141,7 @@ func (c *stateful[In, S, R]) Fire(at *timing.Changes, timer *Timer, state any) e
 // Handlers returns the functions of the step's timers.
 func (c *stateful[In, S, R]) Handlers() timers[S, R] { return c.timers }
 
-// persisted ends a call, after which the state is persisted.
+// persisted adds the messages that the function emitted to its results, and requests that the state is persisted.
 func (c *stateful[In, S, R]) persisted(call *emission.Context, results emission.Results) emission.Results {
 	results.Persist = true
 	return call.With(results)

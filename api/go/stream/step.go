@@ -9,20 +9,20 @@ import (
 	"wallarooapi/internal/life"
 )
 
-// Map sends each message through a function with one result. With a nil pointer or the error ErrSkip, there is no
-// result, but messages that the function emitted to named outputs continue (see Output).
+// Map calls a function for each message and returns the stream of its results. If the function returns a nil pointer or
+// the error ErrSkip, the message has no result. outputs are the named outputs to which the function emits. Emitted
+// messages continue even if the message has no result (see Output).
 func Map[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) (Out, error), outputs ...Outputs) Stream[Out] {
 	return add[In, Out](s, stateless(name, declaration.Computation, function, resultsOf[Out]().settle, outputs), function)
 }
 
-// FlatMap sends each message through a function with any number of results. The results continue in order, without nil
-// pointers. With the error ErrSkip, there are no results, but messages that the function emitted to named outputs
-// continue (see Output).
+// FlatMap is Map for a function that returns any number of results. The results continue in order, without nil
+// pointers. If the function returns the error ErrSkip, the message has no results.
 func FlatMap[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) ([]Out, error), outputs ...Outputs) Stream[Out] {
 	return add[In, Out](s, stateless(name, declaration.ComputationMulti, function, resultsOf[Out]().all, outputs), function)
 }
 
-// Filter passes on the messages for which keep returns true.
+// Filter returns a stream of the messages for which keep returns true.
 func Filter[T any](s Stream[T], name string, keep func(ctx context.Context, in T) (bool, error)) Stream[T] {
 	return add[T, T](s, stateless(name, declaration.Computation, func(ctx context.Context, in T) (T, error) {
 		kept, err := keep(ctx, in)
@@ -33,7 +33,7 @@ func Filter[T any](s Stream[T], name string, keep func(ctx context.Context, in T
 	}, resultsOf[T]().settle, nil), keep)
 }
 
-// Key is a type of message keys. A number becomes 8 bytes, big-endian.
+// Key is the constraint for types of keys. A number becomes a key of 8 bytes, big-endian.
 type Key interface{ ~string | ~[]byte | ~uint64 }
 
 // KeyBy gives each message the key that a function returns. The message and everything computed from it carry this key
@@ -45,6 +45,8 @@ func KeyBy[T any, K Key](s Stream[T], name string, key func(in T) K) Stream[T] {
 	return add[T, T](s, &declaration.Step{Name: name, Kind: declaration.KeyBy, Partition: partition(key)}, key)
 }
 
+// partition converts the function of a KeyBy into one that returns the key as bytes. The frequent types need no
+// reflection.
 func partition[T any, K Key](key func(in T) K) func(data any) []byte {
 	switch function := any(key).(type) {
 	case func(T) string:
@@ -64,21 +66,22 @@ func partition[T any, K Key](key func(in T) K) func(data any) []byte {
 	return func(data any) []byte { return bytesOf(of(data).Uint()) }
 }
 
-// Collect gives all messages the empty key. The steps after it have a single state, and run in only one place at a
-// time.
+// Collect gives all messages the same key, which is empty. So a step with state after it has a single state, and one
+// worker processes all messages.
 //
 // Source: Wallaroo 0.6, collect.
 func Collect[T any](s Stream[T]) Stream[T] {
 	return add[T, T](s, &declaration.Step{Name: "collect", Kind: declaration.Collect}, Collect[T])
 }
 
-// emitter is the common part of the steps of this package: the context of their functions.
+// emitter is a part of each step of this package. It makes the context for each call of the program's function.
 type emitter struct {
 	emits  bool            // whether the step has named outputs
-	around context.Context // context of the call; if nil, the worker's context is used
+	around context.Context // set by Within; if nil, the context of the worker counts
 }
 
-// begin returns the context for a call of the function, and the collector of emissions (nil without named outputs).
+// begin returns the context for a call of the function. For a step with named outputs, it also returns the object that
+// collects the emitted messages of the call, else nil.
 func (e emitter) begin() (context.Context, *emission.Context) {
 	around := e.around
 	if around == nil {
@@ -98,11 +101,13 @@ type computation[In, R any] struct {
 	settle   func(R, error) emission.Results
 }
 
+// stateless returns a step without state. settle converts the results of the function into the form for the worker.
 func stateless[In, R any](name, kind string, function func(context.Context, In) (R, error), settle func(R, error) emission.Results, outputs []Outputs) *declaration.Step {
 	made := &computation[In, R]{emitter{emits: len(outputs) > 0}, function, settle}
 	return &declaration.Step{Name: name, Kind: kind, Outputs: namesOf(outputs), Build: func() declaration.Stateless { return made }}
 }
 
+// Within returns a copy of the step whose functions get contexts derived from ctx, e.g. with a trace.
 func (c *computation[In, R]) Within(ctx context.Context) any {
 	bound := *c
 	bound.around = ctx

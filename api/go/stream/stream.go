@@ -18,17 +18,17 @@ import (
 // ErrSkip is the error that a function returns if it has no result for a message. It is not a failure.
 var ErrSkip = errors.New("nothing goes on")
 
-// Stream is a place in an application through which messages of one type flow. If a stream is used twice, each message
-// goes to both uses.
+// Stream is the output of a source or a step, or of several of them (see Merge): messages of one type. If several steps
+// or sinks use a stream, each of them gets every message.
 type Stream[T any] struct {
 	application *Application
 	nodes       []*declaration.Node
-	policies    []*string // policies of the part added last
+	policies    []*string // policies of the source, step or sinks added last, which OnError sets
 	timed       bool      // whether messages have an event time
 }
 
-// From begins a stream with the messages of a source. The name of the source must be unique. A stream must end with To
-// or Done (T204).
+// From adds a source to an application and returns the stream of its messages. The name of the source must be unique in
+// the application. A stream that no step uses must end with To or Done (T204).
 func From[T any](a *Application, name string, source Source[T]) Stream[T] {
 	place := declaration.Caller()
 	learn[T]()
@@ -46,8 +46,8 @@ func From[T any](a *Application, name string, source Source[T]) Stream[T] {
 	return Stream[T]{a, []*declaration.Node{node}, []*string{&declared.OnError}, declared.GivesTimes()}
 }
 
-// Merge combines the messages of several streams in arrival order. No two of the streams may end in the same step
-// (T212).
+// Merge returns a stream with the messages of several streams in arrival order. No two of them may come from the same
+// step or source (T212).
 //
 // Source: Wallaroo 0.6, merge.
 func Merge[T any](first Stream[T], others ...Stream[T]) Stream[T] {
@@ -79,8 +79,8 @@ func inDocument(a, b string) int {
 	return cmp.Compare(one, other)
 }
 
-// OnError sets the policy for a message on which the part added last fails: "dead_letter" or "fail". The default is
-// the application's policy. OnError returns the stream.
+// OnError sets what happens when the source, step or sinks added last fail on a message: "dead_letter" or "fail" (see
+// Application.OnError). The default is the application's policy. OnError returns the stream.
 func (s Stream[T]) OnError(policy string) Stream[T] {
 	for _, place := range s.policies {
 		*place = policy
@@ -88,7 +88,8 @@ func (s Stream[T]) OnError(policy string) Stream[T] {
 	return s
 }
 
-// To sends every message to each of the sinks. At least one sink is required (T207).
+// To ends the stream: every message goes to each of the sinks. At least one sink is required (T207). To returns the
+// stream, e.g. for OnError.
 func (s Stream[T]) To(sinks ...Sink[T]) Stream[T] {
 	place := declaration.Caller()
 	a := s.application
@@ -123,6 +124,7 @@ func (s Stream[T]) Done() {
 	}
 }
 
+// paths returns the paths in the topology of the sources and steps that a stream comes from.
 func (s Stream[T]) paths() []string {
 	paths := make([]string, len(s.nodes))
 	for i, node := range s.nodes {
@@ -152,11 +154,12 @@ func add[In, Out any](s Stream[In], step *declaration.Step, function any) Stream
 	return Stream[Out]{a, []*declaration.Node{node}, []*string{&step.OnError}, s.timed}
 }
 
+// wrong reports a wrong parameter of a method (T207).
 func (a *Application) wrong(method, parameter, actual, expected, path string, place declaration.Place) {
 	a.declared.Wrong(declaration.Pointer(path), place, method, parameter, actual, expected)
 }
 
-// learn registers T, so that serialized messages of type T can be read back.
+// learn registers T with the built-in serialization, so that a worker can read serialized messages of this type.
 func learn[T any]() {
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.Interface {
 		known.Register(t)
@@ -173,14 +176,15 @@ func symbolOf(function any) string {
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// results converts the results of functions into results for the worker. It turns an error into a panic, because the
-// worker handles every failure of user code as a panic.
+// results converts the results of the program's functions into the form for the worker. It turns an error into a panic,
+// because the worker handles every failure of user code as a panic.
 type results[Out any] struct{ isPointer bool }
 
 func resultsOf[Out any]() results[Out] {
 	return results[Out]{reflect.TypeFor[Out]().Kind() == reflect.Pointer}
 }
 
+// settle converts the values that a function with at most one result has returned.
 func (r results[Out]) settle(out Out, err error) emission.Results {
 	if err != nil {
 		refuse(err)
@@ -189,6 +193,7 @@ func (r results[Out]) settle(out Out, err error) emission.Results {
 	return emission.Results{One: r.message(out)}
 }
 
+// all converts the values that a function with any number of results has returned.
 func (r results[Out]) all(out []Out, err error) emission.Results {
 	if err != nil {
 		refuse(err)
@@ -210,6 +215,7 @@ func (r results[Out]) message(out Out) any {
 	return out
 }
 
+// refuse panics with an error, unless it is ErrSkip.
 func refuse(err error) {
 	if !errors.Is(err, ErrSkip) {
 		panic(err)

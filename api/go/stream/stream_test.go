@@ -46,7 +46,7 @@ func lines(t *testing.T, texts ...string) []byte {
 	return bytes
 }
 
-// read returns the values of the frames of a port; dead letters as code, step and error.
+// read returns the values in the frames for a port. It returns dead letters as texts with code, step and error.
 func read(t *testing.T, outputs []stage.OutputFrame, port uint16) (texts []string) {
 	t.Helper()
 	for _, output := range outputs {
@@ -87,7 +87,7 @@ func play(t *testing.T, x *stage.Executor, frames []byte) (outputs []stage.Outpu
 	return outputs
 }
 
-// playState runs messages on new state.
+// playState runs a state step on messages, with a new state.
 func playState(t *testing.T, x *stage.Executor, frames []stage.OutputFrame) []stage.OutputFrame {
 	t.Helper()
 	empty := func() (*state.Bucket, error) { return state.NewBucket(), nil }
@@ -215,7 +215,7 @@ func TestMessagesHaveTheTimesThatTheyName(t *testing.T) {
 	if got := []int64{f.TimestampOf(0), f.TimestampOf(1)}; f.Count != 2 || !slices.Equal(got, []int64{'b', 'a'}) {
 		t.Errorf("times are %v", got)
 	}
-	// The empty message has none: it cannot be in any window.
+	// The empty message has no time, so it cannot be in a window.
 	want := []string{"C505 texts: runtime error: index out of range [0] with length 0"}
 	if got := read(t, outputs, frame.DeadLetterPort); !slices.Equal(got, want) {
 		t.Errorf("dead letters are %q; want %q", got, want)
@@ -236,7 +236,7 @@ func TestATimeIsAskedForOnlyWhereWindowsGoByIt(t *testing.T) {
 	}
 }
 
-// doing is a state that JSON writes and does not read.
+// doing is a state that encoding/json can write but not read.
 type doing struct{ Act interface{ Do() } }
 
 func TestEveryMistakeIsFoundAtOnce(t *testing.T) {

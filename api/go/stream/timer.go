@@ -22,11 +22,12 @@ func (t TTL) ofState(step *declaration.Step) { step.State.TTLMs = int(time.Durat
 // Timer is the argument that the function of a timer gets in addition to the state.
 type Timer = wa.Timer
 
-// OnTimer adds a timer to the MapState that a stream comes from. The function of the MapState sets the timer for the
-// key of its message with SetTimer or SetTimerAfter. When the time has come, handler runs once and returns the same
-// values as the function of the MapState. Every change of the state is persisted. timer.DeleteState deletes the state
-// and all timers of the key. An error or panic makes a dead letter for the key: its state stays as it was, and the
-// timer is deleted. Each key has at most one timer of a name. handler may set the timer again.
+// OnTimer adds a timer with this name to the MapState that a stream comes from. The function of the MapState sets the
+// timer for the key of its message with SetTimer or SetTimerAfter. When the time has come, handler runs once for this
+// key, and its result continues like a result of the MapState. Every change of the state is persisted.
+// timer.DeleteState deletes the state and all timers of the key. An error or panic makes a dead letter for the key: its
+// state stays as it was, and the timer is deleted. Each key has at most one timer of a name. handler may set the timer
+// again.
 //
 // Time is the arrival time, or the event time if all sources give event times. With event times, the time of a key is
 // the latest time of its messages, and advances with the clock while no messages arrive. The timers of a key run in
@@ -61,10 +62,12 @@ func SetTimerAfter(ctx context.Context, name string, after time.Duration) {
 // DeleteTimer deletes a timer if it is set. The rules for ctx and name are those of SetTimer.
 func DeleteTimer(ctx context.Context, name string) { timing.Of(ctx, "DeleteTimer").Delete(name) }
 
-// Now returns the current time of a function of a MapState or FlatMapState with TTL or timers: the time of the
-// message, or the time to which the timer was set. In other functions it panics.
+// Now returns the time of a call of a function. The function must belong to a MapState or FlatMapState with a TTL or
+// timers; in other functions Now panics. For a message it is the time of the message, for a timer the time to which the
+// timer was set.
 func Now(ctx context.Context) time.Time { return time.UnixMilli(timing.Of(ctx, "Now").Now) }
 
+// addTimer adds a timer to the step that a stream comes from. R is the type of the handler's results.
 func addTimer[S, Out, R any](s Stream[Out], method, name string, handler func(context.Context, *Timer, *S) (R, error)) {
 	addFunction(s, method, name, handler == nil, "timer", func(step *declaration.Step) (names *[]string, fits bool) {
 		timed, fits := step.Stateful.(interface{ Handlers() timers[S, R] })

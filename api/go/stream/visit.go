@@ -13,10 +13,10 @@ import (
 // that has state, when the command `wallaroo visit` requests this from a running application.
 type Visit = wa.Visit
 
-// OnVisit adds a visitor to the MapState that a stream comes from. The visitor runs once for each key that has state,
-// at a fixed place in the order of the messages, and returns the same values as the function of the MapState. Every
-// change of the state is persisted. visit.DeleteState deletes the state. An error or panic makes a dead letter for
-// this key and visit, and the state stays as it was.
+// OnVisit adds a visitor with this name to the MapState that a stream comes from. The visitor runs once for each key
+// that has state, at a fixed place in the order of the messages. Its result continues like a result of the MapState.
+// Every change of the state is persisted. visit.DeleteState deletes the state. An error or panic makes a dead letter
+// for this key and visit, and the state stays as it was.
 //
 // S and Out must be the types of the MapState, and each name can be used only once (T207).
 func OnVisit[S, Out any](s Stream[Out], name string, visitor func(ctx context.Context, visit *Visit, state *S) (Out, error)) Stream[Out] {
@@ -67,6 +67,7 @@ func addFunction[Out any](s Stream[Out], method, name string, isNil bool, what s
 		s.nodes[0].Path, place)
 }
 
+// visitable is a step to which visitors with these types of state and results can be added.
 type visitable[S, R any] interface {
 	Add(name string, visitor func(context.Context, *Visit, *S) (R, error))
 }

@@ -11,8 +11,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Aggregation computes the result of a window from its messages. Except for Update, its functions must not change
-// their arguments. All functions must depend on their arguments alone.
+// Aggregation has the functions with which a window step computes the result of each window from its messages. Except
+// for Update, these functions must not change their arguments. All functions must depend on their arguments alone.
 type Aggregation[In, Acc, Out any] struct {
 	// Name names the step.
 	Name string
@@ -31,11 +31,12 @@ type Aggregation[In, Acc, Out any] struct {
 	Outputs []Outputs
 }
 
+// boundsOf is the key under which a context contains the bounds of a window.
 type boundsOf struct{}
 
-// WindowBounds returns the start and end of the current window in a function OutputTo. The window includes start and
-// excludes end. For a late message that is emitted alone, and for a CountWindow, start and end are the times of the
-// first and the last message. In other functions both times are zero.
+// WindowBounds returns the start and end of the window whose result a function OutputTo computes. ctx is the function's
+// context. The window includes start and excludes end. For a late message that is emitted alone, and for a CountWindow,
+// start and end are the times of the first and the last message. In other functions both times are zero.
 func WindowBounds(ctx context.Context) (start, end time.Time) {
 	bounds, is := ctx.Value(boundsOf{}).(declaration.Bounds)
 	if !is {
@@ -55,7 +56,7 @@ const (
 	PlaceInOldestWindow Late = "place_in_oldest_window"
 )
 
-// Range describes windows of time. All durations are in whole milliseconds.
+// Range describes windows of time of a fixed length, which may overlap. All durations are in whole milliseconds.
 type Range struct {
 	// Length is the length of a window.
 	Length time.Duration
@@ -89,10 +90,11 @@ type Count struct {
 	Flush time.Duration
 }
 
-// RangeWindow returns one result per key and window of time. The first window of a key begins with the key's first
-// message. Time is the arrival time, or the event time if all sources give event times. A window without messages
-// between other windows also has a result. Impossible durations (T207) and too many open windows (T271) are reported.
-// Messages need keys as for MapState. If Output panics, the result of the window is lost (C517).
+// RangeWindow adds a step with windows of time, and returns the stream of one result per key and window. The first
+// window of a key begins with the key's first message. Time is the arrival time, or the event time if all sources give
+// event times. A window without messages between other windows also has a result. Impossible durations (T207) and too
+// many open windows (T271) are reported. Messages need keys as for MapState. If Output panics, the result of the window
+// is lost (C517).
 //
 // Source: Wallaroo 0.6, range_windows.
 func RangeWindow[In, Acc, Out any](s Stream[In], window Range, aggregation Aggregation[In, Acc, Out]) Stream[Out] {
@@ -116,9 +118,10 @@ func RangeWindow[In, Acc, Out any](s Stream[In], window Range, aggregation Aggre
 	return next
 }
 
-// SessionWindow returns one result per key and session. If a message is within the gap of two open sessions, Combine
-// joins them, and Update adds the message to the joined accumulator. Time is as for RangeWindow. Impossible durations
-// (T207) and too many open sessions (T271) are reported. Messages need keys as for MapState.
+// SessionWindow adds a step with sessions: windows that end after a pause. It returns the stream of one result per key
+// and session. If a message is within the gap of two open sessions, Combine joins them, and Update adds the message to
+// the joined accumulator. Time is as for RangeWindow. Impossible durations (T207) and too many open sessions (T271) are
+// reported. Messages need keys as for MapState.
 func SessionWindow[In, Acc, Out any](s Stream[In], window Session, aggregation Aggregation[In, Acc, Out]) Stream[Out] {
 	if window.Late == "" {
 		window.Late = Drop
@@ -135,7 +138,7 @@ func SessionWindow[In, Acc, Out any](s Stream[In], window Session, aggregation A
 	return next
 }
 
-// timeOf returns topology.EventTime or topology.IngestTime, the kind of time that forms the windows of a stream.
+// timeOf returns the kind of time that determines the windows of a stream: topology.EventTime or topology.IngestTime.
 func timeOf[T any](s Stream[T]) string {
 	if s.timed {
 		return topology.EventTime
@@ -146,7 +149,8 @@ func timeOf[T any](s Stream[T]) string {
 // maxOpenWindows is the maximum number of open windows of one key.
 const maxOpenWindows = 100_000
 
-// checkTimed reports an unknown policy, and more than maxOpenWindows open windows (wholeMs / stepMs) of a key.
+// checkTimed reports faults of a window of time: an unknown policy for late messages, and more than maxOpenWindows open
+// windows of a key. A key has wholeMs / stepMs open windows.
 func checkTimed(app *Application, function string, late Late, wholeMs, stepMs int, step *declaration.Step) {
 	if open := (wholeMs + stepMs - 1) / max(stepMs, 1); open > maxOpenWindows && stepMs > 0 {
 		app.declared.Report(diagnostic.Of("T271", "count", open, "limit", maxOpenWindows), declaration.Pointer(step.Path), step.Place)
@@ -156,8 +160,8 @@ func checkTimed(app *Application, function string, late Late, wholeMs, stepMs in
 	}
 }
 
-// CountWindow returns one result per key for every Size messages. Less than one message, and a Flush that is not whole
-// milliseconds, are reported (T207).
+// CountWindow adds a step with windows of a fixed number of messages, and returns the stream of one result per key for
+// every Size messages. A Size below one, and a Flush that is not whole milliseconds, are reported (T207).
 //
 // Source: Wallaroo 0.6, count_windows.
 func CountWindow[In, Acc, Out any](s Stream[In], window Count, aggregation Aggregation[In, Acc, Out]) Stream[Out] {
@@ -172,6 +176,7 @@ func CountWindow[In, Acc, Out any](s Stream[In], window Count, aggregation Aggre
 	return next
 }
 
+// addWindow adds a window step and returns it with the stream of its results.
 func addWindow[In, Acc, Out any](s Stream[In], window topology.Window, a Aggregation[In, Acc, Out]) (Stream[Out], *declaration.Step) {
 	state := &declaration.State{Name: s.application.stateName(a.Name), Builder: accumulators[Acc]{a.Initial}, ByKey: true}
 	step := &declaration.Step{Name: a.Name, Kind: declaration.Window, State: state, Window: window,
@@ -187,12 +192,13 @@ func addWindow[In, Acc, Out any](s Stream[In], window topology.Window, a Aggrega
 	return next, step
 }
 
-// accumulators builds initial accumulators as states of a window step. From such a state, the declaration learns the
-// type of the state and whether it is serializable.
+// accumulators builds the initial accumulators of a window step. The declaration builds one, to learn its type and
+// whether it is serializable.
 type accumulators[Acc any] struct{ initial func() Acc }
 
 func (a accumulators[Acc]) Build() any { return a.initial() }
 
+// aggregation is a window step. It calls the functions of an Aggregation.
 type aggregation[In, Acc, Out any] struct {
 	emitter
 	functions Aggregation[In, Acc, Out]

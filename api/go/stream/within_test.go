@@ -13,7 +13,7 @@ import (
 
 type callKey struct{}
 
-// everyKind is an application whose functions note in which call they run; "" is none.
+// everyKind is an application with steps of all kinds. Its functions note the call in which they run, or "".
 func everyKind(note func(ctx context.Context, function string)) *stream.Application {
 	app := stream.New("Kinds")
 	alerts := stream.NewOutput[string]("alerts")

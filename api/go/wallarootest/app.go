@@ -17,7 +17,7 @@
 // message that changes a state without persisting it becomes a dead letter (C510). A test with dead letters fails,
 // unless it calls DeadLetters. Time begins at Start, and only Advance moves it.
 //
-// New reports steps of other programs (wallarooapi.OtherProgram) as P303, because they cannot run here.
+// Steps of other programs (wallarooapi.OtherProgram) cannot run in a test: New reports them (P303).
 package wallarootest
 
 import (
@@ -32,10 +32,10 @@ import (
 	"wallarooapi/internal/memory"
 )
 
-// Start is the time at which every test begins, as in the test kit of Python.
+// Start is the time of an application when its test begins. It is the same as in wallaroo.testing of Python.
 var Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// T is the part of *testing.T and *testing.B that this package uses.
+// T has the methods of *testing.T and *testing.B that this package uses.
 type T interface {
 	Helper()
 	Cleanup(function func())
@@ -59,7 +59,7 @@ type App struct {
 	journal  memory.Journal
 	draw     *rand.Rand // nil without Vary
 	now      time.Time
-	pending  [][]byte // frames that are not processed yet
+	pending  [][]byte // frames of input that are not processed yet
 	outputs  map[string][]output
 	captured *captured
 	letters  letters
@@ -68,7 +68,7 @@ type App struct {
 	offsets   map[string]int64      // offset of the next record, by the path of the source
 }
 
-// Option changes how an application runs.
+// Option is an option of New, such as Vary.
 type Option func(*App)
 
 // Vary varies everything that a cluster does not promise, at random with this seed: the size of micro-batches and
@@ -78,8 +78,8 @@ func Vary(seed uint64) Option {
 	return func(a *App) { a.draw = rand.New(rand.NewPCG(seed, 0)) }
 }
 
-// New starts an application. The test fails with all findings if the declaration is wrong or has steps of other
-// programs.
+// New starts an application for a test. If the declaration is wrong or has steps of other programs, the test fails with
+// all findings.
 func New(t T, application Application, options ...Option) *App {
 	t.Helper()
 	declared := declaration.Revealed(application)
@@ -107,6 +107,7 @@ func NewJSON(t T, text string, options ...Option) *App {
 	return nil
 }
 
+// start starts a declared application. It makes the test fail if this is not possible.
 func start(t T, declared *declaration.Application, options []Option) *App {
 	t.Helper()
 	a := &App{
@@ -135,7 +136,7 @@ func start(t T, declared *declaration.Application, options []Option) *App {
 	return a
 }
 
-// take processes frames of input. With Vary, it may leave some frames for a later micro-batch.
+// take adds frames to the input and processes it. With Vary, it may leave all frames for a later micro-batch.
 func (a *App) take(frames ...[]byte) {
 	a.t.Helper()
 	a.pending = append(a.pending, frames...)

@@ -182,7 +182,7 @@ func TestAChangeThatIsNotPersistedIsADeadLetter(t *testing.T) {
 	}
 }
 
-// forgetful counts, and does not ask to persist the count.
+// forgetful is a state computation that counts, but does not request that the count is persisted.
 type forgetful struct{ example.CountWords }
 
 func (f forgetful) Compute(data, state interface{}) (interface{}, bool) {
@@ -276,6 +276,34 @@ func TestKeysThatAreNumbers(t *testing.T) {
 	wallarootest.Equal(t, run.Lines("Sums"), []string{"21", "1", "43", "6"})
 	wallarootest.Equal(t, wallarootest.State[int64](run, "sum", uint64(2)), 43)
 	wallarootest.Equal(t, *wallarootest.State[*int64](run, "sum", []byte{0, 0, 0, 0, 0, 0, 0, 2}), 43)
+}
+
+type (
+	shop   string
+	digest []byte
+	year   uint64
+)
+
+func TestKeysOfNamedTypes(t *testing.T) {
+	checkKeys(t, func(text string) shop { return shop(text) })
+	checkKeys(t, func(text string) digest { return digest(text) })
+	checkKeys(t, func(text string) year { return year(len(text)) })
+}
+
+// checkKeys checks that State finds the state of each key that a function returns.
+func checkKeys[K stream.Key](t *testing.T, key func(text string) K) {
+	t.Helper()
+	app := stream.New("Last")
+	texts := stream.From(app, "texts", textSource())
+	stream.MapState(stream.KeyBy(texts, "key", key), "last", func(_ context.Context, text string, last *string) (string, error) {
+		*last = text
+		return text, nil
+	}).To(textSink())
+	run := wallarootest.New(t, app)
+	for _, text := range []string{"", "a", "\x00ö", strings.Repeat("b", 1000)} {
+		run.Send("texts", text)
+		wallarootest.Equal(t, wallarootest.State[string](run, "last", key(text)), text)
+	}
 }
 
 func TestAStateOutlivesItsLogsCompaction(t *testing.T) {

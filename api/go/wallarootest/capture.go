@@ -8,13 +8,14 @@ import (
 
 const numberBytes = 8
 
-// captured keeps the messages that encoders got. Each message has a number, which follows its encoded bytes.
+// captured keeps the messages that encoders got, so that Messages can return them. Each message has a number, which is
+// appended to its encoded bytes: by this number, take finds the message when the engine has returned the bytes.
 type captured struct {
 	values map[uint64]any
 	last   uint64
 }
 
-// capturing returns a copy of the application whose encoders number their messages.
+// capturing returns a copy of the application. Its encoders keep their messages in c, and number them.
 func (c *captured) capturing(declared *declaration.Application) *declaration.Application {
 	copied := *declared
 	copied.Pipelines = nil

@@ -7,9 +7,9 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Advance moves time forward by d. If the application has windows, timers or a TTL, it gets ticks: at the old time, at
-// most 1000 between as a gateway would send them, and at the new time. The last tick is repeated as long as timers
-// fire. Each tick is a micro-batch.
+// Advance moves the time of the application forward by d. If the application has windows, timers or a TTL, it gets
+// ticks: at the old time, at the new time, and at most 1000 between, as often as in a run. Advance repeats the last
+// tick as long as timers fire. Each tick is a micro-batch.
 func (a *App) Advance(d time.Duration) {
 	a.t.Helper()
 	a.goesOn("Advance")
@@ -44,7 +44,7 @@ func (a *App) Advance(d time.Duration) {
 	}
 }
 
-// tick processes a tick in a micro-batch. The tick informs the application of the time.
+// tick processes a tick, by which the application learns the time, in a micro-batch.
 func (a *App) tick(at time.Time) {
 	a.t.Helper()
 	tick, err := a.journal.Tick(at.UnixMilli())
@@ -58,14 +58,14 @@ func (a *App) tick(at time.Time) {
 const (
 	leastTick = 100 * time.Millisecond
 	mostTick  = time.Second
-	mostTicks = 1000 // largest number of ticks in one call of Advance
-	mostAgain = 10_000
+	mostTicks = 1000   // largest number of ticks in one call of Advance
+	mostAgain = 10_000 // largest number of repetitions of the last tick
 
 	timerSlide = 500 // accuracy of timers, in milliseconds
 )
 
-// tickInterval returns the time between two ticks of a gateway: half of the shortest slide, gap, flush or TTL, or of
-// the accuracy of timers. The result is 0 if no step needs ticks.
+// tickInterval returns the time between two ticks of a run: half of the shortest slide, gap, flush or TTL, or of the
+// accuracy of timers. The result is 0 if no step needs ticks.
 func (a *App) tickInterval() time.Duration {
 	shortest := math.MaxInt
 	for step := range a.declared.Steps() {

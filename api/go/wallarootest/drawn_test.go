@@ -16,10 +16,11 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// Applications process drawn messages, and must have the same results as the reference next to each: a loop over the messages.
-// Interleavings of sources, calls of Send and time are drawn; Vary draws micro-batches, buckets and frames.
+// In this file applications process drawn messages. Each must have the same results as a reference, which is a loop
+// over the messages. Tests draw the order of sources, calls of Send and time; Vary draws micro-batches, buckets and
+// frames.
 
-// draws calls a test with many sources of randomness: with each once without Vary, and once with it.
+// draws calls a test with many sources of random numbers, with each of them once without Vary and once with it.
 func draws(f *testing.F, test func(t *testing.T, draw *rand.Rand, options ...wallarootest.Option)) {
 	for seed := range uint64(30) {
 		f.Add(seed)
@@ -48,7 +49,7 @@ func anything[M any](messages []M) (all []any) {
 	return all
 }
 
-// byKey sorts lines "KEY ..." by their keys; lines of one key keep their order, which is promised.
+// byKey sorts lines "KEY ..." by their keys. Lines of one key keep their order, which the application must preserve.
 func byKey(lines []string) []string {
 	sorted := slices.Clone(lines)
 	slices.SortStableFunc(sorted, func(a, b string) int {
@@ -113,7 +114,8 @@ type accounts struct{}
 
 func (accounts) Build() any { return &account{} }
 
-// change adds to an account, or takes from it. It fails if the balance is below zero then; the account is changed already.
+// change adds to an account or takes from it. If the balance is then below zero, change fails, after it has changed the
+// account.
 type change struct {
 	name string
 	sign int
@@ -226,8 +228,8 @@ func windowed() *stream.Application {
 	return app
 }
 
-// windows is the reference for windowed. The windows of a key follow one another from its first message on. A key that is silent for
-// two spans begins again, after its windows without messages.
+// windows is the reference for windowed. The windows of a key follow one another from its first message on. After two
+// spans without a message, and after the windows of this time, the key begins again.
 type windows struct {
 	begin, last time.Duration
 	count       int

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Equal makes the test fail if two values differ. The test continues. The report shows both values: lists with one item
-// per line, and a mark at the first difference.
+// Equal makes the test fail if two values differ. The test continues. The failure shows both values. It shows lists
+// with one item per line and a mark at the first difference.
 func Equal[V any](t T, got, want V) {
 	t.Helper()
 	if reflect.DeepEqual(got, want) {

@@ -13,7 +13,7 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// t stands for the *testing.T that a test gets; it prints.
+// t takes the place of the *testing.T of a test. It prints failures.
 var t wallarootest.T = &printer{}
 
 // tally is the state of a word.
@@ -94,7 +94,8 @@ func ExampleNewJSON() {
 	// Output: [b] map[b:2 bb:1]
 }
 
-// Each seed draws other behaviour that a cluster may have. The output then has the order that is promised: the order within a key.
+// Each seed draws another behaviour that a cluster may have. The output only has the order that a cluster promises: the
+// order within each key.
 func ExampleVary() {
 	for seed := range uint64(20) {
 		app := wallarootest.New(t, counting(), wallarootest.Vary(seed))

@@ -7,7 +7,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// generated is the progress of a generator source.
+// generated holds the progress of a generator source: its last message, and whether it has begun and ended.
 type generated struct {
 	last     []byte
 	encoding uint32
@@ -15,7 +15,7 @@ type generated struct {
 	hasEnded bool
 }
 
-// Generate lets a generator source make its next count messages and processes them. There are fewer messages if the
+// Generate makes the next count messages of a generator source and processes them. It makes fewer messages if the
 // source ends first. The test fails if the source is not a generator, or if its function fails.
 func (a *App) Generate(source string, count int) {
 	a.t.Helper()

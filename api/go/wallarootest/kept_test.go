@@ -9,7 +9,7 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// digits is a state whose codec keeps the bytes from which it reads.
+// digits is a state whose codec keeps the bytes that it decodes.
 type digits []byte
 
 type digitsCodec struct{}
@@ -19,7 +19,7 @@ func (digitsCodec) Decode(data []byte) (digits, error) { return data, nil }
 
 func init() { stream.Register(digitsCodec{}) }
 
-// Messages that change the state and then fail leave it as it was, however many there are.
+// Messages that change the state and then fail have no effect on it, however many there are.
 func TestAStateThatKeepsItsBytesIsRestored(t *testing.T) {
 	app := stream.New("Digits")
 	lines := stream.Collect(stream.From(app, "Lines", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode)))

@@ -31,7 +31,8 @@ type DeadLetter struct {
 	Message int
 }
 
-// letters are the dead letters of a test, and the information which of them the test has requested.
+// letters holds the dead letters of a test, the error that has stopped its application, and whether the test has looked
+// at them.
 type letters struct {
 	all      []*pb.DeadLetter
 	seen     int   // number of dead letters that the test has requested
@@ -39,7 +40,8 @@ type letters struct {
 	isLooked bool  // whether the test has requested the error, or has failed because of it
 }
 
-// DeadLetters returns the dead letters since the beginning of the test.
+// DeadLetters returns the dead letters since the beginning of the test. A test with dead letters that does not call it
+// fails.
 func (a *App) DeadLetters() []DeadLetter {
 	a.t.Helper()
 	a.flush()
@@ -94,7 +96,8 @@ func (a *App) bury(messages []memory.Message) bool {
 	return false
 }
 
-// policyOf returns the error policy of a part, or the application's policy if the part has none.
+// policyOf returns the error policy of the source, step or sink with a path. If it has none, the application's policy
+// counts.
 func (a *App) policyOf(path string) string {
 	policy, parts := "", a.declared.Parts()
 	if source := parts.Sources[path]; source != nil {
@@ -107,7 +110,8 @@ func (a *App) policyOf(path string) string {
 	return cmp.Or(policy, a.declared.OnError)
 }
 
-// goesOn makes the test fail if the application has stopped, so that the method cannot be called.
+// goesOn is called at the beginning of each method that needs a running application. It makes the test fail if the
+// application has stopped.
 func (a *App) goesOn(method string) {
 	a.t.Helper()
 	if a.letters.stopped != nil {
@@ -116,7 +120,8 @@ func (a *App) goesOn(method string) {
 	}
 }
 
-// close makes a test fail that has not requested its dead letters. If the test has failed already, it logs all of them.
+// close makes a test fail that has not requested its dead letters, or the error that stopped its application. If the
+// test has failed already, close logs them.
 func (l *letters) close(t T) {
 	t.Helper()
 	report, unseen := t.Errorf, l.all[l.seen:]
@@ -131,6 +136,7 @@ func (l *letters) close(t T) {
 	}
 }
 
+// described returns dead letters as a text, with the lines of their tracebacks.
 func described(all []*pb.DeadLetter) string {
 	var text strings.Builder
 	for _, each := range all {

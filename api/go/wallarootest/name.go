@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// named holds the ways in which a test can name a source or sink: its name, its path, and its address or topic.
+// named has the three texts by which a test can name a source or sink: its name, its path, and its address or topic.
 type named struct{ name, path, place string }
 
 func (n named) String() string {
@@ -34,17 +34,18 @@ func (a *App) source(name string) *declaration.Source {
 	return nil
 }
 
-// sink returns the path of the sink with a name. If there is no such sink, the test fails, and sink returns "".
-func (a *App) sink(name string) string {
+// sink returns the sink with a name. If there is no such sink, the test fails, and sink returns nil.
+func (a *App) sink(name string) *declaration.Sink {
 	a.t.Helper()
+	var all []*declaration.Sink
 	var names []named
 	for sink := range a.declared.Sinks() {
-		names = append(names, named{sink.Name, sink.Path, placeOf(sink.Edge)})
+		all, names = append(all, sink), append(names, named{sink.Name, sink.Path, placeOf(sink.Edge)})
 	}
 	if at := a.find("sink", name, names); at >= 0 {
-		return names[at].path
+		return all[at]
 	}
-	return ""
+	return nil
 }
 
 // find returns the index of the item with a name. The test fails, and find returns -1, unless exactly one item matches.

@@ -16,9 +16,10 @@ type output struct {
 	record  stream.Record
 }
 
+// inOrder compares two messages by the order of the source messages from which they derive.
 func inOrder(a, b memory.Message) int { return cmp.Compare(a.Sequence, b.Sequence) }
 
-// publish stores the output of a micro-batch by the paths of the sinks.
+// publish adds the output of a micro-batch to the outputs of the sinks.
 func (a *App) publish(messages []memory.Message) {
 	paths := map[uint16]string{}
 	for sink := range a.declared.Sinks() {
@@ -42,11 +43,15 @@ func (a *App) publish(messages []memory.Message) {
 func (a *App) of(sink string) []output {
 	a.t.Helper()
 	a.flush()
-	return a.outputs[a.sink(sink)]
+	if found := a.sink(sink); found != nil {
+		return a.outputs[found.Path]
+	}
+	return nil
 }
 
-// Lines returns the records of a sink since the beginning, each as a text without a line break at its end. The sink is
-// named like a source in Send. In a *stream.Application, a sink without Named has the application's name.
+// Lines returns the records that a sink got since the beginning, each as a text without a line break at its end. sink
+// is the name, path, address or topic of the sink. In a *stream.Application, a sink without Named has the application's
+// name.
 func (a *App) Lines(sink string) []string {
 	a.t.Helper()
 	lines := []string{}
@@ -56,8 +61,8 @@ func (a *App) Lines(sink string) []string {
 	return lines
 }
 
-// Records returns the records of a sink since the beginning, as the encoder returned them. Value contains the bytes
-// with their framing. Records for Kafka or Spark also have a key and a partition.
+// Records returns the records that a sink got since the beginning, as the encoder returned them. Value contains the
+// bytes with their framing. Records for Kafka or Spark also have a key and a partition.
 func (a *App) Records(sink string) []stream.Record {
 	a.t.Helper()
 	records := []stream.Record{}
@@ -67,8 +72,8 @@ func (a *App) Records(sink string) []stream.Record {
 	return records
 }
 
-// Messages returns the messages that a sink got since the beginning, before the encoding. It leaves out messages for
-// which the encoder returned no bytes. The test fails if a message is not of type M.
+// Messages returns the messages that a sink got since the beginning, as they were before the encoding. It leaves out
+// messages for which the encoder returned no bytes. The test fails if a message is not of type M.
 func Messages[M any](a *App, sink string) []M {
 	a.t.Helper()
 	messages := []M{}

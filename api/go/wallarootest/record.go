@@ -1,20 +1,19 @@
 package wallarootest
 
 import (
-	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/memory"
 	"wallarooapi/internal/topology"
 	"wallarooapi/stream"
 )
 
-// takesRecords reports whether the messages of a source are whole Kafka records.
-func takesRecords(source *declaration.Source) bool {
-	edge, is := source.Edge.(*topology.Kafka)
-	return is && edge.Content == topology.Record
+// hasRecords reports whether the messages of a source or sink are whole Kafka records.
+func hasRecords(edge topology.Edge) bool {
+	kafka, is := edge.(*topology.Kafka)
+	return is && kafka.Content == topology.Record
 }
 
-// recordOf converts a message for a source of whole records into a record. It reports whether the message has a
-// suitable type.
+// recordOf converts a message that a test sends to a source of whole records into a record. is reports whether the
+// message has a suitable type.
 func recordOf(message any) (record stream.KafkaRecord, is bool) {
 	switch m := message.(type) {
 	case stream.KafkaRecord:
@@ -33,7 +32,8 @@ func recordOf(message any) (record stream.KafkaRecord, is bool) {
 	return stream.KafkaRecord{Value: payload}, is
 }
 
-// addRecord adds a record. It sets the properties that Kafka would set, if the test has not set them.
+// addRecord adds a record to the current frame. It sets the properties that Kafka would set, if the test has not set
+// them.
 func (w *writer) addRecord(record stream.KafkaRecord) bool {
 	w.app.t.Helper()
 	if record.Topic == "" {
@@ -59,12 +59,16 @@ func (w *writer) addRecord(record stream.KafkaRecord) bool {
 	return true
 }
 
-// KafkaRecords returns the records of a KafkaRecordSink since the beginning. The test fails if the sink is of another
-// kind.
+// KafkaRecords returns the records that a stream.KafkaRecordSink got since the beginning. The test fails if the sink is
+// of another kind.
 func (a *App) KafkaRecords(sink string) []stream.KafkaRecord {
 	a.t.Helper()
 	records := []stream.KafkaRecord{}
-	if path := a.sink(sink); !a.hasRecords(path) {
+	found := a.sink(sink)
+	if found == nil {
+		return nil
+	}
+	if !hasRecords(found.Edge) {
 		a.t.Fatalf("wallarootest: sink %q has no whole records: it is no stream.KafkaRecordSink; use Records", sink)
 		return nil
 	}
@@ -77,13 +81,4 @@ func (a *App) KafkaRecords(sink string) []stream.KafkaRecord {
 		records = append(records, record)
 	}
 	return records
-}
-
-func (a *App) hasRecords(path string) bool {
-	for sink := range a.declared.Sinks() {
-		if edge, is := sink.Edge.(*topology.Kafka); is && sink.Path == path {
-			return edge.Content == topology.Record
-		}
-	}
-	return false
 }

@@ -61,7 +61,7 @@ func failing(test func(t wallarootest.T)) *recorder {
 	return r
 }
 
-// expectSaid fails unless the recorded test has failed with all of some texts.
+// expectSaid fails unless the failures of the recorded test contain all given texts.
 func expectSaid(t *testing.T, r *recorder, texts ...string) {
 	t.Helper()
 	said := strings.Join(r.said, "\n")

@@ -88,7 +88,7 @@ func timeOf[S any](t wallarootest.T, column string) string {
 	return strings.Join(tested.Lines("Times"), "")
 }
 
-// TestTheTimeOfARowIsThatOfSpark has the cases of runtime/tests/test_memory_row.py.
+// TestTheTimeOfARowIsThatOfSpark has the same cases as runtime/tests/test_memory_row.py.
 func TestTheTimeOfARowIsThatOfSpark(t *testing.T) {
 	type whole struct{ At int64 }
 	type text struct{ At string }

@@ -88,20 +88,21 @@ func (a *App) takeWritten(source string, written []byte, err error) {
 	a.take(written)
 }
 
-// writer makes frames from messages of one source.
+// writer makes frames of the input from messages that a test sends to one source.
 type writer struct {
 	app      *App
 	source   *declaration.Source
 	frames   [][]byte
-	arrivals []memory.Arrival
-	encoder  *codec.Encoder // for the decoded messages of the current frame; nil in a frame of payloads
+	arrivals []memory.Arrival // messages of the current frame
+	encoder  *codec.Encoder   // for the decoded messages of the current frame; nil in a frame of payloads
 }
 
-// add adds a message to a frame. The test fails if the source does not accept a message of this type.
+// add adds a message to the current frame. If the source does not accept a message of this type, the test fails and add
+// returns false.
 func (w *writer) add(message any) bool {
 	t := w.app.t
 	t.Helper()
-	if takesRecords(w.source) {
+	if hasRecords(w.source.Edge) {
 		if record, is := recordOf(message); is {
 			return w.addRecord(record) && w.drawn()
 		}
@@ -141,7 +142,7 @@ func (w *writer) add(message any) bool {
 	return w.drawn()
 }
 
-// drawn ends the current frame at random if the test uses Vary. It always returns true.
+// drawn ends the current frame at random if the test uses Vary. It always returns true, so that add can end with it.
 func (w *writer) drawn() bool {
 	w.app.t.Helper()
 	if w.app.draw != nil && w.app.draw.IntN(3) == 0 {
@@ -150,8 +151,8 @@ func (w *writer) drawn() bool {
 	return true
 }
 
-// begin begins a new frame unless the next message may be in the current one. Payloads, for which pastDecoder is false,
-// and decoded messages are in separate frames.
+// begin begins a new frame if the next message may not be in the current one: payloads and decoded messages are in
+// separate frames. pastDecoder says that the next message is a decoded one.
 func (w *writer) begin(pastDecoder bool) {
 	w.app.t.Helper()
 	if pastDecoder == (w.encoder != nil) {
@@ -183,7 +184,7 @@ func arrivalOf(record stream.Record) memory.Arrival {
 	return arrival
 }
 
-// encode serializes a message that the test gave as a Go value. If the message does not fit the source, or cannot be
+// encode serializes a message that the test sent in decoded form. If its type is not that of the source, or cannot be
 // serialized, the test fails, and ok is false.
 func (w *writer) encode(message any) (value []byte, ok bool) {
 	t, expected := w.app.t, w.source.Output

@@ -2,6 +2,7 @@ package wallarootest
 
 import (
 	"encoding/binary"
+	"reflect"
 	"slices"
 
 	"wallarooapi/internal/topology"
@@ -39,7 +40,8 @@ func State[S any, K stream.Key](a *App, state string, key K) (value S) {
 	return value
 }
 
-// Keys returns the sorted keys that have a persisted state or an open window.
+// Keys returns, in order, the keys that have a persisted state or an open window. state is the name of the state, as
+// for State.
 func (a *App) Keys(state string) []string {
 	a.t.Helper()
 	a.flush()
@@ -54,6 +56,7 @@ func (a *App) Keys(state string) []string {
 	return keys
 }
 
+// hasState reports whether the application has a state with this name. If not, the test fails.
 func (a *App) hasState(state string) bool {
 	a.t.Helper()
 	if a.engine.HasState(state) {
@@ -64,12 +67,13 @@ func (a *App) hasState(state string) bool {
 }
 
 // bytesOf returns a key in the form that messages carry. A number becomes 8 bytes, big-endian.
-func bytesOf(key any) []byte {
-	switch k := key.(type) {
-	case string:
-		return []byte(k)
-	case uint64:
-		return binary.BigEndian.AppendUint64(nil, k)
+func bytesOf[K stream.Key](key K) []byte {
+	value := reflect.ValueOf(key)
+	switch value.Kind() {
+	case reflect.String:
+		return []byte(value.String())
+	case reflect.Uint64:
+		return binary.BigEndian.AppendUint64(nil, value.Uint())
 	}
-	return key.([]byte)
+	return value.Bytes()
 }

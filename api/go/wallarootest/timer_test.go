@@ -14,7 +14,8 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// ordering declares an application for commands "KEY COMMAND": "close N" sets a timer N seconds later; there are others.
+// ordering declares an application whose messages are commands "KEY COMMAND", such as "close N", which sets a timer N
+// seconds later.
 func ordering(isEvent bool, options ...stream.StateOption) *stream.Application {
 	app := stream.New("Orders")
 	source := textSource()

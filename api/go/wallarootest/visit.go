@@ -21,6 +21,7 @@ func (a *App) Visit(name string, metadata []byte) int {
 	return a.engine.Visited(id)
 }
 
+// visits returns the names of the application's visitors.
 func (a *App) visits() (names []string) {
 	for step := range a.declared.Steps() {
 		names = append(names, step.Visits...)

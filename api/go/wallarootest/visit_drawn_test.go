@@ -9,7 +9,7 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// reference has the expected results of messages and visits for the application of keeping.
+// reference computes the expected results of messages and visits for the application that keeping declares.
 type reference struct {
 	values  map[string]string
 	shown   []string

@@ -27,7 +27,8 @@ func setup(args []string) *application.Application {
 	return app
 }
 
-// The runtime starts the program, here to emit its topology. The braces hold its main function.
+// The runtime starts the program, here to write its topology. The function in braces is the main function of the
+// program.
 func ExampleMain() {
 	document := emitted("ExampleMain", func() { worker.Main(setup) })
 	example.Show(document, "sources", "name", "port")
@@ -42,7 +43,7 @@ func ExampleMain() {
 	// count [0/steps/0]
 }
 
-// The setup of a program for Wallaroo: its ApplicationSetup.
+// A program for Wallaroo 0.4 or 0.5 has an ApplicationSetup, which returns the text of ToJson.
 func ExampleMainJSON() {
 	document := emitted("ExampleMainJSON", func() { worker.MainJSON(func() string { return setup(nil).ToJson() }) })
 	example.Show(document, "steps", "name", "inputs")
@@ -51,7 +52,7 @@ func ExampleMainJSON() {
 	// count [0/steps/0]
 }
 
-// emitted runs an example once more, in a process of its own that calls main, with the argument 7020. It returns the topology.
+// emitted runs an example again in another process, which calls main with the argument 7020. It returns the topology.
 func emitted(name string, main func()) string {
 	if os.Getenv("WALLAROO_MODE") != "" {
 		main() // does not return

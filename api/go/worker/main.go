@@ -1,4 +1,4 @@
-// Package worker lets the runtime start a program. New programs call Main from their main function.
+// Package worker has the main function of a program: the runtime starts the program and requests work from Main.
 //
 //	func main() { worker.Main(setup) }
 //
@@ -18,18 +18,18 @@ import (
 	"wallarooapi/internal/workermain"
 )
 
-// Application is the result of a setup function: an *application.Application or *stream.Application, or a library as
-// an *application.Library or *stream.Library.
+// Application is the result of a setup function: an *application.Application, a *stream.Application, or a
+// *stream.Library.
 type Application interface {
 	comparable
-	// ToJson ends the declaration and returns the topology document.
+	// ToJson ends the declaration and returns the topology document, a JSON text.
 	ToJson() string
 }
 
-// Main calls setup and does what the runtime requests: it writes the topology or hosts the computations. It does not
-// return. setup runs once per process and gets the arguments of the application, without a program name. For the same
-// arguments it must declare the same application. A panic of setup (T217) and a nil application (T201) are reported as
-// findings.
+// Main calls setup and does the work that the runtime requests: it writes the topology, or it runs the functions of the
+// application as a worker. Main does not return. setup runs once per process and gets the arguments of the application,
+// without a program name. For the same arguments it must declare the same application. A panic of setup (T217) and a
+// nil application (T201) are reported as findings.
 //
 // The exit status is 0 on success, 2 if the runtime did not start the program (W412), 3 if the declaration in a worker
 // has findings, and 1 for other failures.

@@ -1,4 +1,4 @@
-// Package codec has Goka's codecs under this module's path.
+// Package codec exports Goka's codecs, so that programs need not import Goka.
 package codec
 
 import (

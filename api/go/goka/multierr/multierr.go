@@ -1,4 +1,4 @@
-// Package multierr has Goka's groups of goroutines and of errors under this module's path.
+// Package multierr exports Goka's groups of goroutines and of errors, so that programs need not import Goka.
 package multierr
 
 import theirs "github.com/lovoo/goka/multierr"

@@ -1,4 +1,4 @@
-// Package storage has Goka's storages for tables under this module's path.
+// Package storage exports Goka's storages for tables, so that programs need not import Goka.
 package storage
 
 import theirs "github.com/lovoo/goka/storage"

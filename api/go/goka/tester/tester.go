@@ -1,4 +1,4 @@
-// Package tester has Goka's tester, which runs groups without Kafka, under this module's path.
+// Package tester exports Goka's tester, which runs groups without Kafka, so that programs need not import Goka.
 package tester
 
 import theirs "github.com/lovoo/goka/tester"

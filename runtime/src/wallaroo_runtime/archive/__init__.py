@@ -1,1 +1,1 @@
-"""Reads the archives of applications; no content is trusted before its hash was compared."""
+"""Reads and unpacks the archives that `wallaroo pack` makes of applications. No content is trusted."""

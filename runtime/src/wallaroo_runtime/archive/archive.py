@@ -1,8 +1,8 @@
-"""Reads the archive of an application; no content is trusted before its hash was compared.
+"""Reads and unpacks the archive of an application. No content is used before its hash was compared.
 
-The archive is a gzipped tar file, which `wallaroo pack` writes. `manifest.json` is first and lists every other member
-with size and SHA-256. Placeholders in the topology's commands and directories stand for the directory into which an
-executor has unpacked the members.
+The archive is a gzipped tar file with topology, programs and wheels, which `wallaroo pack` writes for executors. Its
+first member, `manifest.json`, lists every other member with size and SHA-256. In the topology, commands and directories
+of workers contain placeholders for the directory into which an executor unpacks the members.
 """
 
 import gzip
@@ -49,17 +49,17 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def this_platform() -> str:
-    """Return the platform of this machine as archives name it, e.g. `linux-amd64`."""
+    """Return the name of this machine's platform in archives, e.g. `linux-amd64`."""
     machine = platform.machine()
     return f"{platform.system().lower()}-{_MACHINES.get(machine, machine)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """An archive whose files all match its manifest.
+    """An archive that `read_archive` has read: all its files match its manifest.
 
     Attributes:
-        digest: SHA-256 of the file, in hexadecimal; executors unpack only an archive with this digest.
+        digest: SHA-256 of the archive in hexadecimal. Executors unpack only an archive with this digest.
         manifest: The manifest of the archive.
     """
 
@@ -70,7 +70,7 @@ class Archive:
 
 
 def read_archive(path: Path) -> Archive:
-    """Read an archive, and compare all members with the hashes in its manifest. Write nothing.
+    """Read an archive, and compare all members with the hashes in its manifest. Nothing is written.
 
     Raises:
         RunError: R655 if the archive is damaged, was changed, or is of another version.
@@ -90,13 +90,16 @@ def read_archive(path: Path) -> Archive:
 
 
 def other_release(path: Path, reason: str, expected: str) -> RunError:
-    """Return the error for an archive that another release has packed."""
+    """Return the error that another release has packed an archive (R655)."""
     reason = f"it was packed for another release; {reason}; this runtime knows {expected}"
     return RunError.of("R655", USAGE, path=path, reason=reason)
 
 
 def check_platform(path: Path, manifest: ArchiveManifest, machine: str = "this machine") -> None:
-    """Refuse an archive that has no worker for this machine.
+    """Check that an archive has a worker for the platform of this machine.
+
+    Args:
+        machine: Description of this machine, for the error.
 
     Raises:
         RunError: R655 if the archive has no such worker.
@@ -108,13 +111,13 @@ def check_platform(path: Path, manifest: ArchiveManifest, machine: str = "this m
 
 
 def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
-    """Unpack an archive into a directory. If the directory exists, nothing is unpacked.
+    """Unpack an archive into a directory, for the workers of an executor. Do nothing if the directory exists.
 
     The wheels for this machine are installed into `site` in the directory.
 
     Args:
         digest: SHA-256 that the archive must have.
-        directory: Directory for the files; it appears when all files are in it.
+        directory: Directory for the files. It gets its name when it is complete, so other tasks never see a part of it.
         python: The interpreter that will import the wheels.
 
     Raises:
@@ -138,7 +141,7 @@ def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
 
 
 def _check_python(path: Path, wanted: str, python: str, machine: str) -> None:
-    """Refuse an archive with wheels for another version of Python than that of the interpreter."""
+    """Check that the wheels of an archive are for the interpreter's version of Python."""
     if not wanted:
         return
     command = [python, "-I", "-c", "import sys; print('{}.{}'.format(*sys.version_info))"]
@@ -159,6 +162,7 @@ def file_digest(path: Path) -> str:
 
 
 def _appear(work: Path, directory: Path) -> None:
+    """Rename the unpacked directory to its final name, now that it is complete."""
     try:
         work.rename(directory)
     except OSError:
@@ -167,6 +171,7 @@ def _appear(work: Path, directory: Path) -> None:
 
 
 def _extract(path: Path, directory: Path) -> ArchiveManifest:
+    """Write all members into a directory, and install the wheels for this machine."""
     from wallaroo_runtime.archive.wheel import unpack_wheel  # late import: few tasks unpack wheels
 
     reader = _Reader(path)
@@ -185,7 +190,7 @@ def _extract(path: Path, directory: Path) -> ArchiveManifest:
 
 
 def _checked(member: Member, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield a member's content in pieces. After the last piece, refuse content that does not match the manifest."""
+    """Yield a member's content in blocks. After the last block, refuse content that does not match the manifest."""
     digest, size = hashlib.sha256(), 0
     while block := file.read(COPY_BYTES):
         digest.update(block)
@@ -200,7 +205,7 @@ CHANGED = "it is not the archive of an application, or was changed after it was 
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """Raise R616 or R655 in place of most errors in the block."""
+    """Turn errors in the block into R616 (the file cannot be read) or R655 (it is not a good archive)."""
     try:
         yield
     except (RunError, subprocess.TimeoutExpired):
@@ -213,7 +218,7 @@ def _told(path: Path) -> Iterator[None]:
 
 
 class _Bounded:
-    """A stream that gives at most the expected number of bytes, so that a small archive cannot become a huge file."""
+    """A stream that refuses to unpack more bytes than expected, so that a small archive cannot fill the disk."""
 
     def __init__(self, source: gzip.GzipFile, limit: int) -> None:
         self._source, self.left = source, limit
@@ -227,7 +232,7 @@ class _Bounded:
 
 
 class _Header(tarfile.TarInfo):
-    """A header in the tar file. Only headers of members and of long names are accepted.
+    """The header of a member in a tar file. Only headers of files and of long names are accepted.
 
     Other headers are refused before `tarfile` reads the data that they announce. `wallaroo pack` writes none of them,
     and a few bytes of them may keep the reader busy for days: records of a pax header are searched again and again,
@@ -244,14 +249,14 @@ class _Header(tarfile.TarInfo):
 
 
 class _Reader:
-    """Reads the members of an archive in order. `files` sets `manifest` before it yields the first member."""
+    """Reads the members of an archive in order. The iterator of `files` sets `manifest` before its first member."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.manifest: ArchiveManifest
 
     def files(self) -> Iterator[tuple[Member, IO[bytes]]]:
-        """Yield each listed member and its content. Refuse everything else in the archive."""
+        """Yield each member that the manifest lists, with its content. Refuse an archive with any other member."""
         with gzip.open(self._path, "rb") as stream:
             bounded: Any = _Bounded(stream, MAX_MANIFEST_BYTES + tarfile.RECORDSIZE)
             with tarfile.open(fileobj=bounded, mode="r|", bufsize=tarfile.RECORDSIZE, tarinfo=_Header) as tar:
@@ -282,6 +287,7 @@ class _Reader:
 
     @staticmethod
     def _allowed(entry: tarfile.TarInfo, member: Member | None) -> Member:
+        """Return the manifest's description of a member. Refuse a member that differs from it."""
         if member is None:
             raise broken(reason=f"{entry.name[:80]!r} is not in its manifest, or is there twice")
         if not entry.isreg() or entry.issparse():

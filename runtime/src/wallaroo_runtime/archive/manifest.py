@@ -10,17 +10,15 @@ MAX_FILES = 100_000
 MAX_FILE_BYTES = 1 << 30
 MAX_BYTES = 4 << 30
 MAX_TOPOLOGY_BYTES = 64 << 20
-MAX_RATIO, MAX_FREE_BYTES = (
-    100,
-    64 << 20,
-)  # limit for the unpacked size: this multiple of the archive's size, plus these bytes
+# Limit for the unpacked size: this multiple of the archive's size, plus these bytes.
+MAX_RATIO, MAX_FREE_BYTES = 100, 64 << 20
 MAX_PART_BYTES = 255
 _NAME = re.compile(r"[^\x00-\x1f\x7f\\]{1,1000}")
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file of an archive.
+    """A file in an archive, as the manifest lists it.
 
     Attributes:
         name: Path of the file, with `/`.
@@ -36,13 +34,13 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveManifest:
-    """The archive's description of its members.
+    """The first member of an archive: it describes the archive and lists all other members.
 
     Attributes:
         runtime_version: Version of the runtime that packed the archive.
-        platforms: Platforms for which there is a worker; empty for all platforms.
-        python: Version of Python for the wheels, e.g. `3.11`; empty if the archive has no wheels, so that workers run
-            with the packages of the interpreter.
+        platforms: Platforms for which the archive has workers; empty if its workers run on all platforms.
+        python: Version of Python for the wheels, e.g. `3.11`; empty if the archive has no wheels. Then workers use the
+            packages of the interpreter.
         members: All other files of the archive, in their order.
     """
 
@@ -58,7 +56,7 @@ class ArchiveManifest:
 
     @classmethod
     def from_json(cls, value: Any) -> "ArchiveManifest":
-        """Read the form that `to_json` wrote.
+        """Return the manifest that `to_json` has written.
 
         Raises:
             ValueError: The value has another form; the text has the reason.
@@ -78,7 +76,7 @@ class ArchiveManifest:
         return sum(member.bytes for member in self.members)
 
     def check(self) -> None:
-        """Refuse a manifest that no reader takes.
+        """Check the limits for archives: readers refuse a manifest that exceeds them.
 
         Raises:
             ValueError: The text has the reason.
@@ -128,7 +126,7 @@ def _is_possible(name: str) -> bool:
 
 
 def check_ratio(size: int, manifest: ArchiveManifest) -> None:
-    """Refuse an archive whose files are very much larger than the archive, because to read them would take too long.
+    """Check that the files of an archive are not very much larger than the archive: reading them would take too long.
 
     Args:
         size: Size of the archive in bytes.
@@ -142,5 +140,5 @@ def check_ratio(size: int, manifest: ArchiveManifest) -> None:
 
 
 def broken(*, reason: str) -> ValueError:
-    """Return the error for a broken archive."""
+    """Return the error that an archive is broken, with the reason. The caller turns it into R655."""
     return ValueError(reason)

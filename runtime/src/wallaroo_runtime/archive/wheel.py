@@ -1,4 +1,4 @@
-"""Installs wheels without pip, since an executor may have no pip and no network. Nothing in a wheel is trusted."""
+"""Installs the wheels of an archive without pip, because an executor may have no pip. Nothing in a wheel is trusted."""
 
 import errno
 import warnings
@@ -25,7 +25,7 @@ def unpack_wheel(wheel: Path, directory: Path, max_bytes: int) -> int:
 
     Args:
         directory: Directory for the modules, which is created if it is missing.
-        max_bytes: Limit for the bytes that are written, compared with the sizes that the wheel states.
+        max_bytes: Limit for the total size of the files, as the wheel states it.
 
     Returns:
         Total size of the wheel's files in bytes.
@@ -49,6 +49,7 @@ def unpack_wheel(wheel: Path, directory: Path, max_bytes: int) -> int:
 
 
 def _no_wheel(wheel: Path, error: Exception) -> ValueError:
+    """Return the error that a file is no wheel, with the reason."""
     return ValueError(f"{wheel.name} is no wheel that can be installed: {str(error)[:200] or type(error).__name__}")
 
 
@@ -74,7 +75,10 @@ def _checked_size(archive: zipfile.ZipFile, max_bytes: int) -> int:
 
 
 class _Modules(SchemeDictionaryDestination):
-    """Writes the modules of a wheel over existing files, since two wheels may share a file of a namespace package."""
+    """Writes the modules of a wheel, and leaves out scripts and data.
+
+    Existing files are replaced, because two wheels may share a file of a namespace package.
+    """
 
     def __init__(self, directory: Path) -> None:
         schemes = dict.fromkeys(LIBRARIES, str(directory))

@@ -1,4 +1,4 @@
-"""Case folders: the input as messages, the expected output of an application, and allowed differences.
+"""Case folders of `wallaroo test`: each has input messages for an application, and its expected output.
 
 The file `case.toml` describes a folder. Every setting may be left out. An empty file is enough.
 
@@ -60,10 +60,11 @@ TYPES: dict[str, type] = {
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A folder with a case: input, settings, and the output that is expected.
+    """A case folder: input for an application, settings, and the expected output.
 
     Attributes:
-        top: The highest folder in which the application is looked for, from the case's folder upwards.
+        settings: Content of `case.toml`.
+        top: The highest folder in which the application is searched. The search begins in the case's folder.
     """
 
     folder: Path
@@ -71,16 +72,16 @@ class Case:
     top: Path | None = None
 
     def setting(self, name: str, default: object = None) -> Any:
-        """Return a setting of case.toml, or the default."""
+        """Return a setting of `case.toml`, or the default."""
         return self.settings.get(name, default)
 
     @property
     def has_records(self) -> bool:
-        """Whether the input consists of records of topics, not of messages for each source."""
+        """Whether the input consists of records of topics. Otherwise it consists of messages for each source."""
         return any(item["kind"] == RECORDS for item in self.setting("input", []))
 
     def apps(self) -> dict[str, Path]:
-        """Return the path of the application, as for `wallaroo run`, by language.
+        """Return the paths of the application for `wallaroo run`, by language (`python`, `go`).
 
         Raises:
             RunError: R745 if there is no application.
@@ -99,7 +100,7 @@ class Case:
         raise bad(self.folder, "it has no application", 'say where it is in case.toml: app = "PATH"')
 
     def inputs(self) -> list[list[bytes]]:
-        """Return the payloads of the messages, in a list for each source.
+        """Return the payloads of the input messages: a list for each source, in the order of sources.
 
         Raises:
             RunError: R745 if a file cannot be read as its kind.
@@ -114,7 +115,7 @@ class Case:
                 payloads.append(self.payload(item["kind"], line))
         except (OSError, ValueError) as error:
             prefix = f"line {number} is no {item['kind']}; " if number else ""
-            raise bad(path, f"{prefix}{said(error)}", "correct the file, or its kind in case.toml") from error
+            raise bad(path, f"{prefix}{reason_of(error)}", "correct the file, or its kind in case.toml") from error
         return payloads
 
     def payload(self, kind: str, line: str) -> bytes:
@@ -143,16 +144,19 @@ class Case:
         try:
             return path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise bad(path, said(error), "write the lines that are expected, or let --write do it") from error
+            raise bad(path, reason_of(error), "write the lines that are expected, or let --write do it") from error
 
     def lines(self, data: bytes) -> list[str]:
-        """Return received bytes as lines, without an incomplete message at the end."""
+        """Return the output of a sink as lines that can be compared, without an incomplete message at the end."""
         if self.setting("output") == "hex":
             return [frame.hex() for frame in unframed(data)]
         return data.decode("utf-8", "backslashreplace").split("\n")[:-1]
 
     def arranged(self, lines: Iterable[str]) -> list[str]:
-        """Sort lines for a comparison: by key, where the lines of a key keep their order, or else as text."""
+        """Sort output lines for a comparison: by key or as text, as the setting `order` requires.
+
+        Lines with one key keep their order.
+        """
         if self.setting("order") != "key":
             return sorted(lines)
         keys: dict[tuple[str, ...], list[str]] = defaultdict(list)
@@ -161,22 +165,22 @@ class Case:
         return [line for key in sorted(keys) for line in keys[key]]
 
 
-class Found(NamedTuple):
-    """The output and the dead letters that a case has produced.
+class CaseResult(NamedTuple):
+    """The result of a case: the output of its application, and the dead letters.
 
     Attributes:
         lines: Lines of the output.
         dead_letters: Number of dead letters.
-        said: Error texts of the first dead letters, to print.
+        errors: Error texts of the first dead letters, to print.
     """
 
     lines: list[str]
     dead_letters: int
-    said: list[str]
+    errors: list[str]
 
 
 def read_case(folder: Path, top: Path | None = None) -> Case:
-    """Read the case in a folder.
+    """Return the case in a folder, with the settings of its `case.toml`.
 
     Raises:
         RunError: R745 if its case.toml is not correct.
@@ -185,7 +189,7 @@ def read_case(folder: Path, top: Path | None = None) -> Case:
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise bad(path, said(error), "correct it") from error
+        raise bad(path, reason_of(error), "correct it") from error
     for name, value in settings.items():
         if name not in TYPES:
             close = closest(name, TYPES)
@@ -193,7 +197,7 @@ def read_case(folder: Path, top: Path | None = None) -> Case:
         if not isinstance(value, TYPES[name]):
             raise bad(path, f"{name} is {value!r}", "see `wallaroo test --help`")
     for item in settings.get("input", []):
-        if not isinstance(item, dict) or set(item) != {"file", "kind"} or not all(map(_is_text, item.values())):
+        if not isinstance(item, dict) or set(item) != {"file", "kind"} or {*map(type, item.values())} != {str}:
             raise bad(path, f"an input is {item!r}", 'write [[input]], file = "NAME" and kind = "lines"')
         if item["kind"] not in KINDS:
             raise bad(path, f"there is no kind {item['kind']!r} of input", f"use {', '.join(KINDS)}")
@@ -213,17 +217,13 @@ def bad(path: Path, reason: str, fix: str) -> RunError:
     return RunError.of("R745", USAGE, path=path, reason=reason, fix=fix)
 
 
-def said(error: Exception) -> str:
-    """Return in words why a file cannot be read, from the exception.
+def reason_of(error: Exception) -> str:
+    """Return the reason why a file cannot be read as a text for people.
 
     Example:
-        >>> said(FileNotFoundError(2, "No such file or directory", "expected.txt"))
+        >>> reason_of(FileNotFoundError(2, "No such file or directory", "expected.txt"))
         'there is no such file'
     """
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
     return (isinstance(error, OSError) and error.strerror) or str(error)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)

@@ -1,4 +1,4 @@
-"""Reads lines of standard input as records of topics in a thread, for the micro-batches of `run --engine memory`."""
+"""Reads records of topics from lines of standard input, in a thread, for `wallaroo run --engine memory`."""
 
 import os
 import select
@@ -16,10 +16,10 @@ SOURCE, STDIN, READ_BYTES = "standard input", 0, 65536
 
 
 class RecordInput:
-    """Reads records of topics, and visits, from standard input.
+    """Reads records of topics and requests of visits from standard input, in a thread.
 
     Args:
-        say: Is called with each finding about the input.
+        say: Called with the finding about each line that is no record.
         descriptor: File descriptor of the input.
 
     Attributes:
@@ -33,7 +33,7 @@ class RecordInput:
         threading.Thread(target=self._read, name="records", daemon=True).start()
 
     def _read(self) -> None:
-        """Read lines from the descriptor. The lock of a file object would delay the end of the process."""
+        """Read lines until the input ends. Use no file object: its lock would delay the end of the process."""
         rest = b""
         try:
             while data := self._next():
@@ -44,6 +44,7 @@ class RecordInput:
         self._lines += [rest.decode("utf-8", "backslashreplace"), "", None]
 
     def _next(self) -> bytes:
+        """Wait for input, and return some bytes; empty at the end. During `paused`, leave the input to the debugger."""
         while True:
             select.select([self._descriptor], [], [])
             with self._turn:
@@ -58,7 +59,10 @@ class RecordInput:
             yield
 
     def take(self) -> list[KafkaRecord] | str | None:
-        """Return the next micro-batch of records, or a visit (name and metadata); None if no input has arrived."""
+        """Return the next input: the records of a micro-batch, or a visit as `NAME METADATA`.
+
+        The result is None if nothing has arrived since the last call.
+        """
         batch: list[KafkaRecord] = []
         while self._lines:
             line = self._lines[0]

@@ -1,7 +1,8 @@
-r"""Records of topics as lines of text: `TOPIC KEY VALUE`, with `HEADER=VALUE` at the end where there are headers.
+r"""Converts records of topics to lines of text and back: `TOPIC KEY VALUE`, and `HEADER=VALUE` for each header.
 
-A value may have spaces, and `-` means no value. A word in double quotes is a JSON string, and `0x` begins bytes in
-hexadecimal digits. They are for an empty key, a key with spaces, or a value that would be read as something else.
+A value may have spaces, and `-` means no value. A word in double quotes is a JSON string: for an empty key, a key with
+spaces, or a value that would otherwise be read as something else. A word that begins with `0x` has bytes in hexadecimal
+digits.
 """
 
 import json
@@ -13,7 +14,7 @@ EXAMPLE = "user-clicks Ann clicked"
 
 
 def parse_record(line: str) -> KafkaRecord:
-    r"""Read a line as a record.
+    r"""Return the record that a line describes.
 
     Raises:
         ValueError: The line is no record. The text is the reason.
@@ -52,7 +53,7 @@ def record_line(record: KafkaRecord) -> str:
 
 
 def topic_and_key(line: str) -> tuple[str, ...]:
-    r"""Return the first two words of a line, which mean topic and key.
+    r"""Return the topic and the key of a line as they are written there. Lines of a case are ordered by them.
 
     Example:
         >>> topic_and_key('notes "two words" more'), topic_and_key("notes"), topic_and_key('notes "')
@@ -78,6 +79,7 @@ def _words(line: str) -> list[str]:
 
 
 def _end_of_text(line: str, start: int) -> int:
+    """Return the end of the JSON string that begins at a column."""
     try:
         return json.JSONDecoder().raw_decode(line, start)[1]
     except ValueError:
@@ -86,6 +88,7 @@ def _end_of_text(line: str, start: int) -> int:
 
 
 def _bytes(word: str) -> bytes:
+    """Return the bytes that a word means."""
     if word.startswith(QUOTE):
         return str(json.loads(word)).encode("utf-8", "surrogateescape")
     return bytes.fromhex(word.removeprefix(HEX)) if word.startswith(HEX) else word.encode("utf-8", "surrogateescape")
@@ -107,7 +110,7 @@ def _value(data: bytes, text: str | None = None) -> str:
 
 
 def _plain(data: bytes) -> str | None:
-    """Return bytes as text; None if they are no text, or text that cannot be printed in a line."""
+    """Return bytes as text; None if they are not UTF-8, or contain characters that cannot be printed in a line."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

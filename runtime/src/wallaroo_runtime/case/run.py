@@ -1,9 +1,9 @@
-"""Runs a case in this process."""
+"""Runs a case of `wallaroo test` in this process, without Spark."""
 
 from datetime import timedelta
 from pathlib import Path
 
-from wallaroo_runtime.case.case import FILE, RECORDS, Case, Found, bad
+from wallaroo_runtime.case.case import FILE, RECORDS, Case, CaseResult, bad
 from wallaroo_runtime.case.topics import feed_records, topic_lines
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Topology
@@ -13,8 +13,8 @@ LATER = timedelta(hours=1)  # all windows of a case end within this time
 MAX_LETTERS = 5
 
 
-def run_case(case: Case, app: Path) -> Found:
-    """Run a case in this process, without Spark. At the end, move the clock of the run on by an hour.
+def run_case(case: Case, app: Path) -> CaseResult:
+    """Run an application on the input of a case, and return its output. At the end, time advances by an hour.
 
     Raises:
         RunError: The application cannot be run.
@@ -35,13 +35,13 @@ def run_case(case: Case, app: Path) -> Found:
         first = run.written_letters[:MAX_LETTERS]
         letters = [f"{letter.code} {letter.step}: {letter.error}{letter_words(letter)}" for letter in first]
         lines = topic_lines(case, run) if case.has_records else case.lines(b"".join(values))
-        return Found(lines, run.letter_count, letters)
+        return CaseResult(lines, run.letter_count, letters)
     finally:
         run.close()
 
 
 def check_input(case: Case, topology: Topology) -> None:
-    """Refuse a case without records if its application reads only topics.
+    """Check that a case has input if its application reads only topics: without records the case would test nothing.
 
     Raises:
         RunError: R745 if the case has no records for the topics.

@@ -1,22 +1,22 @@
-"""Runs a case with records of topics as input, in this process."""
+"""Reads the input of cases whose applications read topics, and returns the output as lines."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.message.kafka_record import KafkaRecord
-from wallaroo_runtime.case.case import Case, bad, said
+from wallaroo_runtime.case.case import Case, bad, reason_of
 from wallaroo_runtime.case.record_line import parse_record, record_line
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.topology.model import Topology
 
 VISIT = "visit "
-Step = list[KafkaRecord] | str  # either the records of a micro-batch, or a visit's name and metadata
+Step = list[KafkaRecord] | str  # the records of a micro-batch, or a visit as `NAME METADATA`
 
 
 def feed_records(case: Case, run: MemoryRun) -> None:
-    """Write the records of a case to their topics, and run the case's visits, in the order of the files.
+    """Write the records of a case to the topics of a run, and run the case's visits, in the order of the input files.
 
     Raises:
         RunError: R745 if a file cannot be read, R721 if a line is no record, or the application cannot continue.
@@ -31,7 +31,7 @@ def feed_records(case: Case, run: MemoryRun) -> None:
 
 
 def steps(path: Path) -> Iterator[Step]:
-    """Yield the micro-batches and visits of an input file. In the file, an empty line ends a micro-batch.
+    """Yield the micro-batches and visits of an input file. An empty line in the file ends a micro-batch.
 
     Raises:
         RunError: R745 if the file cannot be read, R721 if a line is no record.
@@ -40,7 +40,7 @@ def steps(path: Path) -> Iterator[Step]:
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
-        raise bad(path, said(error), "correct the file, or its kind in case.toml") from error
+        raise bad(path, reason_of(error), "correct the file, or its kind in case.toml") from error
     for number, line in enumerate([*lines, ""], 1):
         is_visit = line.startswith(VISIT)
         if line and not is_visit:
@@ -54,7 +54,7 @@ def steps(path: Path) -> Iterator[Step]:
 
 
 def record_of(line: str, number: int, source: str) -> KafkaRecord:
-    """Return the record that a line describes.
+    """Return the record that a line describes. The error names the line's number and source.
 
     Raises:
         RunError: R721 if the line is no record.
@@ -73,7 +73,7 @@ def record_of(line: str, number: int, source: str) -> KafkaRecord:
 
 
 def topic_lines(case: Case, run: MemoryRun) -> list[str]:
-    """Return as lines the records of the topics that the case names, or else of all topics that the application writes.
+    """Return the output of a case as lines: the records of the topics that its settings name, or of all written topics.
 
     Raises:
         RunError: R720 if there is no such topic.

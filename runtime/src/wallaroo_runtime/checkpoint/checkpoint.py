@@ -1,4 +1,4 @@
-"""Opens the checkpoint of an application: checks whether a program may continue with it, and records the program."""
+"""Opens the checkpoint of an application for a run: checks that its program may continue, and records the program."""
 
 import secrets
 from collections.abc import Mapping
@@ -46,20 +46,24 @@ FOLDERS = ("journal", "staging", "outbox", "dead-letters", "logs")
 
 @dataclass(slots=True)
 class Checkpoint:
-    """A checkpoint directory that `open` has opened for one topology.
+    """A checkpoint directory that `open` has opened for a run of one topology.
 
     Attributes:
         path: The directory on this machine.
-        directory: The directory of the record and of Spark's own checkpoint, which may be remote.
+        directory: The directory of the record (`application.json`) and of Spark's own checkpoint. It may be remote.
         topology: The topology to run.
         manifest: The record of the checkpoint.
-        continues: Whether the checkpoint has an earlier run of the application.
+        continues: Whether the application has run with this checkpoint before.
         changed_code: Names of workers whose code hash has changed since the last run.
-        changes: Changes since the last run that were accepted: of the interface, or of the start of workers.
-        is_ahead: Whether output of an uncommitted micro-batch was sent, and the program has changed since then.
-        accepted: Messages that a changed program may process again in real-time mode although their results were sent.
-        repeated: The micro-batch whose output was sent, but which Spark has not committed; -1 if there is none.
-        repairs: Findings about repaired effects of a loss of power.
+        changes: Accepted changes since the last run: of the interface (steps, sources, sinks and codecs), of states, or
+            of the start of workers.
+        is_ahead: Whether output of a micro-batch was sent that Spark has not committed, and the program has changed
+            since then.
+        accepted: In real-time mode, the messages that a changed program processes again although their results were
+            sent, because the user accepted it (`--accept-changed`).
+        repeated: Number of the micro-batch whose output was sent, but which Spark has not committed; -1 if there is
+            none.
+        repairs: Findings (R632) about files that a loss of power had damaged, and that were repaired.
     """
 
     path: Path
@@ -73,7 +77,7 @@ class Checkpoint:
     accepted: range = range(0)
     repeated: int = -1
     repairs: list[Diagnostic] = field(default_factory=list)
-    _former: Manifest | None = None  # record of another program, in real-time mode
+    _former: Manifest | None = None  # in real-time mode, the record before a changed program replaced it
     _accepts_changed: bool = False
 
     @classmethod
@@ -90,7 +94,7 @@ class Checkpoint:
         continues_goka: bool = False,
         accepts_changed: bool = False,
     ) -> "Checkpoint":
-        """Check the directory's content against the topology, and record the topology.
+        """Check that a topology may run with the content of a directory, and record the topology.
 
         Args:
             held: The locked directory.
@@ -98,11 +102,11 @@ class Checkpoint:
             shuffle_partitions: Number of shuffle partitions of a new checkpoint.
             buckets_per_partition: Number of buckets per partition of a new checkpoint.
             remote: The remote gateways and egress.
-            directory: The directory of the record, if it is not `held`.
+            directory: The directory of the record and of Spark's own checkpoint, if it is not `held`.
             mode: The mode in which Spark shall run the application.
             continues_goka: Whether a new checkpoint begins with the tables and offsets of Goka's processors.
-            accepts_changed: Whether a changed program may lose fields of states. Also whether the program may process
-                messages again although their results were sent.
+            accepts_changed: Whether a changed program may lose fields of states, and may process messages again
+                although their results were sent (`--accept-changed`).
 
         Raises:
             RunError: R757 if the checkpoint was begun in the other mode, R788 if it was begun without data of Goka's
@@ -133,14 +137,14 @@ class Checkpoint:
         return opened
 
     def _change(self, **fields: Any) -> None:
-        """Change fields of the checkpoint's record."""
+        """Change fields of the record, and write it."""
         changed = replace(self.manifest, **fields)
         if changed != self.manifest:
             self.manifest = changed
             write_manifest(self.directory, changed)
 
     def record(self, service: str, store: str) -> None:
-        """Record the id of a remote journal or outbox, to which the checkpoint refers from now on."""
+        """Record the id of the journal or outbox of a remote service, to which the checkpoint refers from now on."""
         self._change(services={**self.manifest.services, service: store})
 
     def record_journal(self, journal: str) -> None:
@@ -149,12 +153,12 @@ class Checkpoint:
 
     @property
     def topic_ids(self) -> dict[str, str]:
-        """Path of each Kafka source to the id of the topic that was read, where the id is known."""
+        """The ids of the topics that were read, by the path of the Kafka source. Unknown ids are left out."""
         topics = self.manifest.topics
         return {path: topics[port] for path, port in self.manifest.ports.parts.items() if port in topics}
 
     def record_topics(self, ids: Mapping[str, str]) -> None:
-        """Record the ids of the topics that are read from now on, by path of the source. An empty id means unknown."""
+        """Record the ids of the topics that are read from now on, by path of the source. Empty ids are left out."""
         topics = {self.manifest.ports.parts[path]: topic for path, topic in ids.items() if topic}
         self._change(topics={**self.manifest.topics, **topics})
 
@@ -163,7 +167,7 @@ class Checkpoint:
         return self.manifest.plan(self.topology)
 
     def check_published(self, published: Published) -> None:
-        """Compare Spark's checkpoint with the last micro-batch of a remote outbox.
+        """Check that Spark's checkpoint fits a remote outbox, when the egress has reported its last micro-batch.
 
         Raises:
             RunError: R698 if they do not belong together.
@@ -171,15 +175,17 @@ class Checkpoint:
         self._check_spark(published)
         self._change(rerun_batches=tuple(each for each in self.manifest.rerun_batches if each <= published.batch))
 
-    def check_left(self, remote: RemoteOptions, *, is_attached: bool = False) -> None:
-        """Refuse a changed program in real-time mode if the last run has delivered results of uncommitted input.
+    def check_repeated(self, remote: RemoteOptions, *, is_attached: bool = False) -> None:
+        """Refuse a changed program in real-time mode if the last run has sent results of uncommitted input.
 
         Args:
             remote: The remote gateways and egress.
-            is_attached: Whether they serve this process. Before that, a driver on another machine may still deliver.
+            is_attached: Whether the remote services already serve this process. Before that, a driver on another
+                machine may still send results.
 
         Raises:
-            RunError: R790 if there are such results; then the former program is recorded again. See `Drain.repeated`.
+            RunError: R790 if there are such results; then the record of the former program is written again. Also the
+                errors of `Drain.repeated`.
         """
         if self._former is None:
             return
@@ -190,7 +196,7 @@ class Checkpoint:
         self.accepted = repeated
 
     def _continue(self, former: Manifest, remote: RemoteOptions) -> None:
-        """Continue where an earlier run ended. Do not write the record before all changes are accepted."""
+        """Prepare to continue where the last run ended. The record is not written before all changes are accepted."""
         check_known(self.directory, former.services, remote)
         self.continues = True
         if former.goka == PENDING:  # a killed run may have left a part of the first states
@@ -210,7 +216,7 @@ class Checkpoint:
             return
         if former.is_realtime:
             self._former = former
-            self.check_left(remote)
+            self.check_repeated(remote)
         else:
             self._note_batch()
 
@@ -218,12 +224,12 @@ class Checkpoint:
     def _has_remote_egress(self) -> bool:
         return "egress" in self.manifest.services
 
-    def taken_over(self, batch: int) -> None:
+    def record_taken_over(self, batch: int) -> None:
         """Record that micro-batch `batch`, without output, has stored the tables of Goka's processors as states."""
         self._change(goka=TAKEN, rescaled=(-1, batch))
 
     def _check_files(self) -> None:
-        """Check the files in the directory. Files of remote services are checked when these services answer."""
+        """Check that the files of Spark, outbox and journal belong together. Remote services are checked later."""
         plan = None
         if not self._has_remote_egress:
             plan = self._check_spark(Published.of(read_base(self.path / "outbox")))
@@ -231,7 +237,7 @@ class Checkpoint:
             check_journal(self.path / "journal", journal, plan or [])
 
     def _check_spark(self, published: Published) -> list[Any]:
-        """Check Spark's checkpoint. Return the offset at which the last planned micro-batch ends, for each source."""
+        """Check that Spark's checkpoint fits the outbox. Return the end of the last planned micro-batch by source."""
         files = self._spark_files(published)
         plan = files.check()
         self.repairs += files.repairs
@@ -239,6 +245,7 @@ class Checkpoint:
         return plan
 
     def _spark_files(self, published: Published) -> SparkFiles:
+        """Return the files of Spark's checkpoint, to compare them with the last published micro-batch."""
         whole = bool(published.offsets) or published.batch < 0
         written = read_counted(self.directory).written
         is_live = self.manifest.is_realtime or safe_live(self.path / "outbox") > 0
@@ -246,7 +253,7 @@ class Checkpoint:
         return SparkFiles(self.directory, spark, published, rescaled, whole, written, is_live)
 
     def _check_drained(self, before: Topology, kept: Ports, remote: RemoteOptions) -> None:
-        """Refuse changes that need a drain while input is unprocessed or output is undelivered."""
+        """Refuse changes that need a drain (all input processed, all output delivered) while work is unfinished."""
         changes = draining(before, self.topology)
         if not changes:
             return
@@ -255,9 +262,10 @@ class Checkpoint:
             raise RunError.of("R790", left=f"checkpoint {self.directory}: {left}; {listed(changes)}", other="")
 
     def _note_batch(self) -> None:
-        """Record the micro-batch that a changed program processes again although some of its output was sent.
+        """Note in the record which micro-batch a changed program processes again although output of it was sent.
 
-        A remote egress reports later whether it has published the micro-batch. Else `check_published` removes the note.
+        A remote egress reports later whether it has published the micro-batch. If not, `check_published` removes the
+        note.
         """
         batch = self.repeated
         if self._has_remote_egress:

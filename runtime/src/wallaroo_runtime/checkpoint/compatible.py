@@ -1,4 +1,4 @@
-"""Decides whether a program may continue where another version of it ended: by states, interface and code."""
+"""Decides whether a changed program may continue from a checkpoint, by a comparison of states, interface and code."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,18 +14,8 @@ MAX_REASONS = 3
 BACK = "change it back"
 
 
-def states_of(topology: Topology) -> dict[str, tuple[Step, str]]:
-    """Return, for the name of each state, the first step that uses it and the name of the state's class."""
-    return {name: (step, _symbol(topology, step)) for name, step in topology.states().items()}
-
-
-def _symbol(topology: Topology, step: Step) -> str:
-    component = topology.component(step.worker, f"{step.path}/state")
-    return component.symbol if component else ""
-
-
 def check_states(before: Topology, topology: Topology, path: str) -> None:
-    """Refuse a topology with a state whose language or class differs from that in the checkpoint.
+    """Check that each state has the language and the class that it had when the checkpoint was written.
 
     Args:
         before: The topology that wrote the checkpoint.
@@ -33,14 +23,14 @@ def check_states(before: Topology, topology: Topology, path: str) -> None:
         path: The path of the checkpoint, for the error.
 
     Raises:
-        RunError: R605 if there is such a state.
+        RunError: R605 with each state that differs.
     """
     if findings := list(_state_findings(before, topology, path)):
         raise RunError(findings)
 
 
 def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_changed: bool = False) -> list[Change]:
-    """Return the changes of the interface, of the start of workers and of states, but not of addresses and code.
+    """Refuse changes that would damage states. Return the other changes, except for those of addresses and code.
 
     Args:
         before: The topology that wrote the checkpoint.
@@ -54,7 +44,7 @@ def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_cha
     changes = compare(before, topology)
     if breaking := [change for change in changes if change.impact is Impact.BREAKS_STATE and not change.shape]:
         raise RunError.of("R615", path=path, reason=listed(breaking))
-    lost = [] if accepts_changed else list(_shape_findings(changes, topology, path))
+    lost = [] if accepts_changed else list(_lost_fields(changes, topology, path))
     if lost:
         raise RunError(lost)
     steps = {step.path for step in topology.states().values()}
@@ -66,18 +56,18 @@ def safe_changes(before: Topology, topology: Topology, path: str, *, accepts_cha
 
 
 def draining(before: Topology, topology: Topology) -> list[Change]:
-    """Return the changes that are safe only after a drain, when all input is processed and all output is delivered."""
+    """Return the changes that are only safe after a drain: when all input is processed and all output is delivered."""
     return [change for change in compare(before, topology) if change.impact is Impact.NEEDS_DRAIN]
 
 
 def is_other_program(before: Topology, topology: Topology) -> bool:
-    """Say whether two versions may give different results for the same messages."""
+    """Say whether two versions of an application may return different results for the same messages."""
     codes = [{worker.name: worker.code_hash for worker in each.workers} for each in (before, topology)]
     return codes[0] != codes[1] or any(each.is_interface or each.is_start for each in compare(before, topology))
 
 
 def listed(changes: Sequence[Change]) -> str:
-    """Return the texts of the first changes as one text, for the reason in an error."""
+    """Return the first changes as one text, for an error."""
     left = len(changes) - MAX_REASONS
     more = [f"and {left} more {plural(left, 'change')}"] if left > 0 else []
     return "; ".join([change.text for change in changes[:MAX_REASONS]] + more)
@@ -89,7 +79,8 @@ def changed_code(before: Topology, topology: Topology) -> list[str]:
     return [worker.name for worker in topology.workers if known.get(worker.name, worker.code_hash) != worker.code_hash]
 
 
-def _shape_findings(changes: Sequence[Change], topology: Topology, path: str) -> Iterator[Diagnostic]:
+def _lost_fields(changes: Sequence[Change], topology: Topology, path: str) -> Iterator[Diagnostic]:
+    """Yield a finding (R605) for each state whose fields have changed so that values would be lost."""
     steps = {step.path: (name, step) for name, step in topology.states().items()}
     for change in changes:
         if change.shape:
@@ -108,17 +99,24 @@ def _other_class(
     )
 
 
+def _symbol(topology: Topology, step: Step) -> str:
+    """Return the name of the class of a step's state; empty if the front-end has recorded none."""
+    component = topology.component(step.worker, f"{step.path}/state")
+    return component.symbol if component else ""
+
+
 def _state_findings(before: Topology, topology: Topology, path: str) -> Iterator[Diagnostic]:
-    known, languages = states_of(before), set[tuple[str, str]]()
-    for name, (step, symbol) in states_of(topology).items():
+    """Yield a finding (R605) for each state of another class, and for each pair of languages."""
+    known, languages = before.states(), set[tuple[str, str]]()
+    for name, step in topology.states().items():
         if name not in known:
             continue
-        former, was = known[name]
+        former = known[name]
         pair = (before.worker(former.worker).language, topology.worker(step.worker).language)
         if pair[0] != pair[1]:
             if pair not in languages:
                 actual, expected = f"a {pair[0]} worker", f"a {pair[1]} one"
                 yield Diagnostic.of("R605", what="the state", path=path, actual=actual, expected=expected, fix=BACK)
             languages.add(pair)
-        elif was != symbol:
+        elif (was := _symbol(before, former)) != (symbol := _symbol(topology, step)):
             yield _other_class(name, state_component(topology, step), path, was, symbol)

@@ -1,4 +1,4 @@
-"""Reads the dead letters of a checkpoint, one frame at a time, and finds them by id."""
+"""Reads the dead letters of a checkpoint, one frame at a time, for `wallaroo dead-letters` and the run's page."""
 
 import os
 import re
@@ -27,7 +27,7 @@ _NAME = re.compile(rf"(?:{_QUERY}|.+?)-(?P<batch>\d+)-(?P<partition>\d+)(?:-(?P<
 _ID = re.compile(r"(\d{1,20})-(\d{1,20})-(\d{1,20})")
 
 
-# Batch, partition, number of the attempt and path of a file.
+# A file of dead letters: micro-batch, partition, number of the attempt, path.
 LetterFile = tuple[int, int, int, Path]
 
 
@@ -36,9 +36,9 @@ class StoredLetter:
     """A dead letter that is stored in a checkpoint: a message on which user code failed.
 
     Attributes:
-        id: `<batch>-<partition>-<number>`, which never changes.
-        record: The dead letter from the worker.
-        written: Time at which its file last got a letter, in seconds since 1970.
+        id: `<batch>-<partition>-<number>`. It stays the same if other dead letters are removed.
+        record: The dead letter as the worker has reported it.
+        written: Time at which the last letter was written to its file, in seconds since 1970.
     """
 
     id: str
@@ -46,7 +46,7 @@ class StoredLetter:
     written: float
 
     def summary(self) -> dict[str, Any]:
-        """Return the fields of the letter that a list of dead letters shows, as a JSON object."""
+        """Return the fields that `wallaroo dead-letters ls` shows, as a JSON object."""
         record = self.record
         time = datetime.fromtimestamp(self.written, timezone.utc)
         return {
@@ -65,11 +65,11 @@ class StoredLetter:
 Choice = Callable[[pb.DeadLetter], bool]
 
 
-def find_letters(text: str) -> Path:
-    """Return the directory with the dead letters that a command line names.
+def letter_folder(text: str) -> Path:
+    """Return the directory with the dead letters that a user names on a command line.
 
     Args:
-        text: A checkpoint, a program that was run, or the directory of a remote egress.
+        text: A checkpoint, a program that was run, the name of a run, or the directory of a remote egress.
 
     Raises:
         RunError: R652 if the dead letters are at a remote egress, R608 or R616 if there is no such directory.
@@ -87,7 +87,7 @@ def find_letters(text: str) -> Path:
 
 
 def read_letters(checkpoint: Path) -> Iterator[StoredLetter]:
-    """Yield all dead letters in the order of batches. Only one frame at a time is in memory.
+    """Yield all dead letters of a checkpoint in the order of micro-batches. Only one frame at a time is in memory.
 
     Raises:
         RunError: R698 if a file is damaged.
@@ -119,7 +119,7 @@ def find_letter(checkpoint: Path, wanted: str) -> StoredLetter:
 
 
 def letter_files(folder: Path) -> list[LetterFile]:
-    """Return batch, partition, attempt number and path of each file of dead letters, sorted by these four."""
+    """Return the files of dead letters in a folder, sorted by micro-batch, partition and attempt."""
     files = []
     for path in folder.glob("*.frames"):
         if name := _NAME.fullmatch(path.name):
@@ -128,7 +128,7 @@ def letter_files(folder: Path) -> list[LetterFile]:
 
 
 def read_group(files: list[LetterFile]) -> Iterator[StoredLetter]:
-    """Yield the letters of files in their order. An empty value stands for a letter that was removed.
+    """Yield the letters of sorted files, except for those that were removed: they are empty values, so ids stay.
 
     Raises:
         RunError: R698 if a file is damaged.
@@ -145,7 +145,7 @@ def read_group(files: list[LetterFile]) -> Iterator[StoredLetter]:
 
 
 def _values(path: Path) -> Iterator[tuple[bytes, float]]:
-    """Yield each value of a file, with the time at which the file was last changed."""
+    """Yield the values in a file, each a serialized letter, with the time at which the file was last changed."""
     try:
         with path.open("rb") as file:
             written = os.fstat(file.fileno()).st_mtime
@@ -166,7 +166,7 @@ def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_
         checkpoint: The directory with the dead letters.
         count: The largest number of letters to return.
         choose: Returns whether to include a letter.
-        most: Number of letters after which no further batch and partition is read.
+        most: Number of read letters after which no further micro-batch is read.
 
     Raises:
         RunError: R698 if a file is damaged.
@@ -188,13 +188,13 @@ def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_
 
 
 def _letter_key(key: bytes) -> str:
-    """Return a key like `shown_key`. But if a key of 8 bytes is no text, return the integer that it encodes."""
+    """Return a key as a text for people: a key of 8 bytes that is no text as the integer that it encodes."""
     text = shown_key(key)
     return str(int.from_bytes(key, "big")) if len(key) == NUMBER_BYTES and text.startswith("0x") else text
 
 
 def is_chosen(code: str, step: str) -> Choice:
-    """Return a function that says whether a letter has the given code and step.
+    """Return a function that says whether a letter has the code and the step that a user has chosen.
 
     Args:
         code: Code of the error; empty for any.

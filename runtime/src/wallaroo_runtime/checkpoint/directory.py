@@ -1,4 +1,4 @@
-"""Finds the directory of a checkpoint."""
+"""Finds the directory of a checkpoint by the name of a program or run, and names the directory of a new one."""
 
 import re
 import unicodedata
@@ -16,7 +16,7 @@ SPARK = "spark"  # name of Spark's own checkpoint, until `rescale` makes another
 
 
 def default_directory(application: str, language: str, app: Path) -> Path:
-    """Return the checkpoint directory of a run without `--checkpoint`.
+    """Return the directory of the checkpoint for a run without the option `--checkpoint`.
 
     Tutorials share application names, so the name of the directory has the language and a digest of the program's path.
 
@@ -29,7 +29,7 @@ def default_directory(application: str, language: str, app: Path) -> Path:
 
 
 def find_directory(text: str) -> Path:
-    """Return the checkpoint that a command line names by its directory, its program, or the name of a run.
+    """Return the checkpoint that a user names on a command line: by its directory, its program, or the name of a run.
 
     Raises:
         RunError: R616 if nothing has this name, it has no checkpoint, or this user may not read it; R715 if it has
@@ -68,12 +68,13 @@ def running_directory(name: str) -> Path | None:
 
 
 def what_runs() -> str:
-    """Return `; these run: NAMES` with the names of running applications; empty if none runs."""
+    """Return a text for the end of an error that lists the running applications; empty if none runs."""
     names = sorted({f'"{each["application"]}"' for each in running()})
     return f"; these run: {', '.join(names)}" if names else ""
 
 
 def _of_program(text: str, app: Path) -> Path | None:
+    """Return the checkpoint of a program's runs; None if it has none. Raise R715 if it has several."""
     places = [*state_directory().glob(f"[!.]*-{digest(app)}"), *chosen_for(app)]
     checkpoints = sorted({place for place in places if (place / MANIFEST).is_file()} | running_with(app))
     if not checkpoints:
@@ -86,7 +87,7 @@ def _of_program(text: str, app: Path) -> Path | None:
 
 
 def _program(text: str, path: Path) -> Path | None:
-    """Return the file or directory of a program that a text names, or else the path if something is there."""
+    """Return the file or directory of the program that a text names; without one, `path` if it exists, or None."""
     try:
         return Path(resolve(text).path)
     except RunError as error:

@@ -1,4 +1,4 @@
-"""Finds unfinished work of a checkpoint that only the program of its last run can do."""
+"""Finds the unfinished work of a checkpoint, which some changes of a program must wait for."""
 
 import json
 from collections.abc import Collection, Iterable
@@ -22,7 +22,7 @@ from wallaroo_runtime.storage.progress import Progress, progress_in
 
 
 def waiting_ports(changes: Iterable[Change], *versions: Ports) -> set[int]:
-    """Return the ports of the sinks that need a drain because of changes.
+    """Return the ports of the sinks whose output must be delivered before the changes are safe.
 
     Args:
         versions: The ports of the old version, for sinks that are gone, and of the new one, for sinks that differ.
@@ -40,7 +40,7 @@ class Drain:
         directory: The directory with Spark's own checkpoint.
         spark: Name of Spark's own checkpoint in `directory`.
         remote: The remote gateways and egress.
-        hold: Calls the remote services of the checkpoint, and makes this process their driver if need be.
+        hold: Calls the remote services of the checkpoint, and makes this process their driver if necessary.
     """
 
     path: Path
@@ -51,12 +51,12 @@ class Drain:
 
     @classmethod
     def of(cls, path: Path, manifest: Manifest, directory: Directory, remote: RemoteOptions | None = None) -> "Drain":
-        """Return the drain of a checkpoint with this record."""
+        """Return a `Drain` for the checkpoint with this record."""
         remote = remote or RemoteOptions()
         return cls(path, directory, manifest.spark, remote, Hold(remote, manifest.name, manifest.id, manifest.services))
 
     def left(self, gone_sinks: Collection[int]) -> str:
-        """Return the unfinished work in words; empty if all is done. If all is done, gateways refuse further messages.
+        """Return the unfinished work in words; empty if all is done. In this case the gateways accept no more messages.
 
         Args:
             gone_sinks: Ports of the sinks whose output will no longer be delivered.
@@ -72,9 +72,10 @@ class Drain:
         return self.look(gone_sinks)
 
     def repeated(self, *, is_attached: bool = False) -> range:
-        """Return the uncommitted messages up to the last message whose results were sent, in real-time mode.
+        """Return the messages that the next run processes again in real-time mode although their results were sent.
 
-        This does not disturb another driver that uses the remote services.
+        They are the messages that Spark has not committed, up to the last one with sent results. A driver that uses the
+        remote services is not disturbed.
 
         Args:
             is_attached: Whether gateway and egress serve this process.
@@ -88,17 +89,20 @@ class Drain:
         return between(self._next(offset), self._delivered(offset))
 
     def _delivered(self, offset: int) -> int:
+        """Return the number of the last message whose results were sent; -1 if there is none."""
         if not self.remote.egress:
             return delivered_of(self.path / "outbox")
         return int(self._told("egress", "", "delivered", offset))
 
     def _next(self, offset: int) -> int:
+        """Return the number of the first message after an offset of the journal; -1 if there is none."""
         if not self.remote.gateways:
             return next_of(self.path / "journal", offset)
         # Real-time mode has one gateway. With several the offset has no meaning.
         return max(int(self._told("gateway", name, "next_sequence", offset)) for name in self.remote.gateways)
 
     def _told(self, kind: str, name: str, field: str, offset: int) -> int:
+        """Return a field of a remote service's status; -1 if the service has no data of the checkpoint."""
         if not self.hold.store(kind, name):
             return -1
         reply = self._status(kind, name, offset=offset)
@@ -110,7 +114,7 @@ class Drain:
         return progress_in(self.directory, f"{self.spark}/")
 
     def look(self, gone_sinks: Collection[int]) -> str:
-        """Return the same as `left`, but stop nothing: messages may still come."""
+        """Return the unfinished work in words, like `left`. But stop nothing: messages may still come."""
         progress = self._progress()  # counts messages: ticks after the last one may be lost
         unread = self._received() - progress.messages_in
         if unread > 0:
@@ -121,19 +125,21 @@ class Drain:
         return f"its outbox has {count(waiting, 'undelivered message')}" if waiting else ""
 
     def _received(self) -> int:
+        """Return the number of messages in the journal since the checkpoint began."""
         if self.remote.gateways:
             return sum(self._status("gateway", name).end.messages for name in self.remote.gateways)
         journal = self.path / "journal"
         return JournalReader(journal).end().messages if (journal / "head").exists() else 0
 
     def _visits(self, offset: int) -> int:
-        """Return the number of unprocessed visits after an offset. Remote gateways ignore the offset."""
+        """Return the number of unprocessed visits, those after an offset. Remote gateways ignore the offset."""
         if self.remote.gateways:
             documents = (self._status("gateway", name).document or "{}" for name in self.remote.gateways)
             return sum(int(json.loads(document).get("visits", 0)) for document in documents)
         return sum(end > offset for end in read_visits(self.path / "journal").values())
 
     def _waiting(self, ports: Collection[int]) -> int:
+        """Return the number of undelivered messages of the sinks with these ports."""
         if self.remote.egress:
             return int(self._status("egress", ports=ports).waiting_messages)
         return undelivered(self.path / "outbox", ports)
@@ -141,7 +147,7 @@ class Drain:
     def _status(
         self, kind: str, name: str = "", ports: Collection[int] = (), offset: int | None = None
     ) -> pb.StatusReply:
-        """Return the status of a gateway or the egress. This has no effect on the driver that the service serves."""
+        """Return the status of a remote gateway or egress, without effect on the driver that the service serves."""
         store = self.hold.store(kind, name)
         if not store:  # the service has no data of this checkpoint yet
             return pb.StatusReply()

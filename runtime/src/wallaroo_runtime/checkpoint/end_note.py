@@ -1,4 +1,4 @@
-"""Records how each run of a checkpoint ends, for `wallaroo status` and for a run after a failed one."""
+"""Notes in the checkpoint how each run ends, for `wallaroo status` and for the next run."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,10 +17,10 @@ KILLED = "it ended without a word: it was killed, or the machine stopped"
 
 @dataclass(slots=True)
 class EndNote:
-    """The reason for the end of a run.
+    """The reason for the end of a run, which the run sets while it is in `noting_end`.
 
     Attributes:
-        reason: The reason in words, if the run ends without a failure.
+        reason: The reason in words. It counts if the run ends without a failure.
         has_begun: Whether the checkpoint was opened for the run.
     """
 
@@ -30,11 +30,12 @@ class EndNote:
 
 @contextmanager
 def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lambda _: False) -> Iterator[EndNote]:
-    """Record how the run in the block ends. The block may set the reason of an end without failure.
+    """Note in the checkpoint how the run in the block ends. The block sets the reason of an end without failure.
 
-    A run whose note has no end was killed: the next run counts it as failed. A start that the checkpoint refuses, or
-    that is refused for a mistake of the user, keeps the end of the run before. Each note replaces the previous one, so
-    it needs no more room on a full disk. If the note cannot be written, the run still ends without an error.
+    If a note has no end, its run was killed, and the next run counts it as failed. If the start of a run is refused, by
+    the checkpoint or for a mistake of the user, the note keeps the end of the previous run. Each note replaces the
+    previous one, so it needs no more room on a full disk. If the note cannot be written, the run still ends without an
+    error.
 
     Args:
         checkpoint: The checkpoint directory.
@@ -59,7 +60,7 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
 
 
 def past_end(note: DriverNote) -> dict[str, Any]:
-    """Return time and reason of the last end, and the number of failed runs in a row; empty if no run has ended.
+    """Return time and reason of the last run's end, and how many runs have failed in a row; empty if no run has ended.
 
     Read the note while no run uses the checkpoint.
     """
@@ -69,7 +70,7 @@ def past_end(note: DriverNote) -> dict[str, Any]:
 
 
 def running_note(note: DriverNote) -> dict[str, Any]:
-    """Return the number of failed runs in a row, with time and reason of the last end, from a note."""
+    """Return the facts about earlier runs in a note: failures in a row, time and reason of the last end."""
     return {"failures": note.failures, "time": note.time, "reason": note.reason}
 
 

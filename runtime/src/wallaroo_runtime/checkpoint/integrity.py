@@ -1,4 +1,4 @@
-"""Checks before a start that Spark's checkpoint, the outbox and the journal of a checkpoint belong together.
+"""Checks before a run that Spark's own checkpoint, the outbox and the journal of a checkpoint belong together.
 
 Each micro-batch is planned (`offsets/N`), published (the outbox's log, which keeps a copy of the plan) and committed
 (`commits/N`), in this order. So after a crash the last plan may be published or not, and committed or not. Anything
@@ -6,8 +6,9 @@ else is damage. Spark does not sync its files, but the runtime syncs log and jou
 newest file may be empty or missing. A plan with a copy in the log is written again. A plan that was never published is
 dropped.
 
-In real-time mode output is in the live log before Spark plans the end of its micro-batch, and the record follows the
-commit. So the log may lag. A micro-batch without a record may be processed once more, but is delivered only once.
+In real-time mode output is in the live log (files from which the egress sends output at once) before Spark plans the
+end of its micro-batch, and the record in the outbox's log follows the commit. So the outbox's log may lag. A
+micro-batch without a record may be processed once more, but is delivered only once.
 """
 
 import json
@@ -31,7 +32,7 @@ NO_OFFSET = "-"
 
 @dataclass
 class SparkFiles:
-    """The small files of Spark's checkpoint, compared with the outbox.
+    """The small files of Spark's own checkpoint (plans, commits, id of the query), which must agree with the outbox.
 
     Attributes:
         directory: The checkpoint.
@@ -40,8 +41,8 @@ class SparkFiles:
         rescaled: The last micro-batch before a rescale, and the last one that the rescale added; (-1, -1) if never.
         is_whole: Whether the outbox has a record of each micro-batch and its plan.
         written: The last micro-batch that was written to Spark's sinks; -1 if there is none.
-        is_live: Whether output is delivered while its micro-batch runs.
-        repairs: Findings about the repairs of `check`.
+        is_live: Whether output is sent while its micro-batch runs, as in real-time mode.
+        repairs: Findings (R632) about files that `check` has repaired.
     """
 
     directory: Directory
@@ -54,7 +55,7 @@ class SparkFiles:
     repairs: list[Diagnostic] = field(default_factory=list)
 
     def check(self) -> list[Any]:
-        """Compare all files, and repair the effects of a loss of power.
+        """Check that all files belong together. Repair files that a loss of power has damaged.
 
         Returns:
             The end of the last planned micro-batch for each source; empty if no micro-batch is planned.
@@ -78,7 +79,7 @@ class SparkFiles:
         return offsets_of(self._read(f"offsets/{planned}")) or []
 
     def _sweep(self) -> None:
-        """Remove what the death of Spark in its first micro-batch has left: Spark begins only in empty folders."""
+        """Remove the files of a first micro-batch in which Spark has died: Spark begins only in empty folders."""
         whole = set[str]()
         for log in (f"{self.folder}/commits", f"{self.folder}/offsets"):
             names = {f"{log}/{name}" for name in self.directory.names(log)}
@@ -89,26 +90,28 @@ class SparkFiles:
             self.directory.remove(f"{self.folder}/state")
 
     def repeated(self) -> int:
-        """Return the micro-batch whose output was sent but which is not committed, or -1. Changes nothing."""
+        """Return the micro-batch whose output was sent, but which is not committed; -1 if there is none."""
         committed = self._last("commits")
         if committed >= 0 and not is_commit(self._read(f"commits/{committed}")):
             committed -= 1
-        last = max(self._eff, self.written)
+        last = max(self._last_published, self.written)
         return last if last > committed else -1
 
     def pending(self) -> int:
-        """Return the micro-batch that is planned but not committed; -1 if there is none. Changes nothing."""
+        """Return the micro-batch that is planned but not committed; -1 if there is none. Change nothing."""
         planned = self._last("offsets")
         return planned if planned > self._last("commits") else -1
 
     def _last(self, log: str) -> int:
+        """Return the last micro-batch in `offsets` or `commits`; -1 if there is none."""
         return last_batch(self.directory.names(f"{self.folder}/{log}"))
 
     def _read(self, name: str) -> str:
+        """Return the text of a file; empty if there is no such file."""
         return (self.directory.read(f"{self.folder}/{name}") or b"").decode("utf-8", "replace")
 
     def _check_begin(self) -> None:
-        """Check one of Spark's checkpoints that has no micro-batch yet."""
+        """Check files without a planned micro-batch. If the outbox has the first micro-batch, write its plan again."""
         if self.published.batch > 0 and self.is_whole:
             expected = f"micro-batch {self.published.batch}, which the outbox has"
             raise self._damaged(name=self.folder, expected=expected, actual="no micro-batch")
@@ -119,12 +122,14 @@ class SparkFiles:
             self._remove("metadata", "no micro-batch was planned; Spark writes it again")
 
     def _query(self) -> str:
+        """Return the id of the query; empty if its file is damaged or missing."""
         try:
             return str(json.loads(self._read("metadata"))["id"])
         except (ValueError, KeyError, TypeError):
             return ""
 
     def _check_query(self) -> None:
+        """Check the id of the query. If its file is damaged, write it again from the outbox."""
         query, known = self._query(), self.published.query
         if not query and known:
             self._write("metadata", json.dumps({"id": known}, separators=(",", ":")))
@@ -136,7 +141,7 @@ class SparkFiles:
             )
 
     @property
-    def _eff(self) -> int:
+    def _last_published(self) -> int:
         """The last published micro-batch, or the last one that a rescale has added after it."""
         before, after = self.rescaled
         return after if after >= 0 and self.published.batch == before else self.published.batch
@@ -156,8 +161,8 @@ class SparkFiles:
         return committed - 1 if committed else -1
 
     def _repaired_offsets(self, planned: int, committed: int) -> int:
-        """Return the last planned micro-batch. A damaged plan is written again or removed."""
-        known, copy = self._eff, self.published.offsets
+        """Return the last planned micro-batch. If its file is damaged, write it again from the outbox, or remove it."""
+        known, copy = self._last_published, self.published.offsets
         if copy and known in (planned, planned - 1, planned + 1) and committed >= known - 1:
             self._restore(known, copy)
             planned = max(planned, known)
@@ -183,7 +188,7 @@ class SparkFiles:
         )
 
     def _restore(self, batch: int, copy: str) -> None:
-        """Compare a plan with the outbox's copy. Write it again if it is damaged."""
+        """Compare the plan of a micro-batch with the copy in the outbox. If the plan is damaged, write it again."""
         name = f"offsets/{batch}"
         text, is_rescaled = self._read(name), self.rescaled[1] == batch
         if is_rescaled:
@@ -200,11 +205,12 @@ class SparkFiles:
             )
 
     def _check_order(self, planned: int, committed: int) -> None:
+        """Check the order of planned, published and committed micro-batches. See the docstring of the module."""
         if committed not in (planned, planned - 1):
             older, newer = sorted([(planned, "offsets"), (committed, "commits")])
             expected = f"micro-batch {newer[0]} or the one before, as in {newer[1]}"
             raise self._damaged(name=f"{self.folder}/{older[1]}", expected=expected, actual=_shown(older[0]))
-        known = self._eff
+        known = self._last_published
         if known > planned:
             expected = f"micro-batch {known}, which the outbox has"
             raise self._damaged(name=f"{self.folder}/offsets", expected=expected, actual=_shown(planned))
@@ -215,14 +221,14 @@ class SparkFiles:
     def _write(self, name: str, text: str) -> None:
         self.directory.remove(_checksum(f"{self.folder}/{name}"))
         self.directory.write(f"{self.folder}/{name}", text.encode())
-        self._tell(name, "it was written again from the copy in the outbox")
+        self._note_repair(name, "it was written again from the copy in the outbox")
 
     def _remove(self, name: str, repair: str) -> None:
         self.directory.remove(_checksum(f"{self.folder}/{name}"))
         self.directory.remove(f"{self.folder}/{name}")
-        self._tell(name, repair)
+        self._note_repair(name, repair)
 
-    def _tell(self, name: str, repair: str) -> None:
+    def _note_repair(self, name: str, repair: str) -> None:
         finding = Diagnostic.of("R632", path=self.directory, name=f"{self.folder}/{name}", repair=repair)
         self.repairs.append(finding)
 
@@ -231,7 +237,7 @@ class SparkFiles:
 
 
 def damaged(directory: object, name: str, expected: str, actual: str) -> RunError:
-    """Return the error that a file's content does not fit the other files of the checkpoint (R698)."""
+    """Return the error that a file does not fit the other files of the checkpoint (R698)."""
     return RunError.of("R698", what=f"checkpoint {directory}", reason=f"{name}: expected {expected}; found {actual}")
 
 
@@ -263,7 +269,7 @@ def check_journal(directory: Path, journal: str, plan: list[Any]) -> None:
 
 
 def check_nothing_left(directory: Directory) -> None:
-    """Check that a directory without `application.json` has no data of an application.
+    """Check that a directory without a record (`application.json`) has no data of a former checkpoint either.
 
     Raises:
         RunError: R698 if it has data.
@@ -285,7 +291,7 @@ def _checksum(name: str) -> str:
 
 
 def is_commit(text: str) -> bool:
-    r"""Say whether a file of `commits` is whole.
+    r"""Say whether a file of `commits`, which marks a micro-batch as committed, is whole.
 
     Example:
         >>> is_commit('v1\n{"nextBatchWatermarkMs":0}'), is_commit(""), is_commit('v1\n{"next')
@@ -299,7 +305,7 @@ def is_commit(text: str) -> bool:
 
 
 def offsets_of(text: str) -> list[Any] | None:
-    r"""Return the offsets of each source in a file of `offsets`; None if the file is damaged.
+    r"""Return the offset for each source in a file of `offsets`, the plan of a micro-batch; None if it is damaged.
 
     Example:
         >>> offsets_of('v1\n{"batchTimestampMs":1}\n{"offset": 3}\n-')

@@ -1,4 +1,4 @@
-"""Locks the directory of a checkpoint for one process."""
+"""Locks the directory of a checkpoint, so that only one process uses it."""
 
 import os
 import shlex
@@ -54,7 +54,7 @@ class HeldDirectory:
             self._lock = -1
 
     def check_links(self) -> None:
-        """Refuse a checkpoint with symbolic links, because links in a copied checkpoint could lead anywhere.
+        """Check that the checkpoint has no symbolic links: in a copied checkpoint they could lead anywhere.
 
         Raises:
             RunError: R711 if there is a link.
@@ -68,7 +68,7 @@ class HeldDirectory:
     def clear(self) -> None:
         """Remove everything in the directory except the lock. Links are removed, not followed.
 
-        The record goes first, so that no run continues with a part that a kill has left.
+        The record (`application.json`) goes first. So if a kill interrupts this, no run continues with the rest.
         """
         for entry in sorted(self.path.iterdir(), key=lambda entry: entry.name != MANIFEST):
             if entry.name == LOCK:

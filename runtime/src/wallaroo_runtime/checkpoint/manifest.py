@@ -1,4 +1,4 @@
-"""The record of a checkpoint, `application.json`, on this machine or in a file system of Hadoop's."""
+"""Reads and writes the record of a checkpoint, `application.json`, on this machine or through Hadoop."""
 
 import json
 from collections.abc import Mapping
@@ -25,22 +25,25 @@ MICROBATCH, REALTIME = MODES = ("microbatch", "realtime")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The application of a checkpoint, and the settings with which it was begun.
+    """The record of a checkpoint: the application of the last run, and the settings since its beginning.
 
     Attributes:
-        topology: Document of the application in its last run.
+        topology: Topology document of the application in its last run.
         shuffle_partitions: Number of shuffle partitions since the checkpoint was begun or last rescaled.
         buckets_per_partition: Number of buckets of each partition since the checkpoint was begun or last rescaled.
-        ports: Ports of the topology's parts. A part keeps its port if the topology changes.
+        ports: Ports of sources, steps and sinks: the numbers by which frames name them. A port stays if the topology
+            changes.
         id: Random id, by which remote gateways and egress identify the checkpoint of their data.
         services: The remote services with which the checkpoint was begun, each with the id of its journal or outbox.
         journal: Id of the local journal to which the checkpoint refers; empty if there is none.
         spark: Name of Spark's own checkpoint in the directory.
         mode: Mode in which Spark runs the application: `microbatch` or `realtime`.
-        microbatch: In real-time mode, the numbers of partitions and buckets in the former micro-batch mode, or empty.
-        rescaled: The last micro-batch before a rescale, and the last one that the rescale added; (-1, -1) if never.
+        microbatch: In real-time mode, the numbers of partitions and buckets that the checkpoint had in micro-batch
+            mode; empty if it was begun in real-time mode.
+        rescaled: The last micro-batch before a rescale, and the last one that the rescale added; (-1, -1) if the
+            checkpoint was never rescaled.
         rerun_batches: Published micro-batches that a changed program has run again after a kill.
-        topics: Port of a Kafka source to the id of the topic that was read, if the brokers gave one.
+        topics: Ids of the topics that were read, by the port of the Kafka source, if the brokers gave ids.
         goka: Data of Goka's processors: `PENDING` before they are taken over, `TAKEN` afterwards; else empty.
         format_version: Version of the format of all files in the checkpoint.
     """
@@ -81,7 +84,7 @@ class Manifest:
         return load_document(self.topology)
 
     def plan(self, topology: Topology | None = None) -> Plan:
-        """Compile the application, or another version of it, with the numbers of the checkpoint."""
+        """Compile the topology of the last run, or a changed one, with the ports and numbers of the checkpoint."""
         return compile_topology(
             topology or self.load(),
             shuffle_partitions=self.shuffle_partitions,
@@ -91,7 +94,7 @@ class Manifest:
 
 
 def read_manifest(checkpoint: Path) -> Manifest:
-    """Return the record of a checkpoint on this machine.
+    """Return the record of a checkpoint in a directory of this machine.
 
     Raises:
         RunError: See `manifest_in`.
@@ -100,7 +103,7 @@ def read_manifest(checkpoint: Path) -> Manifest:
 
 
 def manifest_in(directory: Directory) -> Manifest:
-    """Return the record of a checkpoint at any place.
+    """Return the record of a checkpoint in a local or remote directory.
 
     Raises:
         RunError: R616 if there is no record. For other errors see `find_manifest`.
@@ -135,5 +138,5 @@ def write_manifest(directory: Directory, manifest: Manifest) -> None:
 
 
 def other_application(directory: Directory, actual: str, expected: str) -> RunError:
-    """Return the error that a checkpoint belongs to another application than the expected one."""
+    """Return the error that a checkpoint belongs to another application (R603)."""
     return RunError.of("R603", path=directory, actual=actual, expected=expected, command=directory.removal)

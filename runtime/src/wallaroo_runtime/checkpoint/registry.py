@@ -1,4 +1,4 @@
-"""Lists the runs of this user on this machine, by a file of each run in the state directory."""
+"""Registers each run of this user on this machine by a file in the state directory, and lists the runs."""
 
 import contextlib
 import hashlib
@@ -16,7 +16,7 @@ RUNNING, CHOSEN = "running", "chosen"
 
 
 def state_directory() -> Path:
-    """Return the directory for lasting files of this user's runs."""
+    """Return the state directory, with lasting files of this user's runs, e.g. `~/.local/state/wallaroo`."""
     root = os.environ.get("XDG_STATE_HOME", "")
     return (Path(root) if os.path.isabs(root) else Path.home() / ".local" / "state") / "wallaroo"
 
@@ -25,8 +25,8 @@ def state_directory() -> Path:
 def registered(checkpoint: Path, application: str, program: Path | None = None) -> Iterator[Callable[[], None]]:
     """Register this driver during the `with` block, so that `wallaroo ps` lists it.
 
-    Call the function that the block gets when the checkpoint has accepted the program: it notes a checkpoint that the
-    user chose, for later commands that name the program.
+    The block gets a function. Call it when the checkpoint has accepted the program: it notes the checkpoint if the user
+    chose it with `--checkpoint`, so that later commands find it by the program.
 
     Args:
         program: File or directory of the application.
@@ -81,7 +81,7 @@ def running_with(program: Path) -> set[Path]:
 
 
 def digest(program: Path) -> str:
-    """Return the text by which files in the state directory name a program."""
+    """Return a short hash of a program's path, by which files in the state directory name the program."""
     return hashlib.sha256(os.fsencode(program.resolve())).hexdigest()[:12]
 
 
@@ -92,6 +92,7 @@ def chosen_for(program: Path) -> list[Path]:
 
 
 def _chosen(program: Path) -> Path:
+    """Return the file that notes the checkpoint that a user chose for a program."""
     return state_directory() / CHOSEN / f"{digest(program)}.json"
 
 
@@ -103,6 +104,7 @@ def supervisor_of(checkpoint: Path) -> ProcessId | None:
 
 
 def _alive() -> Iterator[dict[str, Any]]:
+    """Yield the content of the file of each registered process. Remove the files of processes that have ended."""
     for path in sorted((state_directory() / RUNNING).glob(_name("*"))):
         note = noted(path)
         if alive(note):
@@ -113,13 +115,13 @@ def _alive() -> Iterator[dict[str, Any]]:
 
 
 def _file(pid: int) -> Path:
+    """Return the file by which a process of this machine is registered."""
     return state_directory() / RUNNING / _name(pid)
 
 
 def _name(pid: object) -> str:
-    return (
-        f"{platform.node()}@{pid}.json"  # machines may share the directory, and know nothing of each other's processes
-    )
+    # Machines may share the directory, and cannot see each other's processes.
+    return f"{platform.node()}@{pid}.json"
 
 
 def _register(content: Mapping[str, Any]) -> None:

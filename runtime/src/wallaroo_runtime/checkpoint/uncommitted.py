@@ -1,4 +1,4 @@
-"""Finds results that were delivered before Spark committed their input, because these limit changed programs."""
+"""Finds results that were sent before Spark committed their input: a changed program would compute them again."""
 
 from pathlib import Path
 
@@ -34,22 +34,23 @@ ACCEPT = (
 
 
 def refused(messages: range) -> RunError:
-    """Return R790: results of these messages were sent, and a changed program may return other results."""
+    """Return the error (R790) that results of these messages were sent, so a changed program must not run."""
     return RunError.of("R790", left=SENT.format(messages.start, messages.stop - 1), other=ACCEPT)
 
 
 def repeated_batch(batch: int, *, is_published: bool) -> Diagnostic:
-    """Return the warning that a changed program processes a micro-batch again although output was sent (R754).
+    """Return the warning (R754) that a changed program processes a micro-batch again although output of it was sent.
 
     Args:
         batch: Number of the micro-batch.
-        is_published: Whether all its output is published. Else only Spark's sinks have their output.
+        is_published: Whether all output of the micro-batch is published. Otherwise only the sinks that Spark writes
+            have their output.
     """
     return Diagnostic.of("R754", batch=batch, kept=PUBLISHED if is_published else WRITTEN)
 
 
 def find_repeated(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
-    """Refuse a local checkpoint that a run would refuse now, and return the warnings of a run. Write nothing.
+    """Check like a run whether a changed program would repeat results of a local checkpoint. Write nothing.
 
     Args:
         path: The checkpoint.
@@ -57,7 +58,7 @@ def find_repeated(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
         is_in_use: Whether a driver uses the checkpoint.
 
     Returns:
-        The warning (R754), if there is one, and a text about a check that is not possible here, else an empty text.
+        The warning of a run (R754) or None, and a text about a check that only a run can do, or an empty text.
 
     Raises:
         RunError: R790 if a run would refuse the checkpoint, R698 if a file is damaged.
@@ -94,7 +95,7 @@ def _found_batch(path: Path, manifest: Manifest) -> Found:
 
 
 def delivered_of(outbox: Path) -> int:
-    """Return the sequence of the last message whose results a local outbox has sent; -1 if there is no such message.
+    """Return the number (sequence) of the last message whose results a local outbox has sent; -1 if there is none.
 
     Raises:
         RunError: R698 if the outbox is damaged.
@@ -103,7 +104,7 @@ def delivered_of(outbox: Path) -> int:
 
 
 def next_of(journal: Path, offset: int) -> int:
-    """Return the sequence of the first frame after an offset of a local journal; -1 if there is none.
+    """Return the number (sequence) of the first message after an offset of a local journal; -1 if there is none.
 
     Raises:
         RunError: R698 if the journal is damaged.
@@ -112,7 +113,7 @@ def next_of(journal: Path, offset: int) -> int:
 
 
 def between(first: int, last: int) -> range:
-    """Return the sequences of the messages that are not committed, but whose results were sent.
+    """Return the numbers (sequences) of the messages that are not committed, but whose results were sent.
 
     Args:
         first: Sequence of the first uncommitted message; -1 if there is none.
@@ -126,9 +127,13 @@ def between(first: int, last: int) -> range:
 
 
 def repeated(path: Path, offset: int) -> range:
-    """Return the messages after an offset of the local journal, up to the last message whose results were sent.
+    """Return the messages of a local checkpoint that are not committed, up to the last one whose results were sent.
 
-    This writes nothing.
+    Nothing is written.
+
+    Args:
+        path: The checkpoint.
+        offset: The end of the committed input in the journal.
 
     Raises:
         RunError: R698 if journal or outbox is damaged.

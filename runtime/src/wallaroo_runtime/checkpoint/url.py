@@ -1,4 +1,4 @@
-"""Checks a checkpoint at a URL, in a file system of Hadoop's."""
+"""Checks the location of a checkpoint that is a URL, for a file system that Hadoop reaches."""
 
 import socket
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ HERE = "file:"
 
 
 def is_remote(location: str) -> bool:
-    """Say whether a checkpoint is in a file system of other machines.
+    """Say whether the location of a checkpoint is a URL of a file system of other machines.
 
     Example:
         >>> [is_remote(text) for text in ("hdfs://name:8020/checkpoint", "file:///checkpoint", "")]
@@ -21,7 +21,7 @@ def is_remote(location: str) -> bool:
 
 
 def check_services(location: str, remote: RemoteOptions) -> None:
-    """Refuse a checkpoint at a URL if its journal or outbox would be on this machine.
+    """Check that a run with a checkpoint at a URL also has a remote gateway and egress, for its journal and outbox.
 
     Raises:
         RunError: R608 if there is no remote gateway or no remote egress.
@@ -32,7 +32,7 @@ def check_services(location: str, remote: RemoteOptions) -> None:
 
 
 def check_answer(location: str) -> None:
-    """Refuse a checkpoint in an HDFS that does not answer. Without this check Hadoop would try for a long time.
+    """Check that the HDFS of a checkpoint answers. Without this check Hadoop would try for a long time.
 
     An address without a port is not checked: it may name several servers in the configuration of Hadoop.
 

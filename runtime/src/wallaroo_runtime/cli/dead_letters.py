@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.checkpoint.dead_letter import StoredLetter, find_letter, find_letters, is_chosen, read_letters
+from wallaroo_runtime.checkpoint.dead_letter import StoredLetter, find_letter, is_chosen, letter_folder, read_letters
 from wallaroo_runtime.cli.parser import Parser, whole, wrong_usage
 from wallaroo_runtime.console.json_line import print_json, print_result
 from wallaroo_runtime.console.reporter import printable
@@ -92,7 +92,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action that the command line names."""
-    checkpoint = find_letters(arguments.checkpoint)
+    checkpoint = letter_folder(arguments.checkpoint)
     actions = {"ls": _list, "show": _show, "replay": _replay, "prune": _prune}
     return actions[arguments.action](checkpoint, arguments)
 

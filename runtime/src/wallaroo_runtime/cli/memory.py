@@ -61,7 +61,7 @@ class _Console:
 
 @contextmanager
 def _console(reporter: JsonReporter | TextReporter, *, as_json: bool) -> Iterator[_Console]:
-    with stop_signals() as stopped, reporter.beside() as draw_again, stdout_for_results() as stdout:
+    with stop_signals() as stopped, reporter.giving_way() as draw_again, stdout_for_results() as stdout:
         console = _Console(reporter, stopped, draw_again, stdout)
         with debugger.breakpoints(stopped.is_set, console.alone, has_terminal=not as_json) as console.debugging:
             yield console

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo_runtime.case import case as cases
-from wallaroo_runtime.case.case import FILE, Case, Found, bad, read_case
+from wallaroo_runtime.case.case import FILE, Case, CaseResult, bad, read_case
 from wallaroo_runtime.console.json_line import print_result, stdout_for_results
 from wallaroo_runtime.console.reporter import printable
 from wallaroo_runtime.errors import RUN
@@ -107,7 +107,7 @@ def _check(case: Case, language: str | None) -> None:
         case.inputs()
 
 
-def differences(case: Case, language: str, result: Found) -> list[str]:
+def differences(case: Case, language: str, result: CaseResult) -> list[str]:
     """Return in words how a result differs from the expectations of a case; empty if it does not."""
     problems = []
     expected, lines = case.arranged(case.expected(language)), case.arranged(result.lines)
@@ -119,7 +119,7 @@ def differences(case: Case, language: str, result: Found) -> list[str]:
     if (wanted := case.setting("dead_letters", 0)) != result.dead_letters:
         problems += [
             f"dead letters: expected {wanted}, came {result.dead_letters}",
-            *(f"  {each}" for each in result.said),
+            *(f"  {each}" for each in result.errors),
         ]
     return problems
 

@@ -15,17 +15,12 @@ from wallaroo_runtime.run.signals import kept_signals
 BROKEN_OFF = "broken off at a breakpoint"
 
 
-def never() -> bool:
-    """Return False. This is the default of `is_stopped`: no signal asks for the end."""
-    return False
-
-
 class Debugging:
-    """Stops in the debugger at each `breakpoint()`, until the user has left the debugger.
+    """A handler of `breakpoint()` that opens the debugger, until the user has left it.
 
     Args:
-        is_stopped: Returns whether a signal has asked for the end. If so, no breakpoint stops.
-        alone: Returns a context in which the debugger has the terminal.
+        is_stopped: Returns whether a signal has asked the command to end. Then breakpoints have no effect.
+        alone: Returns a context in which only the debugger reads standard input.
 
     Attributes:
         is_over: Whether the user has left the debugger, by `q` or a signal.
@@ -35,7 +30,7 @@ class Debugging:
         self.is_over, self.alone, self._is_stopped = False, alone, is_stopped
 
     def __call__(self, *_: object, **__: object) -> None:
-        """Stop in the code that has called `breakpoint()`.
+        """Open the debugger in the code that has called `breakpoint()`.
 
         Raises:
             BdbQuit: The user has left the debugger.
@@ -45,16 +40,12 @@ class Debugging:
         _Debugger(self).set_trace(sys._getframe(1))
 
     def is_left(self) -> bool:
-        """Say whether the user has left the debugger, or a signal has asked for the end."""
+        """Say whether the user has left the debugger, or a signal has asked the command to end."""
         self.is_over = self.is_over or self._is_stopped()
         return self.is_over
 
-    def leave(self) -> None:
-        """Ignore every `breakpoint()` from now on."""
-        self.is_over = True
-
     def check(self) -> None:
-        """End the command if the user has left the debugger. The worker itself would take this for a failed message.
+        """End the command if the user has left the debugger. For the worker this is only a message that failed.
 
         Raises:
             KeyboardInterrupt: The debugger was left.
@@ -65,7 +56,7 @@ class Debugging:
 
 
 class _Debugger(Pdb):
-    """Python's debugger. But `q` and Ctrl-C at its prompt end all debugging, not only the present function."""
+    """Python's debugger. But `q` and Ctrl-C at its prompt end the command, not only the function that is debugged."""
 
     def __init__(self, debugging: Debugging) -> None:
         super().__init__(nosigint=True)  # after the debugger's command `c`, our command handles Ctrl-C
@@ -89,14 +80,14 @@ class _Debugger(Pdb):
         return stop or self._debugging.is_over
 
     def set_quit(self) -> None:
-        """End all debugging, instead of only the present function."""
-        self._debugging.leave()
+        """Leave the debugger for good: later breakpoints have no effect."""
+        self._debugging.is_over = True
         super().set_quit()
 
 
 @contextmanager
 def _interrupting() -> Iterator[None]:
-    """Let signals that end the command also interrupt the debugger while it waits for input."""
+    """While the debugger waits for input, let the signals that end the command also interrupt the debugger."""
     with kept_signals() as before:
 
         def interrupt(number: int, frame: FrameType | None) -> None:
@@ -111,16 +102,16 @@ def _interrupting() -> Iterator[None]:
 
 @contextmanager
 def breakpoints(
-    is_stopped: Callable[[], bool] = never,
+    is_stopped: Callable[[], bool] = lambda: False,
     alone: Callable[[], AbstractContextManager[object]] = nullcontext,
     *,
     has_terminal: bool = True,
 ) -> Iterator[Debugging]:
-    """Let `breakpoint()` stop in the block if there is a terminal. Otherwise let it print advice.
+    """Let `breakpoint()` open the debugger in the block if there is a terminal. Otherwise it prints advice.
 
     Args:
-        is_stopped: Returns whether a signal has asked for the end.
-        alone: Returns a context in which the debugger has the terminal while it shows a prompt.
+        is_stopped: Returns whether a signal has asked the command to end.
+        alone: Returns a context in which only the debugger reads standard input, while it shows a prompt.
         has_terminal: Whether the debugger may use the terminal, if there is one.
     """
     before, debugging = sys.breakpointhook, Debugging(is_stopped, alone)

@@ -1,4 +1,4 @@
-"""Writes the output of commands with `--json`: one object for each line, with a time, and findings."""
+"""Writes the output of commands with `--json`: one object for each line, with a time. Also writes findings."""
 
 import json
 import sys
@@ -22,25 +22,25 @@ def stamped(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def print_json(values: Mapping[str, Any], stream: TextIO | None = None) -> None:
-    """Print an object in a line of stdout, or of another stream, with its time."""
+    """Print an object as a line of JSON on stdout, or another stream. Add the present time if it has no time."""
     print(json.dumps(stamped(values), ensure_ascii=False), file=stream, flush=True)
 
 
 def print_result(values: Mapping[str, Any], text: str, *, as_json: bool, stream: TextIO | None = None) -> None:
-    """Print a result on stdout, or another stream: as an object with its time, or as a text for people."""
+    """Print the result of a command on stdout, or another stream: as a line of JSON, or as a text for people."""
     print_json(values, stream) if as_json else print(text, file=stream, flush=True)
 
 
 @contextmanager
 def stdout_for_results() -> Iterator[TextIO]:
-    """Yield stdout for results. Other code in the block prints to stderr instead, unless stdout is a terminal."""
+    """Yield stdout, kept for results: if it is no terminal, all other prints in the block go to stderr."""
     stdout = sys.stdout
     with nullcontext() if stdout.isatty() else redirect_stdout(sys.stderr):
         yield stdout
 
 
 def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:
-    """Write diagnostics to stderr, for people or as one JSON array."""
+    """Print findings on stderr: as texts for people, or as one JSON array."""
     if as_json:
         text = json.dumps([finding.to_json() for finding in diagnostics], ensure_ascii=False)
     else:

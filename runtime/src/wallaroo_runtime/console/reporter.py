@@ -1,4 +1,4 @@
-"""Shows the progress of a run on stderr: for people, or as JSON. Only records go to stdout."""
+"""Shows the progress of a run on stderr: for people, or as JSON. Only records of sinks go to stdout."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ STARTING, RUNNING, STOPPING = "starting", "running", "stopping"
 
 
 class TextReporter:
-    """Shows a run to people. The status line exists only if stderr is a terminal.
+    """Shows the progress of a run to people. If stderr is a terminal, its last line is a status line.
 
     Args:
         is_quiet: Whether to hide the status line and the output of workers.
@@ -34,7 +34,7 @@ class TextReporter:
             print(text, file=sys.stderr, flush=True)
 
     def output(self, worker: str, line: str) -> None:
-        """Print a worker's line after the worker's name, with control characters escaped."""
+        """Print a line that a worker has printed, after the name of the worker, with control characters escaped."""
         if not (self._is_quiet or self._is_shared):
             self.note(f"{worker} | {printable(line.expandtabs())}")
 
@@ -44,30 +44,30 @@ class TextReporter:
             print(finding, file=sys.stderr, flush=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Show the current work in the status line, with its duration so far. Without a terminal, print a line."""
+        """Show the current work, e.g. the start, in the status line with its duration. Without one, print a line."""
         if self._line is not None and not is_shared:
             self._line.show(what, is_timed=True)
         elif not self._is_quiet:
-            self._clear()
+            self.close()
             self.note(what)
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
-        """Print the findings, and the text of an event as a line."""
-        self._clear()
+        """Print an event, e.g. that a changed program runs, after the findings that have led to it."""
+        self.close()
         for finding in findings:
             self.warn(finding)
         self.note(text)
 
     def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
         """Print the addresses of sources and how to send to them, and the line that the application is initialized."""
-        self._clear()
+        self.close()
         for source in sources:
             how = f" (wallaroo send --framing {source.framing})" if source.framing in KINDS else ""
             self.note(f'source "{source.name}" listens at {source.address}{how}')
         self.note(READY)
 
     def progress(self, snapshot: Snapshot) -> None:
-        """Show the numbers in the status line. At the end print a summary, even without a terminal."""
+        """Show the numbers of the run in the status line. At the end print them as a line, even without a terminal."""
         waiting = f"waiting for sinks {snapshot.waiting:,}  " if snapshot.waiting else ""
         lag = "unknown" if snapshot.lag is None else f"{snapshot.lag:,}"
         text = (
@@ -75,35 +75,32 @@ class TextReporter:
             f"lag {lag}  {waiting}dead letters {snapshot.dead_letters:,}"
         )
         if snapshot.state == "stopped":
-            self._clear()
+            self.close()
             self.note(f"stopped: {text}{_of_this_run(snapshot)}")
         elif self._line is not None:
             self._line.show(text)
 
     @contextmanager
-    def beside(self) -> Iterator[Callable[[], None]]:
-        """Let other code of this process print in the block. Yield a function that draws the status line again."""
+    def giving_way(self) -> Iterator[Callable[[], None]]:
+        """Let user code in this process print in the block. Yield a function that draws the status line again."""
         if self._line is None:
             yield nothing
             return
-        with self._line.beside():
+        with self._line.giving_way():
             yield self._line.draw_again
 
     def close(self) -> None:
         """Remove the status line."""
-        self._clear()
-
-    def _clear(self) -> None:
         if self._line is not None:
             self._line.show("")
 
     def above(self) -> AbstractContextManager[None]:
-        """Return a context that hides the status line, while other lines are printed."""
+        """Return a context in which the status line is hidden, so that the caller can print lines."""
         return nullcontext() if self._line is None else self._line.above()
 
 
 def nothing() -> None:
-    """Do nothing: there is no status line."""
+    """Do nothing, in place of drawing a status line that does not exist."""
 
 
 def printable(text: str) -> str:
@@ -112,7 +109,7 @@ def printable(text: str) -> str:
 
 
 def _of_this_run(snapshot: Snapshot) -> str:
-    """Return the numbers of this run, if they differ from the numbers since the checkpoint began."""
+    """Return the numbers of this run as the end of a line; empty if no earlier run has used the checkpoint."""
     run = snapshot.run
     if not run or run["messages_in"] == snapshot.messages_in and run["messages_out"] == snapshot.messages_out:
         return ""
@@ -121,21 +118,21 @@ def _of_this_run(snapshot: Snapshot) -> str:
 
 
 class JsonReporter(TextReporter):
-    """Shows a run to programs: writes a JSON object for each event, and an array for each finding.
+    """Shows the progress of a run to programs: prints a JSON object for each event, and an array for each finding.
 
-    It shows no status line, and no output of workers: programs read the logs.
+    There is no status line and no output of workers, which is in the logs.
     """
 
     def __init__(self) -> None:
         super().__init__(is_quiet=True)
-        self._state = "starting"
+        self._state = STARTING
 
     def note(self, text: str) -> None:
-        """Print an object with the text."""
+        """Print an object with a text."""
         self._print(self._state, note=text)
 
     def warn(self, finding: Diagnostic) -> None:
-        """Print the finding as a JSON array, like every finding."""
+        """Print a finding as a JSON array. Errors are printed in this form, too."""
         report([finding], as_json=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
@@ -155,7 +152,7 @@ class JsonReporter(TextReporter):
         self._state = RUNNING
 
     def progress(self, snapshot: Snapshot) -> None:
-        """Print an object with the numbers."""
+        """Print an object with the numbers of the run."""
         print_json(snapshot.to_json(), sys.stderr)
 
     def _print(self, state: str, **values: Any) -> None:

@@ -1,4 +1,4 @@
-"""Shows a status line as the last line of a terminal. All other output is printed above it."""
+"""Shows a status line: the last line of a terminal, which is replaced in place. Other output is printed above it."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ TICK_S = 1.0
 
 
 class StatusLine:
-    """A line at the end of stderr, which is a terminal.
+    """The last line of stderr, which must be a terminal. Its text is replaced in place.
 
     Example:
         >>> line = StatusLine()
@@ -30,7 +30,7 @@ class StatusLine:
         self._ticker: threading.Thread | None = None
 
     def show(self, text: str, *, is_timed: bool = False) -> None:
-        """Replace the line.
+        """Replace the text of the status line.
 
         Args:
             text: The new text, cut at the width of the terminal; empty removes the line.
@@ -57,29 +57,27 @@ class StatusLine:
                 self._draw()
 
     @contextmanager
-    def beside(self) -> Iterator[None]:
-        """Let other code of this process print in the block. Each print hides the status line until `draw_again`.
+    def giving_way(self) -> Iterator[None]:
+        """Let user code in this process print in the block. Each print hides the status line until `draw_again`.
 
-        The line is not drawn again by itself, because the user may be typing an answer after a printed question.
+        The line is not drawn again after a print, because the user may be typing the answer to a printed question.
         """
         before = sys.stdout, sys.stderr
-        sys.stdout, sys.stderr = (self._giving_way(stream) if stream.isatty() else stream for stream in before)
+        wrapped = (cast(TextIO, _GivingWay(stream, self)) if stream.isatty() else stream for stream in before)
+        sys.stdout, sys.stderr = wrapped
         try:
             yield
         finally:
             sys.stdout, sys.stderr = before
 
-    def _giving_way(self, stream: TextIO) -> TextIO:
-        return cast(TextIO, _Beside(stream, self))
-
     def give_way(self, text: str = "") -> None:
-        """Hide the status line, because a text is about to be printed."""
+        """Hide the status line, because user code is about to print a text."""
         with self._lock:
             self._erase()
             self._is_mid_line = not text.endswith("\n") if text else self._is_mid_line
 
     def draw_again(self) -> None:
-        """Draw the hidden line, unless the last printed text has not ended its line."""
+        """Draw the status line again if it is hidden, unless user code has printed a line without its end."""
         with self._lock:
             if not (self._is_drawn or self._is_mid_line):
                 self._draw()
@@ -97,6 +95,7 @@ class StatusLine:
         self._is_drawn = False
 
     def _end_line(self) -> None:
+        """End the line that user code has begun, so that a message does not continue it."""
         if self._is_mid_line:
             sys.stdout.flush()
             print(file=self._terminal, flush=True)
@@ -107,12 +106,12 @@ class StatusLine:
             return
         seconds = int(time.monotonic() - self._since) if self._since else 0
         text = f"{self._text}  {seconds} s" if seconds else self._text
-        print(f"{ERASE}{text[: width(self._terminal) - LEFT]}", end="", file=self._terminal, flush=True)
+        print(f"{ERASE}{text[: terminal_width(self._terminal) - LEFT]}", end="", file=self._terminal, flush=True)
         self._is_drawn = True
 
 
-class _Beside:
-    """Wraps stdout or stderr for other code of this process: each write hides the status line.
+class _GivingWay:
+    """Wraps stdout or stderr while user code may print: each write first hides the status line.
 
     Args:
         stream: The original stream.
@@ -136,7 +135,7 @@ class _Beside:
         return getattr(self._stream, name)
 
 
-def width(stream: TextIO) -> int:
+def terminal_width(stream: TextIO) -> int:
     """Return the number of columns of a stream's terminal."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or COLUMNS

@@ -1,10 +1,9 @@
-"""Prints tables that fit the width of the terminal. If stdout is no terminal, nothing is shortened.
+"""Prints the tables of commands, which fit the width of the terminal. If stdout is no terminal, nothing is shortened.
 
 If a row does not fit, its texts are shortened, the widest first. Numbers are never shortened. If this is not enough,
-each row becomes a block of lines, each with the name of the column and the whole value.
+each row becomes a block of lines. Each of these lines has the name of a column and the whole value.
 """
 
-import os
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from unicodedata import combining, east_asian_width
 
 from wallaroo_runtime.console.reporter import printable
+from wallaroo_runtime.console.status_line import terminal_width
 
 MORE = "…"
 LEAST_ROOM = 20  # in a narrower terminal, lines are longer than the terminal
@@ -23,7 +23,7 @@ class Column:
 
     Attributes:
         name: Head of the column.
-        width: Width if stdout is no terminal. In this case, longer cells are not shortened.
+        width: Width if stdout is no terminal. Longer cells are then not shortened.
         least: The least width to which texts may be shortened; 0 for numbers, which stay whole and are aligned right.
         keeps_end: Whether the end of a text is more important than its beginning, e.g. in a path.
     """
@@ -45,12 +45,12 @@ def text(name: str, width: int = 0, least: int = 12) -> Column:
 
 
 def place(name: str) -> Column:
-    """Return a column of paths, which must be the last column."""
+    """Return a column of paths. It must be the last column of a table."""
     return Column(name, 0, 24, keeps_end=True)
 
 
 class Table:
-    r"""A table with a line of column names. Control characters in cells are escaped.
+    r"""A table as lines of text, with a line of column names. Control characters in cells are escaped.
 
     Args:
         columns: Columns from left to right.
@@ -97,7 +97,7 @@ class Table:
         return [line]
 
     def _fitting(self, rows: Sequence[Sequence[str]], room: int) -> list[int]:
-        """Return widths with which the columns fit the terminal. If no widths fit, set `_is_block`."""
+        """Return widths of columns with which rows fit the terminal. If there are none, rows become blocks of lines."""
         listed = [[column.name for column in self._columns], *rows]
         widths = [max(map(columns_of, cells)) for cells in zip(*listed, strict=True)]
         if not rows:
@@ -119,6 +119,7 @@ class Table:
         return (" " * self._indent + (" " * self._gap).join(self._padded(cells))).rstrip()
 
     def _padded(self, cells: Sequence[str]) -> Iterator[str]:
+        """Yield each cell, cut if necessary, with the width of its column: texts on the left, numbers on the right."""
         for cell, column, width in zip(cells, self._columns, self._widths, strict=True):
             is_long = self._room is not None and column.least and columns_of(cell) > width
             shown = shortened(cell, width, keeps_end=column.keeps_end) if is_long else cell
@@ -126,7 +127,7 @@ class Table:
             yield shown + padding if column.least else padding + shown
 
     def _block(self, cells: Sequence[str]) -> list[str]:
-        """Return a row as a block: a line or more for each cell that is not empty, then an empty line."""
+        """Return a row as a block of lines: one or more for each cell that is not empty, then an empty line."""
         names = max(len(column.name) for column in self._columns)
         width = max(1, (self._room or LEAST_ROOM) - self._indent - names - 1)
         lines = []
@@ -139,7 +140,7 @@ class Table:
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[str]] = (), *, indent: int = 0, gap: int = 2) -> Table:
-    """Return a table for stdout, as wide as the terminal."""
+    """Return a table for stdout, at most as wide as the terminal."""
     return Table(columns, rows, indent=indent, gap=gap, room=room())
 
 
@@ -152,12 +153,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Non
 
 def room() -> int | None:
     """Return the width of the terminal of stdout; None if stdout is no terminal."""
-    if not sys.stdout.isatty():
-        return None
-    try:
-        return max(LEAST_ROOM, os.get_terminal_size(sys.stdout.fileno()).columns or 80)
-    except OSError:
-        return 80
+    return max(LEAST_ROOM, terminal_width(sys.stdout)) if sys.stdout.isatty() else None
 
 
 def columns_of(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Small files in a local directory, or in a file system that Hadoop reaches."""
+"""Reads and writes small files in a directory, which may be local or in a file system that Hadoop reaches."""
 
 import shlex
 import shutil
@@ -9,14 +9,14 @@ from wallaroo_runtime.durable.file import replace_file
 
 
 class Directory(Protocol):
-    """Reads and writes the small files of a directory. Errors name the directory."""
+    """A directory with small files. Names are relative to the directory. Errors name the directory."""
 
     @property
     def removal(self) -> str:
         """The command that removes the directory."""
 
     def names(self, name: str) -> list[str]:
-        """Return the names in a folder of the directory; empty if there is no such folder."""
+        """Return the names of the files in a folder of the directory; empty if there is no such folder."""
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None if there is no such file."""

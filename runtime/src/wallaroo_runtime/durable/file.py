@@ -1,4 +1,4 @@
-"""Writes small files that another process may read at any time, and explains failures of paths and of the disk."""
+"""Writes small files that other processes may read at any time, and explains failures of paths and of the disk."""
 
 import errno
 import json
@@ -24,20 +24,20 @@ _OF_PATHS = frozenset((errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLON
 
 
 def disk_failure(error: OSError, what: object) -> RunError | None:
-    """Return R626 if a system call failed because of the disk; None if it failed for another reason.
+    """Return the error (R626) that the disk is full or refuses writes; None if a system call failed for another reason.
 
     Args:
-        what: A path on the disk that a user knows, or a service.
+        what: A path on the disk that the user knows, or the name of a service, for the error.
     """
     fix = "free some space" if error.errno in NO_ROOM else _REMEDIES.get(error.errno or 0)
     return RunError.of("R626", what=what, reason=os.strerror(error.errno or 0), fix=fix) if fix else None
 
 
 def path_failure(error: OSError, done: str = "used") -> RunError | None:
-    """Return R616 if a system call failed because of the path that the error names; None for any other reason.
+    """Return the error (R616) that a path cannot be used; None if a system call failed for another reason.
 
     Args:
-        done: What was done with the path.
+        done: What could not be done with the path, e.g. `read`.
     """
     if error.errno not in _OF_PATHS or not isinstance(error.filename, str | bytes):
         return None
@@ -47,7 +47,7 @@ def path_failure(error: OSError, done: str = "used") -> RunError | None:
 
 
 def _owner(path: str) -> str:
-    """Return `; PLACE belongs to user NAME` for the last visible part of a path; empty if the user owns it."""
+    """Return `; PLACE belongs to user NAME` for the longest existing part of a path; empty if this user owns it."""
     place = os.path.abspath(path)
     while True:
         try:
@@ -61,7 +61,7 @@ def _owner(path: str) -> str:
 
 
 def user_name(user: int) -> str:
-    """Return the name of the user with a number; the number if no user has it."""
+    """Return the name of the user with an id; the id itself if there is no such user."""
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:
@@ -69,7 +69,7 @@ def user_name(user: int) -> str:
 
 
 def damage(error: Exception, what: object, reason: str = "") -> RunError:
-    """Return R698 for a file that cannot be read or understood. Raise a `PermissionError` itself: it is no damage.
+    """Return the error (R698) that a file is damaged. Raise `error` itself if it is a `PermissionError`.
 
     Args:
         what: The file.
@@ -81,7 +81,7 @@ def damage(error: Exception, what: object, reason: str = "") -> RunError:
 
 
 def check_open(path: Path) -> None:
-    """Refuse a file that the user may not read, or a directory that the user may not enter. It need not exist.
+    """Check that this user may read a file, or enter a directory. The path need not exist.
 
     Raises:
         RunError: R616 if this user is refused.
@@ -100,10 +100,10 @@ def check_open(path: Path) -> None:
 
 @contextmanager
 def disk_told(path: Path) -> Iterator[None]:
-    """Raise R626 if the block fails because a disk takes nothing more.
+    """Turn an error of the block into R626 if the disk is full or refuses writes.
 
     Args:
-        path: A path on the disk that a user knows.
+        path: A path on the disk that the user knows, for the error.
     """
     try:
         yield
@@ -114,12 +114,12 @@ def disk_told(path: Path) -> Iterator[None]:
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file so that only the user can read it. This is an `opener` for `open`."""
+    """Open a file that only this user can read. Pass this function to `open` as `opener`."""
     return os.open(path, flags, 0o600)
 
 
 def unnoticed(path: str, flags: int) -> int:
-    """Open a file without a change of its time of last access. This is an `opener` for `open`."""
+    """Open a file without a change of its time of last access. Pass this function to `open` as `opener`."""
     try:
         return os.open(path, flags | os.O_NOATIME)
     except PermissionError:  # the file belongs to another user
@@ -127,7 +127,7 @@ def unnoticed(path: str, flags: int) -> int:
 
 
 def noted(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file of another process; empty if there is none."""
+    """Return the JSON object that another process has noted in a file; empty if there is no such file or object."""
     try:
         with open(path, "rb", opener=unnoticed) as file:
             value = json.load(file)
@@ -162,13 +162,13 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Make the content and the name of a file survive a loss of power."""
+    """Write the content and the name of a file to the disk, so that they survive a loss of power."""
     _sync(path)
     sync_directory(path.parent)
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory survive a loss of power."""
+    """Write the names in a directory to the disk, so that they survive a loss of power."""
     _sync(directory, os.O_DIRECTORY)
 
 
@@ -181,7 +181,7 @@ def _sync(path: Path, kind: int = 0) -> None:
 
 
 def refuse_links(directory: Path, left_out: Collection[str] = ()) -> None:
-    """Refuse a directory with a symbolic link in it. The runtime makes no links, so somebody else has made it.
+    """Check that a directory has no symbolic links in it. The runtime makes none, so a link is somebody else's.
 
     Args:
         directory: The directory, which need not exist. Its own path may have links.

@@ -1,7 +1,7 @@
-"""Records: small files of typed fields. They are JSON, so that people can read them, and a checksum covers every byte.
+"""Reads and writes records: small files of typed fields, as JSON with a checksum over every byte.
 
-A record is a dataclass whose fields are texts, numbers, truth values, bytes, tuples, mappings and other such classes.
-Logs have lines with a checksum instead.
+A record is an object of a dataclass. The fields are texts, numbers, truth values, bytes, tuples, mappings and objects
+of other dataclasses. Logs, which grow, have lines of JSON with a checksum instead (`pack_line`).
 """
 
 import base64
@@ -21,17 +21,17 @@ _END_BYTES = len(_END % 0)
 
 
 def pack_record(record: Any) -> bytes:
-    """Return the content of a record's file."""
+    """Return the content of the file for a record."""
     text = json.dumps(asdict(record), ensure_ascii=False, indent=1, default=_base64)
     body = text.removesuffix("\n}").encode("utf-8", "surrogatepass")
     return body + _END % zlib.crc32(body)
 
 
 def unpack_record(kind: type[Kind], content: bytes, place: object) -> Kind:
-    """Return the record of a file whose content `pack_record` has made.
+    """Return the record in the content of a file that `pack_record` has made.
 
     Args:
-        place: Place of the bytes, for the error.
+        place: Path of the file, for the error.
 
     Raises:
         RunError: R698 if the bytes are damaged, or the record is not of this kind.
@@ -78,7 +78,7 @@ def _base64(value: bytes) -> str:
 
 
 def _typed(hint: Any, value: Any) -> Any:
-    """Convert a value of JSON to a type.
+    """Convert a value that was read from JSON to the type of a field.
 
     Raises:
         ValueError: The value is not of that type.
@@ -107,7 +107,7 @@ def _check(is_right: bool, reason: str) -> None:
 
 
 def pack_line(value: dict[str, Any]) -> bytes:
-    r"""Return a line: CRC-32 in 8 hex digits, a space, JSON, a newline.
+    r"""Return an object as a line of a log: CRC-32 in 8 hexadecimal digits, a space, JSON, a newline.
 
     Example:
         >>> pack_line({"batch": 3})

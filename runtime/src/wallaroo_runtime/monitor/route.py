@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any, Protocol
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, Family, Kind
-from wallaroo_runtime.checkpoint.dead_letter import find_letter, find_letters, is_chosen, latest_letters
+from wallaroo_runtime.checkpoint.dead_letter import find_letter, is_chosen, latest_letters, letter_folder
 from wallaroo_runtime.monitor.board import Board
 
 API = "/api/v1/"
@@ -118,11 +118,11 @@ class Routes:
         if isinstance(limit, Answer):
             return limit
         choose = is_chosen(query.get("code", [""])[0], query.get("step", [""])[0])
-        letters = latest_letters(find_letters(str(self._board.checkpoint)), limit, choose)
+        letters = latest_letters(letter_folder(str(self._board.checkpoint)), limit, choose)
         return Answer.of({"dead_letters": [letter.summary() for letter in letters]})
 
     def _letter(self, name: str) -> Answer:
-        letter = find_letter(find_letters(str(self._board.checkpoint)), name)
+        letter = find_letter(letter_folder(str(self._board.checkpoint)), name)
         record = letter.record
         more = {"path": record.path, "traceback": record.traceback, "encoding": record.encoding}
         return Answer.of({**letter.summary(), **more, "input": {"base64": base64.b64encode(record.input).decode()}})

@@ -78,7 +78,7 @@ def begin_groups(
     checkpoint.directory.write(f"{spark}/{OFFSETS}", "\n".join([*head, *begin.lines]).encode())
     os.sync()  # Spark does not sync its own files
     reach("goka.before_record")
-    checkpoint.taken_over(BATCH)
+    checkpoint.record_taken_over(BATCH)
     reach("goka.after_record")
     for note in begin.notes:
         reporter.note(note)

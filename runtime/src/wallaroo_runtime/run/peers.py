@@ -132,7 +132,7 @@ class Peers:
         # A local gateway reads topics as soon as it is attached, so the journal's head was read before.
         self.received_before = self.received() if self._remote.gateways else 0 if head is None else head.messages
         if self._checkpoint.manifest.services:
-            self._checkpoint.check_left(self._remote, is_attached=True)
+            self._checkpoint.check_repeated(self._remote, is_attached=True)
 
     def serve_sources(self, targets: Mapping[str, str]) -> None:
         """Attach to a local gateway that needs workers, which now run, so that it listens for the sources.

@@ -1,4 +1,4 @@
-// Package redis has Goka's storage in Redis under this module's path.
+// Package redis exports Goka's storage in Redis, so that programs need not import Goka.
 package redis
 
 import theirs "github.com/lovoo/goka/storage/redis"

@@ -1,4 +1,4 @@
-// Package actions has Goka's page of actions that a user can start, under this module's path.
+// Package actions exports Goka's web page of actions that a user can start, so that programs need not import Goka.
 package actions
 
 import theirs "github.com/lovoo/goka/web/actions"

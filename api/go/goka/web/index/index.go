@@ -1,4 +1,4 @@
-// Package index has Goka's page of links to other pages, under this module's path.
+// Package index exports Goka's web page of links to other pages, so that programs need not import Goka.
 package index
 
 import theirs "github.com/lovoo/goka/web/index"

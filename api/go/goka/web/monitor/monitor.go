@@ -1,4 +1,5 @@
-// Package monitor serves Goka's pages about processors and views: their inputs and outputs, partition by partition.
+// Package monitor serves Goka's web pages about processors and views. The pages show inputs and outputs, partition by
+// partition.
 package monitor
 
 import (
@@ -19,7 +20,7 @@ import (
 
 const statsTime = 10 * time.Second
 
-// Server serves the pages. It is safe for concurrent use.
+// Server serves the web pages of the attached processors and views. It is safe for concurrent use.
 type Server struct {
 	log        goka.Logger
 	basePath   string
@@ -28,13 +29,13 @@ type Server struct {
 	processors []*goka.Processor
 }
 
-// Option changes the settings of a server.
+// Option is an option of NewServer.
 type Option func(s *Server)
 
 // WithLogger sets the logger.
 func WithLogger(l goka.Logger) Option { return func(s *Server) { s.log = l } }
 
-// NewServer serves the pages below basePath of a router, at the same paths as in Goka.
+// NewServer returns a server whose pages are below basePath of a router, at the same paths as in Goka.
 func NewServer(basePath string, router *mux.Router, opts ...Option) *Server {
 	s := &Server{log: goka.DefaultLogger(), basePath: basePath}
 	for _, option := range opts {
@@ -51,14 +52,14 @@ func NewServer(basePath string, router *mux.Router, opts ...Option) *Server {
 // BasePath returns the path below which the server serves its pages.
 func (s *Server) BasePath() string { return s.basePath }
 
-// AttachProcessor adds a processor to the pages.
+// AttachProcessor adds a processor to those that the pages show.
 func (s *Server) AttachProcessor(processor *goka.Processor) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.processors = append(s.processors, processor)
 }
 
-// AttachView adds a view to the pages.
+// AttachView adds a view to those that the pages show.
 func (s *Server) AttachView(view *goka.View) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -116,7 +117,7 @@ func (s *Server) data(answer http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// at returns the component whose number is in the request, or reports that there is none.
+// at returns the processor or view whose number is in the path of a request. has is false if there is none.
 func at[T any](s *Server, all *[]T, request *http.Request) (found T, has bool) {
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()
@@ -127,7 +128,7 @@ func at[T any](s *Server, all *[]T, request *http.Request) (found T, has bool) {
 	return (*all)[number], true
 }
 
-// render responds with one of Goka's templates.
+// render responds with the page of one of Goka's templates.
 func (s *Server) render(answer http.ResponseWriter, name string, values map[string]any) {
 	files := append(slices.Clone(templates.BaseTemplates), "web/templates/monitor/menu.go.html", "web/templates/monitor/"+name+".go.html")
 	page, err := templates.LoadTemplates(files...)

@@ -1,4 +1,4 @@
-// Package query has Goka's page for the values of views, under this module's path.
+// Package query exports Goka's web page for the values of views, so that programs need not import Goka.
 package query
 
 import theirs "github.com/lovoo/goka/web/query"

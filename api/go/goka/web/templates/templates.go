@@ -1,4 +1,4 @@
-// Package templates has the templates of Goka's pages under this module's path.
+// Package templates exports the templates of Goka's web pages, so that programs need not import Goka.
 package templates
 
 import theirs "github.com/lovoo/goka/web/templates"
