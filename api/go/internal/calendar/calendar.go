@@ -1,4 +1,4 @@
-// Package calendar finds the keys on which a tick has an effect, for one step and one bucket.
+// Package calendar finds the keys of a step that a tick concerns: keys whose windows end, timers fire, or TTL is over.
 package calendar
 
 import (
@@ -15,7 +15,7 @@ const FirstMs, LastMs = -62_135_596_800_000, 253_402_300_799_999
 // Never is the due time of a key that needs no tick before its next message.
 const Never = math.MaxInt64
 
-// Item is the entry of one key in a calendar: a record of the key's time, which a step keeps.
+// Item is what a calendar holds for one key: an object of the step that contains the times of this key.
 type Item interface {
 	comparable
 	// Place returns the item's slot. Only the calendar uses it.
@@ -27,7 +27,7 @@ type Item interface {
 	FallSilent(time int64)
 }
 
-// Slot is the place of an item in the calendar.
+// Slot is the position of an item in the heap of a calendar. Types of items embed it.
 type Slot struct {
 	time  int64 // due time at which the item was stored; the item may be due later
 	index int   // index in the heap plus 1; 0 if the item is not in the heap
@@ -47,7 +47,8 @@ type Rules[I Item] struct {
 	Waits bool
 }
 
-// Calendar contains the keys of one step in one bucket that wait for ticks. Each key is in it at most once.
+// Calendar contains those keys of one step in one bucket that a later tick will concern. Each key is in it at most
+// once.
 type Calendar[I Item] struct {
 	rules Rules[I]
 	fresh map[I]bool // items with a message since the last tick; the next tick must check them
@@ -60,7 +61,7 @@ func New[I Item](rules Rules[I]) *Calendar[I] {
 	return &Calendar[I]{rules: rules, fresh: map[I]bool{}, last: math.MinInt64}
 }
 
-// Enroll adds an item, or moves it to its present due time.
+// Enroll adds an item, or moves it after its due time has changed.
 func (c *Calendar[I]) Enroll(item I) {
 	at, known := c.rules.Due(item)
 	slot := item.Place()

@@ -16,14 +16,14 @@ const (
 	liveFactor = 3
 )
 
-// Bucket holds the live states of a bucket's keys. Only one call at a time uses it.
+// Bucket holds the states of all keys of one bucket as live objects. Only one call at a time uses it.
 type Bucket struct {
 	Version Version
 	tables  map[uint16]*Table // by the port of the state in state logs
 	bytes   int64
 }
 
-// NewBucket returns the empty bucket.
+// NewBucket returns a bucket without states.
 func NewBucket() *Bucket { return &Bucket{tables: map[uint16]*Table{}} }
 
 // Bytes returns the estimated memory of the bucket in bytes.
@@ -38,7 +38,7 @@ func (b *Bucket) Keys() int {
 	return keys
 }
 
-// Table returns the table with the states of one name, and creates it if necessary. port is the state's port in logs.
+// Table returns the states of one name in the bucket. port is the number that stands for this name in state logs.
 func (b *Bucket) Table(port uint16) *Table {
 	table, ok := b.tables[port]
 	if !ok {
@@ -51,18 +51,18 @@ func (b *Bucket) Table(port uint16) *Table {
 // Tables yields the tables of the bucket.
 func (b *Bucket) Tables() iter.Seq[*Table] { return maps.Values(b.tables) }
 
-// Table holds the states of one name in one bucket.
+// Table holds the states of one name in one bucket, and notes which of them must be written to the state log.
 type Table struct {
 	Port     uint16
-	Calendar any // additional data of a window step
-	times    *calendar.Calendar[*timing.KeyTime]
+	Calendar any                                 // for a window step, its *calendar.Calendar
+	times    *calendar.Calendar[*timing.KeyTime] // for a state with timers or a TTL; nil before the first call of Times
 	bucket   *Bucket
 	entries  map[string]*Entry
 	dirty    []*Entry
 	dropped  map[string]bool // keys whose states are still in the log and must be removed there
 }
 
-// Entry is the state of one key.
+// Entry is the state of one key in a Table.
 type Entry struct {
 	Key   string
 	Value any
@@ -93,8 +93,8 @@ func (t *Table) Add(key []byte, value any) *Entry {
 	return entry
 }
 
-// Times returns the calendar with the times of all keys. The first call makes the calendar, and gives a time to each
-// key that has none.
+// Times returns the calendar that finds the keys whose timers fire, or whose states end, at a tick. The first call
+// makes the calendar, and gives a time to each key that has none.
 func (t *Table) Times(rules *timing.StateRules) *calendar.Calendar[*timing.KeyTime] {
 	if t.times == nil {
 		t.times = rules.Calendar()
@@ -134,8 +134,8 @@ func (t *Table) Drop(key string) {
 	t.Remove(key)
 }
 
-// Dropped yields the keys that Drop removed and that have no new state, to remove their states from the log. Call Dropped
-// after Changes. It forgets these keys.
+// Dropped yields the keys whose states must be removed from the log: those that Drop removed and that have no new
+// state. Call Dropped after Changes. It forgets these keys.
 func (t *Table) Dropped() iter.Seq[string] {
 	dropped := t.dropped
 	t.dropped = nil
@@ -167,7 +167,7 @@ func (t *Table) Resize(entry *Entry, serialized, overhead int) {
 	entry.bytes = size
 }
 
-// Touch marks the state of an entry as changed.
+// Touch marks the state of an entry as changed, so that Changes visits it.
 func (t *Table) Touch(entry *Entry) {
 	if !entry.dirty {
 		entry.dirty = true
@@ -175,8 +175,8 @@ func (t *Table) Touch(entry *Entry) {
 	}
 }
 
-// Changes calls visit for each changed entry, in the order of the first changes. With all, it calls visit for every
-// entry that is or must be in the log. Afterwards no entry is marked as changed.
+// Changes calls visit for each entry that must be written to the log, in the order of the first changes. With all, it
+// calls visit for every entry that is in the log or must be. Afterwards no entry is marked as changed.
 func (t *Table) Changes(all bool, visit func(*Entry) error) error {
 	changed := t.dirty
 	t.dirty = nil

@@ -2,7 +2,8 @@ package window
 
 import "wallarooapi/internal/declaration"
 
-// count implements windows of a number of messages. KeyState.oldest is the number of messages so far.
+// count implements count windows, which end after a fixed number of messages. The state of a key has one pane, and
+// KeyState.oldest is the number of messages in it.
 type count struct {
 	base
 	size, flush int64

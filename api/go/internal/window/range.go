@@ -5,7 +5,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// span implements windows of time. Their starts and ends divide time into panes of equal length.
+// span implements range windows. Their starts and ends divide time into panes of equal length. A pane has one
+// accumulator, which all windows that overlap there share.
 type span struct {
 	*timed
 	length, slide int64

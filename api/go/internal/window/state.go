@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/calendar"
 )
 
-// KeyState is the state of the windows of one key.
+// KeyState holds the open windows of one key, with the accumulators of their messages.
 type KeyState struct {
 	calendar.Slot
 	Key         []byte
@@ -17,7 +17,7 @@ type KeyState struct {
 	current     *pane
 	first       int64   // time of the first message
 	latest      int64   // latest time of a message; for a count window, time of the last message
-	oldest      int64   // number of the oldest open window; other windows: see count and session
+	oldest      int64   // for a range window, number of the oldest open window; for others, see count and session
 	silentSince int64   // time at which the key fell silent
 	panes       []*pane // by number
 	hasLasts    bool    // panes are sessions
@@ -26,15 +26,16 @@ type KeyState struct {
 	isSilent    bool    // silentSince is set: by a tick after the last message, or by a late message
 }
 
-// pane holds the accumulator of the messages of one pane.
+// pane is a section of time, with the accumulator of the messages in it. A range window consists of one or more panes.
+// A session is one pane, and so is a count window.
 type pane struct {
-	number      int64
+	number      int64 // position in time; see span and session
 	last        int64 // for a session, the time of its last message
 	accumulator any
 }
 
 const (
-	stateBytes = 200 // approximate memory of a state with its entry in the calendar
+	stateBytes = 200 // approximate memory of a state, including its position in the calendar
 	paneBytes  = 56
 )
 
@@ -62,7 +63,7 @@ func (s *KeyState) Accumulators() []any {
 	return all
 }
 
-// reset removes all messages from the state. The state's entry in the calendar stays.
+// reset removes all messages from the state. The state keeps its position in the calendar.
 func (s *KeyState) reset() {
 	*s = KeyState{Slot: s.Slot, Key: s.Key}
 }
@@ -131,7 +132,7 @@ func (s *KeyState) Append(out []byte, write func(out []byte, value any) ([]byte,
 
 var errCut = errors.New("the state of a window is cut")
 
-// Read reads bytes that Append wrote.
+// Read reads bytes that Append wrote. read deserializes an accumulator.
 func Read(key, data []byte, read func(data []byte) (any, error)) (*KeyState, error) {
 	s := NewState(key)
 	r := reader{data: data}

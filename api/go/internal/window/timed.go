@@ -7,8 +7,8 @@ type timed struct {
 	base
 	kind    kind
 	delay   int64
-	silence int64 // time after its last message for which a key keeps its state
-	late    string
+	silence int64  // time after its last message for which a key keeps its state
+	late    string // see topology.RangeWindow
 	isEvent bool
 	waits   bool // ticks have clock times while messages have event times
 }
@@ -79,12 +79,13 @@ func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given [
 	return given
 }
 
-// isStuck reports whether all messages of a key have been late for longer than the silence. With event times it returns
-// false, because Tick then checks this.
+// isStuck reports whether a message with a time far ahead has made all later messages of its key late, for longer than
+// w.silence. The key then begins anew. With event times isStuck returns false, because Tick then checks this.
 func (w *timed) isStuck(s *KeyState, time int64) bool {
 	return !w.isEvent && s.isSilent && time >= s.silentSince+w.silence && w.kind.isLate(s, time)
 }
 
+// beginAnew ends all windows of a key. The next window begins with a message at this time.
 func (w *timed) beginAnew(s *KeyState, time int64) []Result {
 	given := w.kind.advance(s, s.latest+w.silence, time, nil)
 	s.reset()

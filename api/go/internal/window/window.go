@@ -13,7 +13,7 @@ import (
 	"wallarooapi/internal/trace"
 )
 
-// Result is the outcome of a window or of a late message.
+// Result is the outcome of a window that has ended, or of a message that came too late for its window.
 type Result struct {
 	Results     emission.Results // empty if the window failed
 	Time        int64
@@ -40,14 +40,14 @@ type Windows interface {
 	Waits() bool
 }
 
-// NewCalendar makes a calendar of keys for windows.
+// NewCalendar makes an empty calendar. It finds the keys whose windows end at a tick.
 func NewCalendar(windows Windows) *calendar.Calendar[*KeyState] {
 	return calendar.New(calendar.Rules[*KeyState]{Due: windows.Due, Waits: windows.Waits(), Compare: func(a, b *KeyState) int {
 		return bytes.Compare(a.Key, b.Key)
 	}})
 }
 
-// Of returns the windows of a declared step. hasWatermarks states that ticks have event times in place of clock times.
+// Of makes the windows of a declared step. hasWatermarks means that ticks have event times in place of clock times.
 func Of(step *declaration.Step, hasWatermarks bool) (Windows, error) {
 	base := base{step.Aggregation}
 	switch described := step.Window.(type) {
@@ -61,14 +61,15 @@ func Of(step *declaration.Step, hasWatermarks bool) (Windows, error) {
 	return nil, fmt.Errorf("step %s has windows of type %T", step.Path, step.Window)
 }
 
-// base contains the fields of all kinds of windows.
+// base is the common part of all kinds of windows.
 type base struct{ aggregation declaration.Aggregation }
 
 func (b base) update(p *pane, message any) {
 	p.accumulator = b.aggregation.Update(message, p.accumulator)
 }
 
-// give adds to given the result of a window with this accumulator. If Output panics, it adds a failed result.
+// give computes the result of a window from its accumulator and appends it to given. If Output panics, give appends a
+// failed result.
 func (b base) give(s *KeyState, accumulator any, time int64, bounds declaration.Bounds, given []Result) (after []Result) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -82,7 +83,8 @@ func (b base) give(s *KeyState, accumulator any, time int64, bounds declaration.
 	return given
 }
 
-// join combines the accumulators of panes in order. If a function panics, it returns a failed result.
+// join combines the accumulators of panes in their order. If a function of the program panics, join returns a failed
+// result.
 func (b base) join(panes []*pane, time int64) (accumulator any, failed *Result) {
 	defer func() {
 		if r := recover(); r != nil {
