@@ -7,7 +7,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// account is a copy of the counts of all steps.
+// account is a copy of all counts of a call. A call that runs again continues from it.
 type account struct {
 	counts  []count
 	visited []*pb.Visited
@@ -26,7 +26,7 @@ func (n *node) add(name string) {
 	n.more[name]++
 }
 
-// account returns a copy of the counts.
+// account returns a copy of the counts since the last call of Counts and Visited.
 func (x *Executor) account() account {
 	counts := make([]count, len(x.nodes))
 	for i, n := range x.nodes {
@@ -44,7 +44,7 @@ func (x *Executor) resume(a account) {
 	x.visited = slices.Clone(a.visited)
 }
 
-// Reset discards unsent outputs and counts after a failed call.
+// Reset discards the counts and the outputs that have not been emitted, after a call has failed.
 func (x *Executor) Reset() {
 	x.emit = func(uint16, int32, []byte) error { return nil }
 	x.flush()
@@ -52,9 +52,9 @@ func (x *Executor) Reset() {
 	x.Visited()
 }
 
-// Counts returns for each step the messages received, emitted and failed since the last call of Counts. The receiving
-// step counts a message that crosses a shuffle. The emitting step counts a message to another stage in the same task.
-// The nodes between these steps count only dead letters.
+// Counts returns how many messages each step has received, emitted and failed on since the last call of Counts. A
+// message that crosses a shuffle is counted by the step that receives it. A message to another stage of the same task
+// is counted by the step that emits it. The nodes for such messages, which are no steps, count only dead letters.
 func (x *Executor) Counts() []*pb.StepCount {
 	counts := make([]*pb.StepCount, 0, len(x.nodes))
 	for _, n := range x.nodes {

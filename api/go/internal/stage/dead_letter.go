@@ -21,7 +21,8 @@ const (
 	previewBytes      = 4 * previewCharacters
 )
 
-// caughtIn is deferred around user code that processes no message. It sets err if the code of a part panics.
+// caughtIn is deferred around user code that processes no message. If it panics, caughtIn sets err. name is that of the
+// source or step.
 func caughtIn(name string, err *error) {
 	if r := recover(); r != nil {
 		reason, stack := trace.Panic(r)
@@ -29,7 +30,8 @@ func caughtIn(name string, err *error) {
 	}
 }
 
-// caught is deferred around user code that changes a state. It sets fault if user code panics.
+// caught is deferred around user code that changes a state. If it panics, caught sets fault, and the caller makes the
+// dead letter after it has restored the state.
 func caught(fault **Failure) {
 	if r := recover(); r != nil {
 		reason, stack := trace.Panic(r)
@@ -46,7 +48,7 @@ func (n *node) rescue(input any) {
 	}
 }
 
-// kept serializes a message for a dead letter. For a protobuf message it uses the form that all languages can read.
+// kept serializes a message for a dead letter. A protobuf message gets the bytes that all languages can read.
 func kept(input any) (data []byte, encoding byte, err error) {
 	encoder := codec.NewEncoder()
 	if message, ok := input.(proto.Message); ok && encoder.Encoding() == codec.Native {
@@ -62,6 +64,7 @@ func (n *node) bury(code string, input any, reason, stack string) {
 	n.buryShown(code, input, preview(input), reason, stack)
 }
 
+// buryShown is bury with another text that shows the message.
 func (n *node) buryShown(code string, input any, shown, reason, stack string) {
 	letter := &pb.DeadLetter{Code: code, Error: reason, Traceback: stack, Preview: shown}
 	if bytes, encoding, err := kept(input); err == nil && n.fits(bytes) {
@@ -82,6 +85,7 @@ func (n *node) buryBytes(code string, input []byte, encoding byte, reason, stack
 // fits reports whether a dead letter has room for an input in addition to the key.
 func (n *node) fits(input []byte) bool { return len(input)+len(n.x.keyed.key) <= maxValueBytes }
 
+// file completes a dead letter and emits it.
 func (n *node) file(letter *pb.DeadLetter) {
 	x := n.x
 	n.dead++
@@ -102,6 +106,7 @@ func (n *node) file(letter *pb.DeadLetter) {
 	x.dead.add(value)
 }
 
+// valid replaces bytes that are not UTF-8.
 func valid(text string) string { return string([]rune(text)) }
 
 // preview formats a message for display in a dead letter. The text contains no addresses.

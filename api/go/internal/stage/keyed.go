@@ -21,41 +21,41 @@ import (
 // errRollback means that a state computation failed and may have left its state partly changed.
 var errRollback = errors.New("a state computation failed")
 
-// rollBack records the name of the failed step and returns errRollback.
+// rollBack returns errRollback, after which the call runs again message by message. It notes the step that has failed.
 func (n *node) rollBack() error {
 	n.x.keyed.failing = n.name
 	return errRollback
 }
 
-// keyed is the part of an executor that processes messages with states.
+// keyed has those fields of an executor that only stages with state steps use.
 type keyed struct {
 	bucket               *state.Bucket
 	careful              bool // each state is serialized after each message
 	ordered              bool // messages of window steps and of other steps are processed in one order
 	checks               bool // a message that changes a state without persisting it fails
-	maxBytes, pieceBytes int  // maximum size of a state, and size of a piece
+	maxBytes, pieceBytes int  // maximum size of a state, and of the pieces of a large state in the log
 
 	notes   bool                    // record which state is read or written outside of messages (see Careful)
 	saved   map[*state.Entry][]byte // serialized states for a rollback, as far as they can be serialized
-	entries []*state.Entry          // entries of the keys in the current frame
+	entries []*state.Entry          // for each key of the current frame, its state, or nil if it was not looked up yet
 	key     []byte                  // key of the message in flight
 
-	hasNoKey bool            // a tick is in flight
+	hasNoKey bool            // a dead letter gets no key, because it is about a tick or visit
 	asked    *timing.Changes // timer changes of the running function
 	failing  string          // name of the last step that was rolled back
 }
 
-// stateful is the state part of a state step.
+// stateful has the fields of a node that only a state step or a window uses.
 type stateful struct {
 	functions declaration.Stateful // nil if the step is a window
 	windows   window.Windows       // nil if the step is not a window
 	state     *declaration.State
-	port      uint16      // port of the state in state logs
-	form      valueReader // form of the messages
-	allowed   map[string]bool
+	port      uint16          // port of the state in state logs
+	form      valueReader     // reads the messages
+	allowed   map[string]bool // keys that may have a state; nil if every key may
 	visits    map[string]bool // names of the visits that the step accepts
-	timed     *timed          // nil if the state has no times
-	ticks     bool            // the step has timers or a TTL
+	timed     *timed          // nil if no step of the state has timers or a TTL
+	ticks     bool            // this step has timers or a TTL
 	timers    []string        // names of the timers that the step sets
 }
 
@@ -103,8 +103,8 @@ func (x *Executor) checkKeyed(n *node) error {
 	return nil
 }
 
-// arrive records that a message is in flight. position is the index of its key in the frame. If the message must be
-// skipped, arrive returns the entry of the skip list.
+// arrive makes a message the current message of the executor. position is the index of its key in the frame. If the
+// message must not be processed, arrive returns the reason.
 func (n *node) arrive(position int, ordinal uint64) *pb.Skip {
 	n.in++
 	n.x.keyed.key = n.x.frame.Keys[position]
@@ -126,7 +126,8 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 	return n.runMessage(table, position, message)
 }
 
-// runMessage processes the message in flight with the state of its key. position is the index of the key in the frame.
+// runMessage processes the message in flight with the state of its key, after the timers of the key that are due before
+// it. position is the index of the key in the frame.
 func (n *node) runMessage(table *state.Table, position int, message any) error {
 	x := n.x
 	if n.stateful.timed != nil {
@@ -163,8 +164,8 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 	return nil
 }
 
-// settle keeps what a call of user code has done with a state, or deletes the state. If the call has failed, or has left
-// an invalid state, settle makes a dead letter with bury and restores the state.
+// settle ends a call of user code with a state: it marks a changed state to be written, or deletes the state. If user
+// code has failed, or has left an invalid state, settle makes a dead letter by bury and restores the state.
 func (n *node) settle(table *state.Table, entry *state.Entry, fresh, persist, deletes bool, fault *Failure, bury func(*Failure)) (failed bool, err error) {
 	x := n.x
 	if fault == nil && x.keyed.careful && !deletes {
@@ -211,7 +212,8 @@ func (n *node) burySkipped(skip *pb.Skip, message any, value []byte) {
 	n.buryBytes(skip.GetCode(), value, n.x.frame.Encoding, skip.GetReason(), "")
 }
 
-// refuses makes a dead letter of the message in flight if its key is not allowed, and reports this.
+// refuses reports whether the key of the message in flight may have no state, because the state permits only declared
+// keys. If so, the message becomes a dead letter.
 func (n *node) refuses(message any) bool {
 	key := n.x.keyed.key
 	isRefused := n.stateful.allowed != nil && !n.stateful.allowed[string(key)]
@@ -228,7 +230,8 @@ func (n *node) create(table *state.Table, message any) (entry *state.Entry) {
 	return table.Add(n.x.keyed.key, n.stateful.state.Builder.Build())
 }
 
-// computeState calls the function of a step. If the state has times, every change is persisted.
+// computeState calls the function of a step for a message. If the state has timers or a TTL, the state counts as
+// changed even if the function does not persist it.
 func (n *node) computeState(message, value any) (results emission.Results, fault *Failure) {
 	defer caught(&fault)
 	var call *timing.Changes
@@ -242,7 +245,7 @@ func (n *node) computeState(message, value any) (results emission.Results, fault
 	return results, nil
 }
 
-// save keeps the serialized state of a key from before its first message, for a reset after a failure.
+// save serializes the state of a key before its first message, so that restore can undo a failed message.
 func (x *Executor) save(entry *state.Entry) {
 	if _, known := x.keyed.saved[entry]; known {
 		return
@@ -253,9 +256,9 @@ func (x *Executor) save(entry *state.Entry) {
 	}
 }
 
-// inspect checks the state of a key after a message, and saves the state if it is valid. With persist, the state must
-// be serializable. Without persist, and if checks are enabled, it must be unchanged. fault says which rule the message
-// has broken.
+// inspect checks the state of a key after a message, and saves the state for restore if it is valid. With persist, the
+// state must be serializable. Without persist, and after CheckPersist, it must be unchanged. fault says which rule the
+// message has broken.
 func (x *Executor) inspect(n *node, entry *state.Entry, persist bool) (fault *Failure, err error) {
 	now, notWritten := codec.NewEncoder().AppendState(nil, entry.Value)
 	if notWritten != nil {

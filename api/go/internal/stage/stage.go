@@ -1,5 +1,5 @@
-// Package stage runs stages: the steps of a topology between two shuffles. Messages pass from step to step as live
-// objects. They are decoded or deserialized at the entry of a stage, and encoded or serialized at its exit.
+// Package stage runs stages: the steps of a topology between two shuffles. Within a stage, messages pass from step to
+// step as live objects. They become objects at the entry of the stage, and bytes at its exit.
 package stage
 
 import (
@@ -22,10 +22,12 @@ const (
 	maxFrameBytes     = 15 << 20
 )
 
-// Emit receives one output of a stage: its port, its bucket (-1 for none) and the frame. It may keep the frame.
+// Emit receives one frame of messages that leave a stage. port stands for the part that gets them: a state step, a
+// sink, or another stage. bucket is that of their keys, or -1 if no state step gets them. Emit may keep the frame.
 type Emit func(port uint16, bucket int32, frame []byte) error
 
-// Failure is the reason why a stage cannot continue. It does not concern a single message.
+// Failure is the reason why a stage cannot continue, e.g. a damaged frame. A fault of a single message is a dead
+// letter.
 type Failure struct {
 	Code      string
 	Reason    string
@@ -38,14 +40,14 @@ func newFailure(code, reason, traceback string) *Failure {
 	return &Failure{Code: code, Reason: reason, Traceback: traceback}
 }
 
-// Error returns the code and the reason.
+// Error returns the code of the failure and the reason.
 func (f *Failure) Error() string { return f.Code + " " + f.Reason }
 
 func damaged(err error) error {
 	return &Failure{Code: "W410", Reason: "a frame is damaged; " + err.Error()}
 }
 
-// Executor runs one stage for one stream. It is not safe for concurrent use.
+// Executor runs one stage for one stream of calls from the runtime. It is not safe for concurrent use.
 type Executor struct {
 	nodes   []*node
 	entries map[uint16]*node
@@ -62,21 +64,21 @@ type Executor struct {
 	key       []byte // key of the message in flight; nil means the empty key
 
 	flight  *flight.Region
-	ordinal uint64 // ordinal of the next message in the call
-	skips   map[uint64]*pb.Skip
+	ordinal uint64              // number of the next message in the call, from 0
+	skips   map[uint64]*pb.Skip // messages that must not be processed, by their ordinals (see Begin)
 
 	keyed      keyed
 	hasTimes   bool // messages of outputs have timestamps
 	hasWindows bool
 	hasStates  bool      // the stage has state steps that are not windows
-	timed      []*timed  // states with times
+	timed      []*timed  // states with timers or a TTL
 	arrivals   []arrival // messages and ticks of windows in the current call
 	visited    []*pb.Visited
 
 	inTest bool // see InTest
 }
 
-// node is one step of a stage.
+// node is one node of a stage: a source, step or sink, or an entry or exit for messages of another stage.
 type node struct {
 	path, name string
 	kind       pb.NodeKind
@@ -96,13 +98,13 @@ type node struct {
 	exit        exit
 }
 
-// exit is a place where messages leave a stage.
+// exit collects messages that leave a stage. flush emits those that write has not emitted yet.
 type exit interface {
 	write(value any)
 	flush()
 }
 
-// NewWithin compiles a stage of an application. Its functions get the context ctx.
+// NewWithin compiles a stage of an application. ctx is the context that user functions get.
 func NewWithin(ctx context.Context, application *declaration.Application, description *pb.Stage) (*Executor, error) {
 	unseen, err := flight.Open("")
 	if err != nil {
@@ -146,7 +148,7 @@ func frameBytes(description *pb.Stage) int {
 	}
 }
 
-// connect stores a node under its path and adds it to the successors of its inputs.
+// connect adds a node to the successors of its inputs, and to byPath, in which later nodes find it.
 func (x *Executor) connect(n *node, d *pb.Node, byPath map[string]*node) error {
 	for _, input := range d.GetInputs() {
 		from, ok := byPath[input]
@@ -162,6 +164,7 @@ func (x *Executor) connect(n *node, d *pb.Node, byPath map[string]*node) error {
 	return nil
 }
 
+// compile sets the fields of a node that depend on its kind. It fails if this program does not have the user code.
 func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts declaration.Parts) (err error) {
 	port, step := uint16(d.GetPort()), n.step
 	n.name = parts.NameOf(n.path)
@@ -221,13 +224,13 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts dec
 	return &Failure{Code: "W403", Reason: fmt.Sprintf("this worker has no %s at %s", what, n.path)}
 }
 
-// leave registers the exit of a node with the stage.
+// leave adds the exit of a node to those of the stage.
 func (x *Executor) leave(n *node, err error) error {
 	x.exits = append(x.exits, n.exit)
 	return err
 }
 
-// enterState sets up the state part of a node.
+// enterState sets the fields of a node that is a state step or a window.
 func (x *Executor) enterState(n *node, d *pb.Node) error {
 	form, err := x.readerOf(d, n.step.Input)
 	if err != nil {
@@ -255,17 +258,18 @@ func kindName(kind pb.NodeKind) string {
 	return strings.TrimPrefix(kind.String(), "NODE_KIND_")
 }
 
-// build builds the computation of a stateless step for this stream.
+// build makes the computation of a step without state. Each stream has its own computation object.
 func (x *Executor) build(n *node, step *declaration.Step) (err error) {
 	defer caughtIn(n.name, &err)
 	n.computation = step.Build()
 	return nil
 }
 
-// Watch sets the record in which the executor notes the message in flight.
+// Watch sets the record in which the executor notes the message in flight, so that the runtime knows which message has
+// ended or hung this process.
 func (x *Executor) Watch(record *flight.Region) { x.flight = record }
 
-// Run processes the messages of one or more whole frames, and then emits the remaining outputs.
+// Run processes the messages of one or more whole frames for a stage without state steps, and emits all outputs.
 func (x *Executor) Run(frames []byte, emit Emit) error {
 	if err := x.feed(frames, emit); err != nil {
 		return err
@@ -344,7 +348,7 @@ func (n *node) receive(value any) {
 	}
 }
 
-// give passes on the results of a function.
+// give passes the results of a user function to the successors of the node.
 func (n *node) give(results *emission.Results) {
 	n.forward(results.One)
 	for _, item := range results.Many {

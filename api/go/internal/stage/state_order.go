@@ -9,8 +9,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// feedBucket processes the messages of a bucket call in the order of their sequence numbers. It keeps messages and
-// ticks for windows until runWindows.
+// feedBucket processes the messages of one part of a bucket call in the order of their sequence numbers. Messages and
+// ticks for windows are only collected, and runWindows processes them at the end of the part.
 func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	inOrder, err := x.isInOrder(parts)
 	if err != nil {
@@ -57,6 +57,7 @@ func (x *Executor) isInOrder(parts [][]byte) (bool, error) {
 	return true, nil
 }
 
+// isOfWindow reports whether messages to a port are for a window step.
 func (x *Executor) isOfWindow(port uint16) bool {
 	n := x.entries[port]
 	return n != nil && n.stateful != nil && n.stateful.windows != nil
@@ -79,12 +80,13 @@ type read struct {
 	err     error
 }
 
-// place is the position of a message in the overlapping frames.
+// place says where a message is: at an index of one of several frames.
 type place struct {
 	sequence     uint64
 	frame, index uint32
 }
 
+// inTurn orders messages by sequence number. Messages with one number keep the order of the frames.
 func inTurn(a, b place) int {
 	if a.sequence != b.sequence {
 		return cmp.Compare(a.sequence, b.sequence)
@@ -102,6 +104,7 @@ func (x *Executor) feedInTurn(parts [][]byte, emit Emit) error {
 	return x.attended(func() error { return x.runTurns(parts) })
 }
 
+// runTurns does the work of feedInTurn.
 func (x *Executor) runTurns(parts [][]byte) error {
 	frames, places, turns, err := x.takeFrames(parts)
 	if err != nil {
@@ -140,6 +143,7 @@ func (x *Executor) runTurns(parts [][]byte) error {
 	return nil
 }
 
+// runTurnInOrder runs a visit or tick, after the window messages before it.
 func (x *Executor) runTurnInOrder(t *arrival) error {
 	if _, err := x.runArrivalsBefore(t.sequence); err != nil {
 		return err
@@ -166,8 +170,8 @@ func (x *Executor) runArrivalsBefore(sequence uint64) (has bool, err error) {
 	return true, x.runArrivals(arrivals)
 }
 
-// takeFrames reads the frames of a call. It returns the messages for state steps, and the visits and ticks for timed
-// steps.
+// takeFrames reads the frames of a call. It returns those with messages for state steps, the places of these messages,
+// and the visits and ticks. Messages for windows are collected in x.arrivals.
 func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []place, turns []arrival, err error) {
 	for _, data := range parts {
 		for len(data) > 0 {

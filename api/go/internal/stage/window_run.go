@@ -21,7 +21,7 @@ import (
 // moment is the format of times for people.
 const moment = "2006-01-02T15:04:05.000Z"
 
-// newWindow makes the state part of a window step.
+// newWindow makes the fields of a window step.
 func newWindow(step *declaration.Step, d *pb.Node, form valueReader) (*stateful, error) {
 	windows, err := window.Of(step, d.GetWatermarks())
 	if err != nil {
@@ -30,7 +30,7 @@ func newWindow(step *declaration.Step, d *pb.Node, form valueReader) (*stateful,
 	return &stateful{state: step.State, port: uint16(d.GetStatePort()), windows: windows, form: form}, nil
 }
 
-// tick reads the tick in the current frame.
+// tick reads the tick in the current frame. Window steps process it later, together with their messages.
 func (x *Executor) tick() arrival {
 	t := arrival{sequence: x.frame.Sequence, timestamp: x.frame.TimestampMs, ordinal: x.ordinal, skip: x.enter()}
 	if x.hasWindows {
@@ -74,7 +74,7 @@ func (x *Executor) takeWindow(n *node) error {
 	return nil
 }
 
-// runWindows processes the window messages and ticks of a call in the order of their sequence numbers.
+// runWindows processes the collected messages and ticks of window steps in the order of their sequence numbers.
 func (x *Executor) runWindows(emit Emit) error {
 	if len(x.arrivals) == 0 {
 		return nil
@@ -127,13 +127,14 @@ func statesOf(table *state.Table) iter.Seq[*window.KeyState] {
 	}
 }
 
-// windowRun processes the messages and ticks of one window step in one call.
+// windowRun processes the messages and ticks of one window step in one bucket call.
 type windowRun struct {
 	n        *node
 	table    *state.Table
 	calendar *calendar.Calendar[*window.KeyState]
 }
 
+// next processes a message or tick, unless it is a message of another step.
 func (r *windowRun) next(a *arrival) error {
 	if a.node != nil && a.node != r.n {
 		return nil
@@ -152,6 +153,7 @@ func (r *windowRun) next(a *arrival) error {
 	return nil
 }
 
+// tick ends the windows that are due at a tick.
 func (r *windowRun) tick(a *arrival) {
 	r.calendar.Silence(a.timestamp, statesOf(r.table), func(s *window.KeyState) { r.table.Touch(r.table.Get(s.Key)) })
 	for _, s := range r.calendar.Due(a.timestamp) {
@@ -235,7 +237,7 @@ func (r *windowRun) restore(entry *state.Entry, isNew bool, saved []byte) error 
 	return nil
 }
 
-// give passes results of windows to the successors. A failed result becomes a dead letter.
+// give passes the results of windows to the successors of the step. A failed result becomes a dead letter.
 func (r *windowRun) give(key []byte, given []window.Result) {
 	n := r.n
 	x := n.x
@@ -259,8 +261,8 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 	}
 }
 
-// write appends a serialized state. A window's state contains its accumulators. Each value can be read alone, because
-// the runtime, without this program, may move states between logs of buckets.
+// write serializes a state. Its bytes can be read without those of other states, because the runtime moves states
+// between the logs of buckets without the help of this program.
 func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, error) {
 	alone := func(out []byte, value any) ([]byte, error) {
 		encoder.Reset()
@@ -283,7 +285,7 @@ func overheadOf(entry *state.Entry) int {
 	return 0
 }
 
-// read reads the state of a key.
+// read reads the state of a key that write has written.
 func (n *node) read(decoder *codec.Decoder, encoding byte, key, data []byte) (any, error) {
 	decode := func(data []byte) (any, error) { return decoder.Decode(encoding, data) }
 	if n.stateful.windows == nil {

@@ -2,7 +2,7 @@ package stage
 
 import "wallarooapi/internal/frame"
 
-// writer collects messages for one port and bucket and emits them as frames.
+// writer collects messages that leave the stage for one port and bucket, and emits them as frames.
 type writer struct {
 	x          *Executor
 	bucket     int32
@@ -37,8 +37,8 @@ func (w *writer) extend(buffer []byte) {
 	}
 }
 
-// abandon discards a value that the encoder has written. The next value needs a new frame, because the gob stream of
-// this frame now has a gap.
+// abandon discards a message that the encoder has written but that cannot be sent. The next message begins a new frame,
+// because later values of a frame may need the type description in the discarded one.
 func (w *writer) abandon() {
 	w.flush()
 	w.encoder.Reset()
