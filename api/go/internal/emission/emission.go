@@ -1,4 +1,5 @@
-// Package emission collects the messages that a function emits to outputs while it runs.
+// Package emission holds the results of user functions, and collects the messages that a function emits to named
+// outputs while it runs.
 package emission
 
 import (
@@ -22,7 +23,8 @@ type Results struct {
 	Persist bool
 }
 
-// Undeclared is the value with which a computation panics if it emits to an undeclared output. Its code is C527.
+// Undeclared is the value of the panic in a computation that emits to an output that it does not declare. The message
+// becomes a dead letter with the code C527.
 type Undeclared struct {
 	Name     string
 	Declared []string
@@ -41,7 +43,7 @@ func (u *Undeclared) Error() string {
 	return fmt.Sprintf("emitted to the output %q; it declares %s", u.Name, declared)
 }
 
-// Context is the context of one call of a function that may emit.
+// Context is the context of one call of a function that may emit. It collects the emitted messages.
 type Context struct {
 	context.Context
 	mutex  sync.Mutex
@@ -60,7 +62,7 @@ func isPowerOfTen(count int64) bool {
 
 type key struct{}
 
-// Begin returns the context for one call of a function that may emit.
+// Begin returns the context for one call of a function that may emit. The caller ends the call with With.
 func Begin(around context.Context) *Context { return &Context{Context: around} }
 
 // Value returns c itself for the key that Emit asks for, so that Emit finds c in contexts derived from c, too.
@@ -90,7 +92,7 @@ func Emit(ctx context.Context, name string, value any) {
 	c.list = append(c.list, wa.Output{Name: name, Value: value})
 }
 
-// With ends the call and returns its emissions followed by the results.
+// With ends the call. It returns the messages that the function has emitted, followed by those that it has returned.
 func (c *Context) With(results Results) Results {
 	if c == nil {
 		return results
