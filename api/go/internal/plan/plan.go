@@ -1,5 +1,5 @@
-// Package plan cuts an application into stages at the shuffles. The result is the same as that of the runtime's
-// planner; a test compares the two. The package handles only programs that run all steps themselves.
+// Package plan cuts an application into stages at the shuffles, so that package memory can run it without the runtime.
+// The stages are those of the runtime's planner; a test compares the two. The program must run all steps itself.
 package plan
 
 import (
@@ -22,13 +22,13 @@ type Plan struct {
 	Levels     []*pb.Stage       // Levels[0] begins with the sources, Levels[k] after k shuffles
 }
 
-// part is a source, step or sink. Sources and sinks are steps without a kind.
+// part is a source, step or sink of the application. Here, sources and sinks are steps without a kind.
 type part struct {
 	*declaration.Step
 	isSink bool
 }
 
-// draft is a plan that Compile has not completed yet.
+// draft is a plan in the making, with what the passes of Compile have found out so far.
 type draft struct {
 	parts  []*part // parts of the topology, each after its inputs
 	byPath map[string]*part
@@ -39,8 +39,8 @@ type draft struct {
 	found  []diagnostic.Diagnostic
 }
 
-// Compile cuts a topology into stages for a number of buckets. It reports steps of other programs and a state that
-// feeds itself (P303), and too many parts (T104).
+// Compile cuts an application into stages for a number of buckets. It reports steps of other programs and a state whose
+// results lead back to it (P303), and too many sources, state steps and sinks (T104).
 func Compile(application *declaration.Application, buckets, frameBytes uint32) (*Plan, []diagnostic.Diagnostic) {
 	d := &draft{
 		parts: partsOf(application), byPath: map[string]*part{}, levels: map[string][]int{},
@@ -82,6 +82,7 @@ func (d *draft) report(code string, p *part, pairs ...any) {
 	d.found = append(d.found, diagnostic.Of(code, pairs...).At("/pipelines/"+p.Path, "", 0))
 }
 
+// checkPrograms reports steps that another program runs.
 func (d *draft) checkPrograms() {
 	for _, p := range d.parts {
 		if p.Remote != nil {
@@ -115,9 +116,9 @@ func (d *draft) numberPorts() {
 	}
 }
 
-// findLevels puts all steps of a state on the deepest level that one of them needs. If a step is moved down, steps
-// downstream may have to move, too, so this repeats until no step moves. A state that feeds itself is reported, because
-// it would move forever.
+// findLevels decides at which level (after how many shuffles) each part runs. All steps of a state are on the deepest
+// level that one of them needs. If a step moves down, steps downstream may have to move, too, so this repeats until no
+// step moves. A state whose results lead back to it is reported, because it would move forever.
 func (d *draft) findLevels() {
 	for moved := true; moved && len(d.found) == 0; {
 		moved = false
@@ -127,6 +128,8 @@ func (d *draft) findLevels() {
 	}
 }
 
+// putOnLevels sets the levels of a part from those of its inputs. moved reports whether this changes the level of a
+// state.
 func (d *draft) putOnLevels(p *part) (moved bool) {
 	levels, deepest := d.levelsOf(p.Inputs)
 	if p.State != nil {
@@ -143,8 +146,8 @@ func (d *draft) putOnLevels(p *part) (moved bool) {
 	return moved
 }
 
-// levelsOf returns the levels at which the parts at paths pass on messages, and the deepest level. Without paths the
-// result is level 0.
+// levelsOf returns the levels at which the parts at these paths pass on messages, and the deepest of them. A part
+// without inputs is a source, at level 0.
 func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 	if len(paths) == 0 {
 		return []int{0}, 0
@@ -236,6 +239,8 @@ func (d *draft) nodesAt(level int) (nodes []*pb.Node) {
 	return nodes
 }
 
+// entryAt returns the node through which messages enter a level at a part, or nil if the part is no entry of this
+// level.
 func (d *draft) entryAt(level int, p *part) *pb.Node {
 	port := uint32(d.plan.Ports[p.Path])
 	switch {
@@ -263,6 +268,8 @@ func (d *draft) inputsAt(level int, p *part) (inputs []string) {
 	return inputs
 }
 
+// follower returns the node of a part that gets messages from other nodes of its level. For a state step this is the
+// exit to the shuffle.
 func (d *draft) follower(p *part, inputs []string) *pb.Node {
 	node := &pb.Node{Path: p.Path, Inputs: inputs, Port: uint32(d.plan.Ports[p.Path])}
 	switch {

@@ -133,7 +133,8 @@ func readDecimal(f *form, r *reader, into reflect.Value) error {
 	return nil
 }
 
-// textOf reads a text and converts it with read. If read fails, the error is that the text does not fit the form.
+// textOf reads a text and converts it with read. If read fails, the error says that the text does not fit the column
+// type.
 func textOf[V any](f *form, r *reader, read func(text string) (V, error)) (value V, err error) {
 	if r.peek() != '"' {
 		return value, r.wants(f)

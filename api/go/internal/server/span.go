@@ -13,7 +13,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// traced returns an interceptor that traces each stream with a span, if the client sends a trace context and the
+// traced returns an interceptor that makes a tracing span for each stream, if the client sends a trace context and the
 // program imports package otel. The span lasts as long as the stream.
 func traced(application string) grpc.StreamServerInterceptor {
 	return func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
@@ -34,7 +34,7 @@ func traced(application string) grpc.StreamServerInterceptor {
 	}
 }
 
-// tracedStream is a stream with a span. It records the worker's failure in the span.
+// tracedStream is a stream with a tracing span, in which it records a failure that the worker sends.
 type tracedStream struct {
 	grpc.ServerStream
 	within context.Context
@@ -43,7 +43,8 @@ type tracedStream struct {
 
 type withinKey struct{}
 
-// Context returns the context of the stream. It contains the context for user functions, which outlives the stream.
+// Context returns the context of the stream. For within, it contains the context of user functions, which outlives the
+// stream.
 func (s *tracedStream) Context() context.Context {
 	return context.WithValue(s.ServerStream.Context(), withinKey{}, s.within)
 }
