@@ -6,7 +6,7 @@ import (
 	"wallarooapi/internal/diagnostic"
 )
 
-// SetupResult is the outcome of a program's setup: an application and its document, or findings.
+// SetupResult is the outcome of a program's setup function: an application and its document, or findings.
 type SetupResult struct {
 	Application *Application
 	Text        string
@@ -19,7 +19,8 @@ var registry struct {
 	results map[string]SetupResult // by the text that ToJson returned
 }
 
-// File stores a result under the text that ToJson returns, because an ApplicationSetup returns nothing but this text.
+// File stores a result under the text that ToJson returns. An ApplicationSetup returns only this text, so the result is
+// looked up by it.
 func File(result SetupResult) {
 	registry.Lock()
 	defer registry.Unlock()

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// DeclaredKey is a key that was declared in advance.
+// DeclaredKey is a key that the program has declared for a state, as programs of Wallaroo 0.4 do.
 type DeclaredKey struct {
 	Bytes   []byte
 	Integer bool // the user gave a number
@@ -51,7 +51,7 @@ func Bucket(key []byte, count uint32) uint32 {
 	return uint32(uint64(hash) * uint64(count) >> 32)
 }
 
-// ShowKey returns a key as error messages show it.
+// ShowKey returns a key for an error message: quoted, or as a number.
 func ShowKey(key []byte) string {
 	if len(key) == 8 && !isText(string(key)) { // a number, as in programs of Wallaroo 0.4
 		return strconv.FormatUint(binary.BigEndian.Uint64(key), 10)
