@@ -6,7 +6,7 @@ import (
 
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/emission"
-	"wallarooapi/internal/life"
+	"wallarooapi/internal/usercode"
 )
 
 // Map sends each message through a function with one result. With a nil pointer or the error ErrSkip, there is no
@@ -82,7 +82,7 @@ type emitter struct {
 func (e emitter) begin() (context.Context, *emission.Context) {
 	around := e.around
 	if around == nil {
-		around = life.Context()
+		around = usercode.Context()
 	}
 	if !e.emits {
 		return around, nil

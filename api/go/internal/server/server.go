@@ -20,10 +20,10 @@ import (
 	"wallarooapi/internal/fault"
 	"wallarooapi/internal/flight"
 	"wallarooapi/internal/frame"
-	"wallarooapi/internal/life"
 	"wallarooapi/internal/stage"
 	"wallarooapi/internal/state"
 	"wallarooapi/internal/topology"
+	"wallarooapi/internal/usercode"
 	pb "wallarooapi/internal/workerpb"
 )
 
@@ -166,7 +166,7 @@ func (w *Host) ShowState(_ context.Context, request *pb.ShowStateRequest) (reply
 
 func (w *Host) showState(request *pb.ShowStateRequest, reply *pb.ShowStateReply) (err error) {
 	defer guard(&err)
-	x, record, err := w.open(life.Context(), &pb.Opening{Stage: request.GetStage()})
+	x, record, err := w.open(usercode.Context(), &pb.Opening{Stage: request.GetStage()})
 	if err != nil {
 		return err
 	}

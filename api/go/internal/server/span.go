@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"wallarooapi/internal/life"
 	"wallarooapi/internal/span"
+	"wallarooapi/internal/usercode"
 	pb "wallarooapi/internal/workerpb"
 )
 
@@ -21,7 +21,7 @@ func traced(application string) grpc.StreamServerInterceptor {
 		if found := metadata.ValueFromIncomingContext(stream.Context(), span.Header); len(found) > 0 {
 			header = found[0]
 		}
-		within, call := span.Begin(life.Context(), application, path.Base(info.FullMethod), header)
+		within, call := span.Begin(usercode.Context(), application, path.Base(info.FullMethod), header)
 		if call == nil {
 			return handler(service, stream)
 		}
@@ -61,5 +61,5 @@ func within(stream grpc.ServerStream) context.Context {
 	if found, is := stream.Context().Value(withinKey{}).(context.Context); is {
 		return found
 	}
-	return life.Context()
+	return usercode.Context()
 }

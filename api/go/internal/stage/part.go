@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/life"
+	"wallarooapi/internal/usercode"
 	pb "wallarooapi/internal/workerpb"
 )
 
@@ -18,7 +18,7 @@ func hosted(ctx context.Context, d *pb.Node, application *declaration.Applicatio
 			step = offer.Step
 		}
 	}
-	if step == nil || ctx == life.Context() {
+	if step == nil || ctx == usercode.Context() {
 		return step
 	}
 	return step.Within(ctx)
@@ -26,5 +26,5 @@ func hosted(ctx context.Context, d *pb.Node, application *declaration.Applicatio
 
 // New compiles a stage of an application. User functions get the context of the worker.
 func New(application *declaration.Application, description *pb.Stage) (*Executor, error) {
-	return NewWithin(life.Context(), application, description)
+	return NewWithin(usercode.Context(), application, description)
 }

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/life"
 	"wallarooapi/internal/server"
 	"wallarooapi/internal/span"
 	"wallarooapi/internal/stage"
+	"wallarooapi/internal/usercode"
 )
 
 const (
@@ -56,7 +56,7 @@ func serve(application *declaration.Application, directory string) error {
 		return err
 	case <-stop.Done():
 		serving.End(gracePeriod)
-		life.End()
+		usercode.Cancel()
 		flush()
 		return nil
 	}
