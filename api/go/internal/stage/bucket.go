@@ -316,6 +316,6 @@ func (l *Loader) loadState(owner *node, table *state.Table, prototype any, key, 
 	}
 	entry.Value, entry.Time = value, time
 	table.Resize(entry, len(serialized)-l.decoder.Described(), overheadOf(entry))
-	entry.SetLogged(len(serialized))
+	entry.Logged = len(serialized)
 	return nil
 }

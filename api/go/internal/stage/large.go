@@ -50,7 +50,7 @@ func tooLarge(step string, size, keySize int, hint string) diagnostic.Diagnostic
 // checkSize returns a failure if a state exceeds the limit. A state that was already larger in the log passes, unless
 // it has grown.
 func (x *Executor) checkSize(n *node, entry *state.Entry, size int) *Failure {
-	if size <= max(x.keyed.maxBytes, entry.Logged()) {
+	if size <= max(x.keyed.maxBytes, entry.Logged) {
 		return nil
 	}
 	found := diagnostic.Of("C525", "step", n.name, "what", "the state of key "+topology.ShowKey([]byte(entry.Key)), "size", size,
@@ -107,7 +107,7 @@ func (w *stateWriter) write(entry *state.Entry) error {
 		buffer = append(w.builder.Buffer(), written...)
 	}
 	w.table.Resize(entry, body-w.encoder.Described(), overheadOf(entry))
-	entry.SetLogged(body)
+	entry.Logged = body
 	if size > w.x.keyed.pieceBytes && w.builder.Count() == 0 {
 		return w.cut(key, buffer)
 	}

@@ -67,17 +67,12 @@ type Entry struct {
 	Key   string
 	Value any
 	Time  *timing.KeyTime // nil if the key has no time
-	bytes int
-	dirty bool
-	saved bool // the log contains a state of the key
-	size  int  // serialized size of the state in the log
+	// Logged is the serialized size of the state in the log, or 0 if the log has no state of the key.
+	Logged int
+	bytes  int // estimated memory
+	dirty  bool
+	saved  bool // the log contains a state of the key
 }
-
-// Logged returns the serialized size of the state in the log, or 0 if the log has no state of the key.
-func (e *Entry) Logged() int { return e.size }
-
-// SetLogged sets the serialized size of the key's state in the log.
-func (e *Entry) SetLogged(size int) { e.size = size }
 
 // IsKept reports whether the log contains a state of the key, or will contain one after this call.
 func (e *Entry) IsKept() bool { return e.saved || e.dirty }
