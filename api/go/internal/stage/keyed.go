@@ -150,7 +150,7 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 		x.keyed.entries[position] = entry
 	}
 	if x.keyed.careful && (!fresh || x.keyed.checks) {
-		x.save(entry)
+		_ = x.save(n, entry)
 	}
 	results, fault := n.computeState(message, entry.Value)
 	bury := func(fault *Failure) { n.bury(fault.Code, message, fault.Reason, fault.Traceback) }
@@ -245,22 +245,24 @@ func (n *node) computeState(message, value any) (results emission.Results, fault
 	return results, nil
 }
 
-// save serializes the state of a key before its first message, so that restore can undo a failed message.
-func (x *Executor) save(entry *state.Entry) {
+// save serializes the state of a key before its first message, so that restore can undo a failed message. It returns an
+// error if the state, which may never have been persisted, cannot be serialized. Then restore removes the whole state.
+func (x *Executor) save(n *node, entry *state.Entry) error {
 	if _, known := x.keyed.saved[entry]; known {
-		return
+		return nil
 	}
-	// A state that was never persisted may be unserializable. Then a failure makes the key lose its whole state.
-	if serialized, err := codec.NewEncoder().Append(nil, entry.Value); err == nil {
+	serialized, err := n.write(codec.NewEncoder(), nil, entry.Value)
+	if err == nil {
 		x.keyed.saved[entry] = serialized
 	}
+	return err
 }
 
 // inspect checks the state of a key after a message, and saves the state for restore if it is valid. With persist, the
 // state must be serializable. Without persist, and after CheckPersist, it must be unchanged. fault says which rule the
 // message has broken.
 func (x *Executor) inspect(n *node, entry *state.Entry, persist bool) (fault *Failure, err error) {
-	now, notWritten := codec.NewEncoder().AppendState(nil, entry.Value)
+	now, notWritten := n.write(codec.NewEncoder(), nil, entry.Value)
 	if notWritten != nil {
 		if persist {
 			fault = notSerializable(n.name, entry.Value, notWritten)
@@ -312,11 +314,13 @@ func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, fres
 		return nil
 	}
 	// The state may keep the bytes from which it is read, and change them.
-	value, err := codec.NewDecoder().Decode(codec.NewEncoder().Encoding(), bytes.Clone(saved))
+	value, err := n.read(codec.NewDecoder(), codec.NewEncoder().Encoding(), []byte(entry.Key), bytes.Clone(saved))
 	if err != nil {
 		return n.notReadable([]byte(entry.Key), err)
 	}
-	codec.FillMaps(value, n.stateful.state.Builder.Build())
+	if n.stateful.windows == nil {
+		codec.FillMaps(value, n.stateful.state.Builder.Build())
+	}
 	entry.Value = value
 	return nil
 }

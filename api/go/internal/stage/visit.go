@@ -138,7 +138,7 @@ type function struct {
 func (n *node) runOn(table *state.Table, entry *state.Entry, f *function) (failed bool, err error) {
 	x := n.x
 	if x.keyed.careful {
-		x.save(entry)
+		_ = x.save(n, entry)
 	}
 	results, fault := n.runFunction(f, entry.Value)
 	bury := func(fault *Failure) { n.buryBytes(fault.Code, f.input, frame.Plain, fault.Reason, fault.Traceback) }

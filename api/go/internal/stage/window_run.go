@@ -160,7 +160,7 @@ func (r *windowRun) tick(a *arrival) {
 		r.n.x.flight.Advance()
 		given, isOver := r.n.stateful.windows.Tick(s, a.timestamp)
 		if isOver {
-			r.drop(s)
+			r.table.Drop(string(s.Key))
 		} else {
 			r.table.Touch(r.table.Get(s.Key))
 			r.calendar.Enroll(s)
@@ -169,45 +169,33 @@ func (r *windowRun) tick(a *arrival) {
 	}
 }
 
-func (r *windowRun) drop(s *window.KeyState) {
-	r.calendar.Drop(s)
-	r.table.Drop(string(s.Key))
-}
-
 // message adds a message to the state of its key. A failure leaves the state unchanged.
 func (r *windowRun) message(a *arrival) error {
-	x, windows := r.n.x, r.n.stateful.windows
+	x := r.n.x
 	entry := r.table.Get(a.key)
 	isNew := entry == nil
-	var saved []byte
 	if isNew {
 		entry = r.table.Add(a.key, window.NewState(append([]byte{}, a.key...)))
 	} else if x.keyed.careful {
-		var err error
-		if saved, err = r.n.write(codec.NewEncoder(), nil, entry.Value); err != nil {
+		delete(x.keyed.saved, entry) // a tick may have changed the state
+		if err := x.save(r.n, entry); err != nil {
 			return r.n.notWritten(a.key, err)
 		}
 	}
 	s := entry.Value.(*window.KeyState)
 	x.keyed.key = s.Key
-	given, fault := r.enter(s, isNew, a)
-	if fault == nil && x.keyed.careful {
-		now, err := r.n.write(codec.NewEncoder(), nil, s)
-		if fault = x.checkSize(r.n, entry, len(now)); err != nil {
-			fault = notSerializable(r.n.name, s, err)
+	given, isOver, fault := r.enter(s, isNew, a)
+	bury := func(fault *Failure) { r.n.bury(fault.Code, a.message, fault.Reason, fault.Traceback) }
+	if failed, err := r.n.settle(r.table, entry, isNew, true, isOver, fault, bury); failed || err != nil {
+		r.calendar.Drop(s)
+		if err == nil && !isNew {
+			r.calendar.Enroll(entry.Value.(*window.KeyState))
 		}
+		return err
 	}
-	if fault != nil {
-		if !x.keyed.careful {
-			return r.n.rollBack()
-		}
-		r.n.bury(fault.Code, a.message, fault.Reason, fault.Traceback)
-		return r.restore(entry, isNew, saved)
-	}
-	if windows.IsOver(s) {
-		r.drop(s)
+	if isOver {
+		r.calendar.Drop(s)
 	} else {
-		r.table.Touch(entry)
 		r.calendar.Enroll(s)
 	}
 	if len(given) > 0 {
@@ -216,25 +204,10 @@ func (r *windowRun) message(a *arrival) error {
 	return nil
 }
 
-func (r *windowRun) enter(s *window.KeyState, isNew bool, a *arrival) (given []window.Result, fault *Failure) {
+func (r *windowRun) enter(s *window.KeyState, isNew bool, a *arrival) (given []window.Result, isOver bool, fault *Failure) {
 	defer caught(&fault)
-	return r.n.stateful.windows.Enter(s, isNew, a.message, a.timestamp), nil
-}
-
-// restore resets the state of a key to the state before a message.
-func (r *windowRun) restore(entry *state.Entry, isNew bool, saved []byte) error {
-	r.calendar.Drop(entry.Value.(*window.KeyState))
-	if isNew {
-		r.table.Remove(entry.Key)
-		return nil
-	}
-	value, err := r.n.read(codec.NewDecoder(), codec.NewEncoder().Encoding(), []byte(entry.Key), saved)
-	if err != nil {
-		return r.n.notReadable([]byte(entry.Key), err)
-	}
-	entry.Value = value
-	r.calendar.Enroll(value.(*window.KeyState))
-	return nil
+	given, isOver = r.n.stateful.windows.Enter(s, isNew, a.message, a.timestamp)
+	return given, isOver, nil
 }
 
 // give passes the results of windows to the successors of the step. A failed result becomes a dead letter.

@@ -11,7 +11,7 @@ type count struct {
 
 func (c *count) Waits() bool { return true }
 
-func (c *count) Enter(s *KeyState, isNew bool, message any, time int64) []Result {
+func (c *count) Enter(s *KeyState, isNew bool, message any, time int64) ([]Result, bool) {
 	if isNew {
 		s.pane(0, c.aggregation.InitialAccumulator)
 		s.first = time
@@ -21,12 +21,10 @@ func (c *count) Enter(s *KeyState, isNew bool, message any, time int64) []Result
 	s.oldest++
 	s.latest, s.isSilent = time, false
 	if s.oldest == c.size {
-		return c.give(s, p.accumulator, time, declaration.Bounds{StartMs: s.first, EndMs: time}, nil)
+		return c.give(s, p.accumulator, time, declaration.Bounds{StartMs: s.first, EndMs: time}, nil), true
 	}
-	return nil
+	return nil, false
 }
-
-func (c *count) IsOver(s *KeyState) bool { return s.oldest == c.size }
 
 func (c *count) Due(s *KeyState) (int64, bool) { return s.silentSince + c.flush, s.isSilent }
 

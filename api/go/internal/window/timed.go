@@ -1,6 +1,9 @@
 package window
 
-import "wallarooapi/internal/declaration"
+import (
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/topology"
+)
 
 // timed is the common part of windows that end at a time: ranges and sessions.
 type timed struct {
@@ -30,21 +33,19 @@ type kind interface {
 	advance(s *KeyState, until, time int64, given []Result) []Result
 }
 
-// movedBy sets whether ticks carry watermarks, which advance windows as the times of messages do. It returns w.
-func (w *timed) movedBy(watermarks bool) *timed {
-	w.waits = w.isEvent && !watermarks
-	return w
+// newTimed sets all fields except kind. hasWatermarks means that ticks have event times in place of clock times.
+func newTimed(b base, delay, silence int64, late, time string, hasWatermarks bool) *timed {
+	isEvent := time == topology.EventTime
+	return &timed{base: b, delay: delay, silence: silence, late: late, isEvent: isEvent, waits: isEvent && !hasWatermarks}
 }
 
 func (w *timed) Waits() bool { return w.waits }
 
-func (w *timed) IsOver(*KeyState) bool { return false }
-
-func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given []Result) {
+func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given []Result, isOver bool) {
 	if s.low <= time && time < s.high {
 		w.update(s.current, message)
 		s.latest, s.current.last = max(s.latest, time), max(s.current.last, time)
-		return nil
+		return nil, false
 	}
 	switch {
 	case isNew:
@@ -60,7 +61,7 @@ func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given [
 	if !w.kind.isLate(s, time) {
 		s.isSilent, s.isLate = false, false
 		w.kind.add(s, message, time)
-		return given
+		return given, false
 	}
 	s.low, s.high, s.isLate = 0, 0, true
 	if !w.isEvent && !s.isSilent {
@@ -76,7 +77,7 @@ func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given [
 	default:
 		given = append(given, Result{Time: time, IsDropped: true})
 	}
-	return given
+	return given, false
 }
 
 // isStuck reports whether a message with a time far ahead has made all later messages of its key late, for longer than

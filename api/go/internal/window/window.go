@@ -27,11 +27,9 @@ type Result struct {
 
 // Windows implements the windows of one step for all keys.
 type Windows interface {
-	// Enter adds a message to the state of its key. If Update or InitialAccumulator panics, Enter does not recover,
-	// and the state is unusable.
-	Enter(s *KeyState, isNew bool, message any, time int64) []Result
-	// IsOver reports whether the state of a key ends after a message.
-	IsOver(s *KeyState) bool
+	// Enter adds a message to the state of its key. It returns results, and whether the state of the key ends. If Update
+	// or InitialAccumulator panics, Enter does not recover, and the state is unusable.
+	Enter(s *KeyState, isNew bool, message any, time int64) (given []Result, isOver bool)
 	// Due returns the time of the first tick that changes the state or has results. ok is false if it is unknown.
 	Due(s *KeyState) (time int64, ok bool)
 	// Tick returns the results of a tick that is due, and whether the state of the key ends.
@@ -52,9 +50,9 @@ func Of(step *declaration.Step, hasWatermarks bool) (Windows, error) {
 	base := base{step.Aggregation}
 	switch described := step.Window.(type) {
 	case *topology.RangeWindow:
-		return newRange(base, described).movedBy(hasWatermarks), nil
+		return newRange(base, described, hasWatermarks), nil
 	case *topology.SessionWindow:
-		return newSession(base, described).movedBy(hasWatermarks), nil
+		return newSession(base, described, hasWatermarks), nil
 	case *topology.CountWindow:
 		return &count{base, int64(described.Count), int64(described.FlushMs)}, nil
 	}
