@@ -124,7 +124,7 @@ func (w *Host) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply, 
 func (w *Host) SplitFrames(_ context.Context, request *pb.SplitRequest) (*pb.SplitReply, error) {
 	source, ok := w.sources[request.GetPath()]
 	if !ok || source.Framed == nil {
-		return &pb.SplitReply{Failure: failureOf(unknown("", request.GetPath()))}, nil
+		return &pb.SplitReply{Failure: notHosted(request.GetPath())}, nil
 	}
 	limit := request.GetMaxMessageBytes()
 	if limit == 0 {
@@ -142,7 +142,7 @@ func (w *Host) SplitFrames(_ context.Context, request *pb.SplitRequest) (*pb.Spl
 func (w *Host) Generate(_ context.Context, request *pb.GenerateRequest) (*pb.GenerateReply, error) {
 	source, ok := w.sources[request.GetPath()]
 	if !ok || source.Generator == nil {
-		return &pb.GenerateReply{Failure: failureOf(unknown("", request.GetPath()))}, nil
+		return &pb.GenerateReply{Failure: notHosted(request.GetPath())}, nil
 	}
 	w.users.RLock()
 	defer w.users.RUnlock()
@@ -289,9 +289,9 @@ func protocol(reason string) error {
 	return &stage.Failure{Code: d.Code, Reason: d.Message}
 }
 
-func unknown(stageID, path string) diagnostic.Diagnostic {
-	return diagnostic.Of("W403", "worker", topology.WorkerName,
-		"reason", fmt.Sprintf("%q names %q, which this worker does not host", stageID, path))
+// notHosted returns the failure for a source that this program does not have.
+func notHosted(path string) *pb.Failure {
+	return failureOf(diagnostic.Of("W403", "worker", topology.WorkerName, "reason", fmt.Sprintf("it does not host the source %q", path)))
 }
 
 // guard is deferred to convert a panic of the SDK itself into a failure. Panics of user code are handled earlier.

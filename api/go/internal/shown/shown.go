@@ -3,6 +3,7 @@
 package shown
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/hex"
 	"encoding/json"
@@ -192,13 +193,8 @@ func (w *walk) items(v reflect.Value, depth int) any {
 
 // text returns bytes as a text if all characters are printable, and otherwise in hexadecimal digits.
 func text(data []byte) string {
-	if utf8.Valid(data) {
-		for _, r := range string(data) {
-			if !unicode.IsPrint(r) {
-				return "0x" + hex.EncodeToString(data)
-			}
-		}
-		return string(data)
+	if !utf8.Valid(data) || bytes.ContainsFunc(data, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return "0x" + hex.EncodeToString(data)
 	}
-	return "0x" + hex.EncodeToString(data)
+	return string(data)
 }

@@ -13,9 +13,15 @@ type account struct {
 	visited []*pb.Visited
 }
 
+// count has the counts of a node: messages that it has received, emitted and failed on.
 type count struct {
 	in, out, dead uint64
-	more          map[string]uint64
+	more          map[string]uint64 // further counts by the name of the counter
+}
+
+func (c count) clone() count {
+	c.more = maps.Clone(c.more)
+	return c
 }
 
 // add increments a counter of the node by its name. The runtime declares the names (plan/counter.py).
@@ -30,7 +36,7 @@ func (n *node) add(name string) {
 func (x *Executor) account() account {
 	counts := make([]count, len(x.nodes))
 	for i, n := range x.nodes {
-		counts[i] = count{n.in, n.out, n.dead, maps.Clone(n.more)}
+		counts[i] = n.count.clone()
 	}
 	return account{counts, slices.Clone(x.visited)}
 }
@@ -38,8 +44,7 @@ func (x *Executor) account() account {
 // resume sets the counts to an earlier copy.
 func (x *Executor) resume(a account) {
 	for i, c := range a.counts {
-		n := x.nodes[i]
-		n.in, n.out, n.dead, n.more = c.in, c.out, c.dead, maps.Clone(c.more)
+		x.nodes[i].count = c.clone()
 	}
 	x.visited = slices.Clone(a.visited)
 }
@@ -67,7 +72,7 @@ func (x *Executor) Counts() []*pb.StepCount {
 				Path: n.path, MessagesIn: n.in, MessagesOut: n.out, DeadLetters: n.dead, More: n.more,
 			})
 		}
-		n.in, n.out, n.dead, n.more = 0, 0, 0, nil
+		n.count = count{}
 	}
 	return counts
 }

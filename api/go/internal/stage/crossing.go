@@ -160,7 +160,7 @@ func (n *node) buryUnwritten(form writing, value any, err error) {
 func (n *node) leadTo(next *node, d *pb.Node) {
 	switch next.kind {
 	case pb.NodeKind_NODE_KIND_OUTPUT:
-		n.addOutput(d.GetOutput(), next)
+		n.outputs[d.GetOutput()] = next
 		return
 	case pb.NodeKind_NODE_KIND_SEND:
 		next.name = n.name

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"reflect"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -141,20 +142,12 @@ func previewOf(input []byte) string {
 		}
 	}
 	text := string(start)
-	if !utf8.ValidString(text) || hasControls(text) {
+	isControl := func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, isControl) {
 		text = hex.EncodeToString(input[:min(len(input), previewCharacters/2)])
 	}
 	if len(start) < len(input) {
 		text += "…"
 	}
 	return diagnostic.Cut(text, previewCharacters)
-}
-
-func hasControls(text string) bool {
-	for _, r := range text {
-		if unicode.IsControl(r) && !unicode.IsSpace(r) {
-			return true
-		}
-	}
-	return false
 }

@@ -10,13 +10,6 @@ import (
 	"wallarooapi/internal/timing"
 )
 
-func (n *node) addOutput(name string, output *node) {
-	if n.outputs == nil {
-		n.outputs = map[string]*node{}
-	}
-	n.outputs[name] = output
-}
-
 // emitTo passes a message to the successors of a named output. A message for an output that the step does not declare
 // becomes a dead letter.
 func (n *node) emitTo(message wa.Output) {

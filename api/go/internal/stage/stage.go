@@ -86,8 +86,7 @@ type node struct {
 	next       []*node
 	outputs    map[string]*node // OUTPUT nodes of a computation or window, by name
 
-	in, out, dead uint64
-	more          map[string]uint64 // further counts by the name of the counter
+	count
 
 	step        *declaration.Step // step that runs user code; nil for other nodes
 	source      *entry
@@ -116,7 +115,7 @@ func NewWithin(ctx context.Context, application *declaration.Application, descri
 	parts := application.Parts()
 	byPath := map[string]*node{}
 	for _, d := range description.GetNodes() {
-		n := &node{path: d.GetPath(), kind: d.GetKind(), x: x}
+		n := &node{path: d.GetPath(), kind: d.GetKind(), x: x, outputs: map[string]*node{}}
 		n.step = hosted(ctx, d, application, parts)
 		if err := x.compile(n, d, description, parts); err != nil {
 			return nil, err
@@ -137,15 +136,12 @@ func NewWithin(ctx context.Context, application *declaration.Application, descri
 	return x, x.findTimed(description)
 }
 
+// frameBytes returns the size at which a frame is emitted.
 func frameBytes(description *pb.Stage) int {
-	switch asked := int(description.GetFrameBytes()); {
-	case asked == 0:
+	if description.GetFrameBytes() == 0 {
 		return defaultFrameBytes
-	case asked > maxFrameBytes:
-		return maxFrameBytes
-	default:
-		return asked
 	}
+	return min(int(description.GetFrameBytes()), maxFrameBytes)
 }
 
 // connect adds a node to the successors of its inputs, and to byPath, in which later nodes find it.

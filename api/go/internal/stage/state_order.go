@@ -220,7 +220,8 @@ func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []p
 
 // keepFrame moves the current frame out of the executor and assigns ordinals to its messages.
 func (x *Executor) keepFrame(n *node) *overlapping {
-	o := &overlapping{frame: x.frame, node: n, ordinal: x.count(x.frame.Count), starts: make([]uint32, 1, x.frame.Count+1)}
+	o := &overlapping{frame: x.frame, node: n, ordinal: x.count(x.frame.Count), ahead: map[int]read{}}
+	o.starts = make([]uint32, 1, x.frame.Count+1)
 	x.frame = frame.Frame{}
 	start := uint32(0)
 	for i := range o.frame.Count {
@@ -274,17 +275,10 @@ func (x *Executor) readInTurn(o *overlapping, i int, skip *pb.Skip) (found read)
 			found.message, found.err = x.decoder.Decode(codec.Native, o.value(o.next))
 		}
 		if o.next < i {
-			o.keepAhead(o.next, found)
+			o.ahead[o.next] = found
 		}
 	}
 	return found
-}
-
-func (o *overlapping) keepAhead(i int, found read) {
-	if o.ahead == nil {
-		o.ahead = map[int]read{}
-	}
-	o.ahead[i] = found
 }
 
 func (o *overlapping) value(i int) []byte {

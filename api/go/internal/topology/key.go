@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -32,15 +33,7 @@ func (k DeclaredKey) Tree() any {
 
 // isText reports whether a key is written as a string: valid UTF-8 without control characters.
 func isText(text string) bool {
-	if !utf8.ValidString(text) {
-		return false
-	}
-	for _, r := range text {
-		if isControl(r) {
-			return false
-		}
-	}
-	return true
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, isControl)
 }
 
 func isControl(r rune) bool { return r < 0x20 || r >= 0x7F && r <= 0x9F }

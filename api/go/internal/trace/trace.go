@@ -19,13 +19,8 @@ const (
 // Panic describes a panic, given the value that recover returned. It must be called in the deferred function itself,
 // while the stack of the panic is still active.
 func Panic(recovered any) (reason, stack string) {
-	return describe(recovered), userStack()
-}
-
-// describe formats a recovered value. Package fmt handles panics in the value's own Error or String method.
-func describe(recovered any) string {
-	text := strings.Join(strings.Fields(fmt.Sprint(recovered)), " ")
-	return diagnostic.Cut(text, maxCharacters)
+	text := fmt.Sprint(recovered) // which handles panics in the value's own Error or String method
+	return diagnostic.Cut(strings.Join(strings.Fields(text), " "), maxCharacters), userStack()
 }
 
 // userStack returns the current stack, innermost frame first, without frames of Go's runtime and the SDK.
