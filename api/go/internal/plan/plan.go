@@ -31,11 +31,10 @@ type part struct {
 // draft is a plan in the making, with what the passes of Compile have found out so far.
 type draft struct {
 	parts  []*part // parts of the topology, each after its inputs
-	byPath map[string]*part
 	plan   *Plan
 	levels map[string][]int           // levels at which a part passes on messages; for a sink, levels at which it is an exit
-	timed  map[string]bool            // parts that need the timestamps of messages
-	times  map[string]map[string]bool // by kind of time, the parts upstream of steps that use it
+	timed  map[string]bool            // windows, steps of states with timers or a TTL, and all parts before them
+	times  map[string]map[string]bool // the same parts, by the kind of time
 	found  []diagnostic.Diagnostic
 }
 
@@ -43,14 +42,11 @@ type draft struct {
 // results lead back to it (P303), and too many sources, state steps and sinks (T104).
 func Compile(application *declaration.Application, buckets, frameBytes uint32) (*Plan, []diagnostic.Diagnostic) {
 	d := &draft{
-		parts: partsOf(application), byPath: map[string]*part{}, levels: map[string][]int{},
-		timed: map[string]bool{}, times: map[string]map[string]bool{topology.IngestTime: {}, topology.EventTime: {}},
-		plan: &Plan{Ports: map[string]uint16{}, States: map[string]int{}, StatePorts: map[string]uint16{}},
+		parts: partsOf(application), levels: map[string][]int{},
+		times: map[string]map[string]bool{},
+		plan:  &Plan{Ports: map[string]uint16{}, States: map[string]int{}, StatePorts: map[string]uint16{}},
 	}
-	for _, p := range d.parts {
-		d.byPath[p.Path] = p
-	}
-	for _, pass := range []func(*draft){(*draft).checkPrograms, (*draft).numberPorts, (*draft).findLevels, (*draft).findTimed, (*draft).findTimes} {
+	for _, pass := range []func(*draft){(*draft).checkPrograms, (*draft).numberPorts, (*draft).findLevels, (*draft).findTimes} {
 		if pass(d); len(d.found) > 0 {
 			return nil, d.found
 		}
@@ -152,11 +148,9 @@ func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 	if len(paths) == 0 {
 		return []int{0}, 0
 	}
-	seen := map[int]bool{}
 	for _, path := range paths {
 		for _, level := range d.levels[path] {
-			if !seen[level] {
-				seen[level] = true
+			if !slices.Contains(levels, level) {
 				levels = append(levels, level)
 			}
 			deepest = max(deepest, level)
@@ -165,45 +159,37 @@ func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 	return levels, deepest
 }
 
-// findTimed marks the parts whose frames must carry timestamps: windows, steps of states with times, and every part
-// upstream of them.
-func (d *draft) findTimed() {
-	states := map[string]bool{}
+// findTimes finds the windows, the steps of states with timers or a TTL, and all parts before them.
+func (d *draft) findTimes() {
+	timed, used := map[string]bool{}, map[string]string{} // by name of the state
 	for _, p := range d.parts {
-		if p.State != nil && (p.Window != nil || p.Time() != "") {
-			states[p.State.Name] = true
+		time := p.kindOfTime()
+		if time != "" {
+			used[p.State.Name] = time
+		}
+		if time != "" || p.Window != nil {
+			timed[p.State.Name] = true
 		}
 	}
-	for i := len(d.parts) - 1; i >= 0; i-- {
-		p := d.parts[i]
-		if !d.timed[p.Path] && (p.State == nil || !states[p.State.Name]) {
-			continue
-		}
-		d.timed[p.Path] = true
-		for _, input := range p.Inputs {
-			d.timed[input] = true
-		}
+	d.timed = d.upTo(func(p *part) bool { return p.State != nil && timed[p.State.Name] })
+	for _, time := range []string{topology.IngestTime, topology.EventTime} {
+		d.times[time] = d.upTo(func(p *part) bool { return p.State != nil && used[p.State.Name] == time })
 	}
 }
 
-// findTimes marks the parts upstream of the steps that use each kind of time.
-func (d *draft) findTimes() {
-	used := map[string]string{} // by name of the state
-	for _, p := range d.parts {
-		if time := p.kindOfTime(); time != "" {
-			used[p.State.Name] = time
-		}
-	}
+// upTo returns the parts that isLast accepts, and all parts upstream of them.
+func (d *draft) upTo(isLast func(*part) bool) map[string]bool {
+	found := map[string]bool{}
 	for _, p := range slices.Backward(d.parts) {
-		for time, upstream := range d.times {
-			if !upstream[p.Path] && (p.State == nil || used[p.State.Name] != time) {
-				continue
-			}
-			for _, input := range p.Inputs {
-				upstream[input] = true
-			}
+		if !found[p.Path] && !isLast(p) {
+			continue
+		}
+		found[p.Path] = true
+		for _, input := range p.Inputs {
+			found[input] = true
 		}
 	}
+	return found
 }
 
 // kindOfTime returns the kind of time that a step uses, or "" if it uses none.
@@ -259,10 +245,8 @@ func (d *draft) entryAt(level int, p *part) *pb.Node {
 // inputsAt returns those inputs of a part that pass on messages at a level.
 func (d *draft) inputsAt(level int, p *part) (inputs []string) {
 	for _, input := range p.Inputs {
-		for _, each := range d.levels[input] {
-			if each == level {
-				inputs = append(inputs, input)
-			}
+		if slices.Contains(d.levels[input], level) {
+			inputs = append(inputs, input)
 		}
 	}
 	return inputs
