@@ -53,12 +53,19 @@ type Calendar[I Item] struct {
 	rules Rules[I]
 	fresh map[I]bool // items with a message since the last tick; the next tick must check them
 	dues  dues[I]
-	last  int64 // time of the last tick; after Fill, the latest tick that the loaded items know
+	last  int64 // time of the last tick; at first, the latest tick that the items know
 }
 
-// New makes the calendar of a step without keys.
-func New[I Item](rules Rules[I]) *Calendar[I] {
-	return &Calendar[I]{rules: rules, fresh: map[I]bool{}, last: math.MinInt64}
+// New makes the calendar of a step. items are those of the keys that have a state.
+func New[I Item](rules Rules[I], items iter.Seq[I]) *Calendar[I] {
+	c := &Calendar[I]{rules: rules, fresh: map[I]bool{}, last: math.MinInt64}
+	for item := range items {
+		if since, is := item.SilentSince(); is {
+			c.last = max(c.last, since)
+		}
+		c.Enroll(item)
+	}
+	return c
 }
 
 // Enroll adds an item, or moves it after its due time has changed.
@@ -84,16 +91,6 @@ func (c *Calendar[I]) Drop(item I) {
 	delete(c.fresh, item)
 	if slot := item.Place(); slot.index > 0 {
 		heap.Remove(&c.dues, slot.index-1)
-	}
-}
-
-// Fill enrolls the items that were loaded from a state log.
-func (c *Calendar[I]) Fill(items iter.Seq[I]) {
-	for item := range items {
-		if since, is := item.SilentSince(); is {
-			c.last = max(c.last, since)
-		}
-		c.Enroll(item)
 	}
 }
 

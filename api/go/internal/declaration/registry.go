@@ -14,26 +14,15 @@ type SetupResult struct {
 	Found       []diagnostic.Diagnostic
 }
 
-var registry struct {
-	sync.Mutex
-	results map[string]SetupResult // by the text that ToJson returned
-}
+var registry sync.Map // text that ToJson has returned → SetupResult
 
 // File stores a result under the text that ToJson returns. An ApplicationSetup returns only this text, so the result is
 // looked up by it.
-func File(result SetupResult) {
-	registry.Lock()
-	defer registry.Unlock()
-	if registry.results == nil {
-		registry.results = map[string]SetupResult{}
-	}
-	registry.results[result.Text] = result
-}
+func File(result SetupResult) { registry.Store(result.Text, result) }
 
 // Lookup returns the result that was stored under a text.
 func Lookup(text string) (SetupResult, bool) {
-	registry.Lock()
-	defer registry.Unlock()
-	result, ok := registry.results[text]
+	found, ok := registry.Load(text)
+	result, _ := found.(SetupResult)
 	return result, ok
 }

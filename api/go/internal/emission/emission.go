@@ -53,13 +53,6 @@ type Context struct {
 
 var lost atomic.Int64 // number of messages that were emitted after the end of their call
 
-func isPowerOfTen(count int64) bool {
-	for count > 1 && count%10 == 0 {
-		count /= 10
-	}
-	return count == 1
-}
-
 type key struct{}
 
 // Begin returns the context for one call of a function that may emit. The caller ends the call with With.
@@ -83,7 +76,8 @@ func Emit(ctx context.Context, name string, value any) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.isOver {
-		if count := lost.Add(1); isPowerOfTen(count) {
+		count := lost.Add(1)
+		if isPowerOfTen := strings.TrimRight(strconv.FormatInt(count, 10), "0") == "1"; isPowerOfTen {
 			log.Printf("emitted to the output %q after the function had returned, for an earlier message (%d by now): that is lost; a function "+
 				"waits for the goroutines that emit for it", name, count)
 		}

@@ -28,12 +28,12 @@ type form struct {
 	nullable bool
 	read     func(f *form, r *reader, into reflect.Value) error
 	write    func(f *form, out []byte, value reflect.Value) ([]byte, error)
-	item     *form    // form of the target of a pointer, or of the elements of a slice or map
-	columns  []column // columns of a struct
-	byName   map[string]int
-	bits     int // size of a number in bits
-	digits   int // number of digits of a DECIMAL
-	scale    int // number of digits after the point of a DECIMAL
+	item     *form          // form of the target of a pointer, or of the elements of a slice or map
+	columns  []column       // columns of a struct
+	byName   map[string]int // index of each column by its name in lower case
+	bits     int            // size of a number in bits
+	digits   int            // number of digits of a DECIMAL
+	scale    int            // number of digits after the point of a DECIMAL
 }
 
 type column struct {

@@ -77,23 +77,23 @@ const stopTime = 500 * time.Millisecond
 // End refuses new calls, waits up to grace for running calls, and stops the server.
 func (s *Server) End(grace time.Duration) {
 	s.work.end()
-	finished := make(chan struct{})
+	if !endsWithin(grace, s.GracefulStop) {
+		endsWithin(stopTime, s.Stop) // Stop does not return if user code does not return
+	}
+}
+
+// endsWithin calls end in a goroutine, and reports whether it returns within a time.
+func endsWithin(limit time.Duration, end func()) bool {
+	ended := make(chan struct{})
 	go func() {
-		s.GracefulStop()
-		close(finished)
+		end()
+		close(ended)
 	}()
 	select {
-	case <-finished:
-	case <-time.After(grace):
-		stopped := make(chan struct{})
-		go func() { // Stop does not return if user code does not return
-			s.Stop()
-			close(stopped)
-		}()
-		select {
-		case <-stopped:
-		case <-time.After(stopTime):
-		}
+	case <-ended:
+		return true
+	case <-time.After(limit):
+		return false
 	}
 }
 

@@ -17,7 +17,8 @@ func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 		return damaged(err)
 	}
 	if !inOrder || x.runsWindowsInTurn() {
-		return x.feedInTurn(parts, emit)
+		x.emit, x.err = emit, nil
+		return x.attended(func() error { return x.runTurns(parts) })
 	}
 	for _, frames := range parts {
 		if err := x.feed(frames, emit); err != nil {
@@ -97,14 +98,8 @@ func inTurn(a, b place) int {
 	return cmp.Compare(a.index, b.index)
 }
 
-// feedInTurn processes the messages of overlapping frames, visits, and ticks for timed steps, in one order. A message
-// is decoded only when its turn comes, after earlier messages of its frame. Until then only its bytes are in memory.
-func (x *Executor) feedInTurn(parts [][]byte, emit Emit) error {
-	x.emit, x.err = emit, nil
-	return x.attended(func() error { return x.runTurns(parts) })
-}
-
-// runTurns does the work of feedInTurn.
+// runTurns processes the messages of overlapping frames, visits, and ticks for timed steps, in one order. A message is
+// decoded only when its turn comes, after earlier messages of its frame. Until then only its bytes are in memory.
 func (x *Executor) runTurns(parts [][]byte) error {
 	frames, places, turns, err := x.takeFrames(parts)
 	if err != nil {

@@ -104,14 +104,12 @@ func (x *Executor) runArrivals(arrivals []arrival) error {
 	return x.err
 }
 
-// calendarOf returns the calendar of a window's table. At the first call it fills a new calendar with the loaded
-// states.
+// calendarOf returns the calendar of a window's table. The first call makes it.
 func (n *node) calendarOf(table *state.Table) *calendar.Calendar[*window.KeyState] {
 	made, _ := table.Calendar.(*calendar.Calendar[*window.KeyState])
 	if made == nil {
-		made = window.NewCalendar(n.stateful.windows)
+		made = window.NewCalendar(n.stateful.windows, statesOf(table))
 		table.Calendar = made
-		made.Fill(statesOf(table))
 	}
 	return made
 }

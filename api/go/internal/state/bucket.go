@@ -92,13 +92,12 @@ func (t *Table) Add(key []byte, value any) *Entry {
 // makes the calendar, and gives a time to each key that has none.
 func (t *Table) Times(rules *timing.StateRules) *calendar.Calendar[*timing.KeyTime] {
 	if t.times == nil {
-		t.times = rules.Calendar()
 		for _, entry := range t.entries {
 			if entry.Time == nil {
 				entry.Time = rules.New(entry.Key)
 			}
 		}
-		t.times.Fill(t.EachTime())
+		t.times = rules.Calendar(t.EachTime())
 	}
 	return t.times
 }

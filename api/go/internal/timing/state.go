@@ -51,11 +51,10 @@ func (r *StateRules) New(key string) *KeyTime {
 	return &KeyTime{Key: key, time: None, silent: None, rules: r}
 }
 
-// Calendar makes an empty calendar. It finds the keys whose timers fire, or whose states end, at a tick.
-func (r *StateRules) Calendar() *calendar.Calendar[*KeyTime] {
-	return calendar.New(calendar.Rules[*KeyTime]{Due: (*KeyTime).next, Waits: r.Waits, Compare: func(a, b *KeyTime) int {
-		return strings.Compare(a.Key, b.Key)
-	}})
+// Calendar makes the calendar of a bucket, which finds the keys whose timers fire, or whose states end, at a tick.
+func (r *StateRules) Calendar(times iter.Seq[*KeyTime]) *calendar.Calendar[*KeyTime] {
+	byKey := func(a, b *KeyTime) int { return strings.Compare(a.Key, b.Key) }
+	return calendar.New(calendar.Rules[*KeyTime]{Due: (*KeyTime).next, Waits: r.Waits, Compare: byKey}, times)
 }
 
 // Overhead returns the approximate memory in bytes that the time and timers of the key need.

@@ -5,6 +5,7 @@ package window
 import (
 	"bytes"
 	"fmt"
+	"iter"
 
 	"wallarooapi/internal/calendar"
 	"wallarooapi/internal/declaration"
@@ -38,11 +39,10 @@ type Windows interface {
 	Waits() bool
 }
 
-// NewCalendar makes an empty calendar. It finds the keys whose windows end at a tick.
-func NewCalendar(windows Windows) *calendar.Calendar[*KeyState] {
-	return calendar.New(calendar.Rules[*KeyState]{Due: windows.Due, Waits: windows.Waits(), Compare: func(a, b *KeyState) int {
-		return bytes.Compare(a.Key, b.Key)
-	}})
+// NewCalendar makes the calendar of a bucket, which finds the keys whose windows end at a tick.
+func NewCalendar(windows Windows, states iter.Seq[*KeyState]) *calendar.Calendar[*KeyState] {
+	byKey := func(a, b *KeyState) int { return bytes.Compare(a.Key, b.Key) }
+	return calendar.New(calendar.Rules[*KeyState]{Due: windows.Due, Waits: windows.Waits(), Compare: byKey}, states)
 }
 
 // Of makes the windows of a declared step. hasWatermarks means that ticks have event times in place of clock times.
