@@ -126,7 +126,8 @@ func checkMethods(t reflect.Type) error {
 	return fmt.Errorf("%s has %s and no %s, so it is not written as it is read", t, names[reads][1], names[reads][0])
 }
 
-// methodOf returns the index of the first of forms that a type implements, or len(forms) if it implements none of them.
+// methodOf returns the index of the first interface in forms that a type or a pointer to it implements, or len(forms)
+// if there is none.
 func methodOf(t reflect.Type, forms []reflect.Type) int {
 	at := slices.IndexFunc(forms, func(form reflect.Type) bool {
 		return t.Implements(form) || reflect.PointerTo(t).Implements(form)

@@ -18,7 +18,7 @@ type Place struct {
 	Line int
 }
 
-// Caller returns the first place on the stack that is outside this SDK.
+// Caller returns the line of the user's program that has called this SDK.
 func Caller() Place {
 	var counters [16]uintptr
 	frames := runtime.CallersFrames(counters[:runtime.Callers(2, counters[:])])

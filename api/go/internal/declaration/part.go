@@ -189,8 +189,8 @@ func (s *Step) Time() string {
 	return topology.IngestTime
 }
 
-// Aggregation computes the result of a window from its messages. Its functions must not change accumulators, except
-// that Update may change its argument.
+// Aggregation computes the result of a window from its messages, by an accumulator. Only Update may change an
+// accumulator in place.
 type Aggregation interface {
 	InitialAccumulator() any
 	Update(input, accumulator any) any

@@ -21,7 +21,7 @@ type Point struct {
 	count  atomic.Uint64
 }
 
-// These are the points of a call.
+// These points are reached in each call of the worker.
 var (
 	BeforeCompute = point("worker.before_compute")
 	AfterCompute  = point("worker.after_compute")

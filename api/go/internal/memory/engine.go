@@ -98,7 +98,7 @@ func newLevel(application *declaration.Application, described *pb.Stage, setting
 	return l, nil
 }
 
-// PortOf returns the port of a source or sink.
+// PortOf returns the port (the number in frames) of a source or sink, given by its path.
 func (e *Engine) PortOf(path string) uint16 { return e.plan.Ports[path] }
 
 // Run processes the frames of one micro-batch. It returns the output of the application: frames of sinks and of dead

@@ -156,8 +156,8 @@ func (p *program) isMain() bool {
 	return len(p.files) == 0 || p.files[0].syntax.Name.Name == "main"
 }
 
-// reportNoSetup reports that a program lacks parts. The text depends on the package that the program uses to declare
-// its application.
+// reportNoSetup reports that a program does not start a worker. The remedy depends on the package with which the
+// program declares its application.
 func (p *program) reportNoSetup(where, first string) {
 	lacks, fix := "call of worker.Main", "call `worker.Main(setup)` in main, with the function that returns the application"
 	switch declares := func(name string) bool {

@@ -35,7 +35,7 @@ func newEntry(source *declaration.Source) *entry {
 	return e
 }
 
-// runSource processes the messages of the current frame.
+// runSource decodes the messages of the current frame, which come from a source.
 func (x *Executor) runSource(n *node) error {
 	f := &x.frame
 	switch f.Encoding {
@@ -48,13 +48,13 @@ func (x *Executor) runSource(n *node) error {
 		return x.runPlain(n, n.source.read)
 	case codec.Native, codec.Custom:
 		if n.source.generated {
-			return x.runPlain(n, x.readBack)
+			return x.runPlain(n, x.readGenerated)
 		}
 	}
 	return damaged(fmt.Errorf("values of a source have encoding %d", f.Encoding))
 }
 
-// runPlain processes messages whose lengths are in a column of the frame.
+// runPlain reads messages whose lengths are in a column of the frame, each with read.
 func (x *Executor) runPlain(n *node, read func(payload []byte, i int) any) error {
 	f := &x.frame
 	data := f.Values
@@ -94,8 +94,8 @@ func (e *entry) decode(payload []byte, i int) any {
 	return e.record.DecodeRecord(payload, record)
 }
 
-// readBack deserializes a message of a generator.
-func (x *Executor) readBack(value []byte, _ int) any {
+// readGenerated deserializes a message of a generator. If this fails, it panics as a decoder does.
+func (x *Executor) readGenerated(value []byte, _ int) any {
 	message, err := x.decoder.Decode(x.frame.Encoding, value)
 	if err != nil {
 		panic(err)
@@ -257,7 +257,7 @@ func split(source *declaration.Source, data []byte, limit uint64) (lengths []uin
 	return lengths, 0, nil
 }
 
-// splitLines returns the lengths of complete lines, including their ends.
+// splitLines returns the lengths of the complete lines at the start of data, including their ends.
 func splitLines(data []byte) (lengths []uint32) {
 	for {
 		end := bytes.IndexByte(data, '\n')

@@ -100,7 +100,7 @@ func (k *keyExit) flush() {
 	}
 }
 
-// partitionHeader is the name of the header for the partition of a record.
+// partitionHeader is the name of the header with which a message states its partition of the sink's Kafka topic.
 const partitionHeader = "partition"
 
 // sinkExit is the exit to a sink. It encodes messages with the program's encoder.
@@ -118,7 +118,7 @@ type positions struct {
 	frames uint32 // number of frames of the writer when known was last cleared
 }
 
-// use sets the key of the next message in a writer.
+// use sets the key of the next message in a writer, and adds a new key to the frame.
 func (p *positions) use(w *writer, key []byte) {
 	if p.frames != w.frames {
 		clear(p.known)

@@ -70,7 +70,7 @@ func newStateful(step *declaration.Step, d *pb.Node, form valueReader) *stateful
 	return s
 }
 
-// runState processes the messages of the current frame with the states of their keys.
+// runState processes the current frame in a state step: each message with the state of its key.
 func (x *Executor) runState(n *node) error {
 	f := &x.frame
 	if err := x.checkKeyed(n); err != nil {
@@ -203,7 +203,7 @@ func (x *Executor) pass(value []byte) any {
 	return x.decoder.Pass(value)
 }
 
-// burySkipped makes a dead letter of a message that is skipped. message is its value, or nil if it was not read.
+// burySkipped makes a dead letter of a message that must not be processed. message is nil if it was not deserialized.
 func (n *node) burySkipped(skip *pb.Skip, message any, value []byte) {
 	if message != nil && codec.ReadsWithoutCode(reflect.TypeOf(message)) {
 		n.buryShown(skip.GetCode(), message, skippedPreview(message), skip.GetReason(), "")
@@ -294,7 +294,7 @@ func differ(before, now []byte) (bool, error) {
 	if bytes.Equal(before, now) {
 		return false, nil
 	}
-	// The entries of a map have no order.
+	// A map may be serialized in any order, so compare the values.
 	var values [2]any
 	for i, serialized := range [2][]byte{before, now} {
 		var err error
@@ -330,7 +330,7 @@ func (n *node) note(done string, key []byte) {
 	n.x.flight.Note(fmt.Sprintf("%s the state of step %q, key %s", done, n.name, topology.ShowKey(key)))
 }
 
-// notSerializable returns the failure of a message after which the state is not serializable.
+// notSerializable returns the failure of a message that has made its state impossible to serialize.
 func notSerializable(step string, value any, err error) *Failure {
 	return newFailure("C504", diagnostic.Of("C504", "step", step, "type", fmt.Sprintf("%T", value),
 		"error", err, "fix", "").Message+"; "+codec.Remedy(err), codec.StackOf(err))

@@ -352,7 +352,7 @@ func (n *node) give(results *emission.Results) {
 	}
 }
 
-// forward passes a result to the successors of the node, or to the output that the result names. It drops nil.
+// forward passes a result to the successors of the node, or to the named output that the result is for. It drops nil.
 func (n *node) forward(value any) {
 	switch result := value.(type) {
 	case nil:

@@ -64,7 +64,7 @@ func (x *Executor) isOfWindow(port uint16) bool {
 	return n != nil && n.stateful != nil && n.stateful.windows != nil
 }
 
-// overlapping is a frame whose sequence numbers overlap with those of other frames.
+// overlapping is a frame of a state step whose sequence numbers may overlap with those of other frames.
 type overlapping struct {
 	frame   frame.Frame
 	node    *node
@@ -146,8 +146,8 @@ func (x *Executor) runTurnInOrder(t *arrival) error {
 	return x.runTurn(t)
 }
 
-// runArrivalsBefore processes the window messages and ticks before a sequence number, if runsWindowsInTurn. has reports
-// whether there were any.
+// runArrivalsBefore processes the collected window messages and ticks before a sequence number, if runsWindowsInTurn.
+// has reports whether there were any.
 func (x *Executor) runArrivalsBefore(sequence uint64) (has bool, err error) {
 	if !x.runsWindowsInTurn() {
 		return false, nil
@@ -213,7 +213,8 @@ func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []p
 	return frames, places, turns, nil
 }
 
-// keepFrame moves the current frame out of the executor and assigns ordinals to its messages.
+// keepFrame moves the current frame out of the executor, so that its messages can be read later, and assigns ordinals
+// to them.
 func (x *Executor) keepFrame(n *node) *overlapping {
 	o := &overlapping{frame: x.frame, node: n, ordinal: x.count(x.frame.Count), ahead: map[int]read{}}
 	o.starts = make([]uint32, 1, x.frame.Count+1)
@@ -226,7 +227,7 @@ func (x *Executor) keepFrame(n *node) *overlapping {
 	return o
 }
 
-// runInTurn processes a message of the current frame.
+// runInTurn processes message i of an overlapping frame, which is the current frame.
 func (x *Executor) runInTurn(o *overlapping, i int) error {
 	n := o.node
 	x.fromPort, x.sequence, x.timestamp = frame.DeadLetterPort, x.frame.SequenceOf(i), x.frame.TimestampOf(i)
@@ -247,8 +248,8 @@ func (x *Executor) runInTurn(o *overlapping, i int) error {
 	return x.err
 }
 
-// readInTurn deserializes a message. Before that it deserializes the earlier messages of the frame, which may contain
-// the type description.
+// readInTurn deserializes message i of an overlapping frame. Before that it deserializes the earlier messages of the
+// frame, one of which may have the type description. It keeps those whose turn has not come.
 func (x *Executor) readInTurn(o *overlapping, i int, skip *pb.Skip) (found read) {
 	if o.frame.Encoding != codec.Native {
 		if skip == nil {

@@ -139,7 +139,7 @@ func (t *timed) tick(x *Executor, tick *arrival) error {
 	return x.err
 }
 
-// wake runs the timers of a key that are due, and ends the state if its TTL is over.
+// wake runs the timers of a key that are due at the time `at` of the key, and ends the state if its TTL is over then.
 func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int64) error {
 	for timer := range entry.Time.Wake(at) {
 		if timer == nil {
@@ -157,7 +157,8 @@ func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int
 	return nil
 }
 
-// expire removes the state of a key whose time to live is over, or the expiring part of this state.
+// expire ends the TTL of a key: it removes the state, or the part of the state that the TTL ends
+// (declaration.Expiring).
 func (t *timed) expire(x *Executor, table *state.Table, entry *state.Entry) error {
 	n := t.steps[0]
 	expiring := n.stateful.state.Expiring

@@ -41,7 +41,7 @@ func (x *Executor) takeVisit() (taken arrival, err error) {
 	return taken, nil
 }
 
-// Visited returns the counts of the last call's visits.
+// Visited returns for each visit and step how many keys were visited, since the last call of Visited.
 func (x *Executor) Visited() []*pb.Visited {
 	visited := x.visited
 	x.visited = nil

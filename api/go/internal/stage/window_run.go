@@ -114,7 +114,7 @@ func (n *node) calendarOf(table *state.Table) *calendar.Calendar[*window.KeyStat
 	return made
 }
 
-// statesOf returns the states of a window's table.
+// statesOf yields the states of all keys of a window step.
 func statesOf(table *state.Table) iter.Seq[*window.KeyState] {
 	return func(yield func(*window.KeyState) bool) {
 		for entry := range table.Entries() {

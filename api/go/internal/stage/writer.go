@@ -19,10 +19,10 @@ func newWriter(x *Executor, port uint16, bucket int32, frameBytes int, encoding 
 	return w
 }
 
-// add adds the bytes of the message in flight.
+// add adds a message: these bytes, with the sequence number and time of the message in flight.
 func (w *writer) add(value []byte) { w.extend(append(w.builder.Buffer(), value...)) }
 
-// extend adds the message in flight, after its value has been appended to the builder's buffer.
+// extend is add for a value that the caller has appended to the builder's buffer.
 func (w *writer) extend(buffer []byte) {
 	if w.builder.Count() == 0 {
 		w.builder.TimestampMs = w.x.timestamp

@@ -29,7 +29,7 @@ func NewBucket() *Bucket { return &Bucket{tables: map[uint16]*Table{}} }
 // Bytes returns the estimated memory of the bucket in bytes.
 func (b *Bucket) Bytes() int64 { return b.bytes }
 
-// Keys returns the number of keys.
+// Keys returns the number of keys with state. A key with several states counts once for each.
 func (b *Bucket) Keys() int {
 	keys := 0
 	for _, table := range b.tables {
@@ -102,7 +102,7 @@ func (t *Table) Times(rules *timing.StateRules) *calendar.Calendar[*timing.KeyTi
 	return t.times
 }
 
-// EachTime yields the times of the keys that have one.
+// EachTime yields the KeyTime of each key that has one.
 func (t *Table) EachTime() iter.Seq[*timing.KeyTime] {
 	return func(yield func(*timing.KeyTime) bool) {
 		for _, entry := range t.entries {
@@ -113,7 +113,7 @@ func (t *Table) EachTime() iter.Seq[*timing.KeyTime] {
 	}
 }
 
-// Drop removes the state of a key from the table and from the log.
+// Drop removes the state of a key. If the log has this state, it must be removed there, too (see Dropped).
 func (t *Table) Drop(key string) {
 	entry, ok := t.entries[key]
 	if !ok {
@@ -136,10 +136,10 @@ func (t *Table) Dropped() iter.Seq[string] {
 	return maps.Keys(dropped)
 }
 
-// Entries yields the entries.
+// Entries yields the states of all keys, in no order.
 func (t *Table) Entries() iter.Seq[*Entry] { return maps.Values(t.entries) }
 
-// Remove removes the state of a key from the table but not from the log.
+// Remove removes the state of a key only from memory, and not from the log.
 func (t *Table) Remove(key string) {
 	entry, ok := t.entries[key]
 	if !ok {

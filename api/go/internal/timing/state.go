@@ -35,7 +35,7 @@ type SetTimer struct {
 	Due  int64 // in milliseconds since 1970
 }
 
-// StateRules are the rules that apply to the times of all keys of a state.
+// StateRules say how long a state lives, and how messages and ticks advance the time of its keys.
 type StateRules struct {
 	TTL     int64 // in milliseconds; 0 if states never end
 	IsEvent bool  // times are event times
@@ -46,7 +46,7 @@ type StateRules struct {
 func byName(a, b *SetTimer) int  { return strings.Compare(a.Name, b.Name) }
 func compare(a, b *SetTimer) int { return cmp.Or(cmp.Compare(a.Due, b.Due), byName(a, b)) }
 
-// New returns the time of a key that has no message yet.
+// New makes the time of a key that has no message yet.
 func (r *StateRules) New(key string) *KeyTime {
 	return &KeyTime{Key: key, time: None, silent: None, rules: r}
 }

@@ -26,7 +26,7 @@ type Result struct {
 	Latest      int64
 }
 
-// Windows implements the windows of one step for all keys.
+// Windows implements the windows of one step. It has no state: a KeyState holds the windows of each key.
 type Windows interface {
 	// Enter adds a message to the state of its key. It returns results, and whether the state of the key ends. If Update
 	// or InitialAccumulator panics, Enter does not recover, and the state is unusable.
