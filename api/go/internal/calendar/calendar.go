@@ -51,14 +51,15 @@ type Rules[I Item] struct {
 // once.
 type Calendar[I Item] struct {
 	rules Rules[I]
+	items iter.Seq[I]
 	fresh map[I]bool // items with a message since the last tick; the next tick must check them
 	dues  dues[I]
 	last  int64 // time of the last tick; at first, the latest tick that the items know
 }
 
-// New makes the calendar of a step. items are those of the keys that have a state.
+// New makes the calendar of a step. items yields those of all keys that have a state, also when it is called later.
 func New[I Item](rules Rules[I], items iter.Seq[I]) *Calendar[I] {
-	c := &Calendar[I]{rules: rules, fresh: map[I]bool{}, last: math.MinInt64}
+	c := &Calendar[I]{rules: rules, items: items, fresh: map[I]bool{}, last: math.MinInt64}
 	for item := range items {
 		if since, is := item.SilentSince(); is {
 			c.last = max(c.last, since)
@@ -94,38 +95,34 @@ func (c *Calendar[I]) Drop(item I) {
 	}
 }
 
-// Silence records a tick. Keys that had a message since the last tick fall silent at the tick's time, and changed is
-// called for each of them. If the clock was set back, the same happens to keys that fell silent at a later time.
-func (c *Calendar[I]) Silence(time int64, all iter.Seq[I], changed func(I)) {
+// Tick records a tick. It removes and returns the items that the tick concerns, in the order of their keys. Before that,
+// the keys that had a message since the last tick fall silent at the tick's time, and changed is called for each of
+// them. If the clock was set back, the same happens to keys that fell silent at a later time.
+func (c *Calendar[I]) Tick(time int64, changed func(I)) (due []I) {
 	if c.rules.Waits && time < c.last {
-		for item := range all {
+		for item := range c.items {
 			if since, is := item.SilentSince(); is && since > time {
 				c.fresh[item] = true
 			}
 		}
 	}
-	c.last = time
 	waiting := c.fresh
-	c.fresh = map[I]bool{}
+	c.last, c.fresh = time, map[I]bool{}
 	for item := range waiting {
 		item.FallSilent(time)
 		changed(item)
 		c.Enroll(item)
 	}
-}
-
-// Due removes the items on which a tick has an effect, and returns them in the order of their keys.
-func (c *Calendar[I]) Due(time int64) (items []I) {
 	for len(c.dues) > 0 && c.dues[0].Place().time <= time {
 		item := heap.Pop(&c.dues).(I)
 		if at, known := c.rules.Due(item); !known || at > time {
 			c.Enroll(item)
 			continue
 		}
-		items = append(items, item)
+		due = append(due, item)
 	}
-	slices.SortFunc(items, c.rules.Compare)
-	return items
+	slices.SortFunc(due, c.rules.Compare)
+	return due
 }
 
 // dues is a heap with the earliest due time first.

@@ -127,9 +127,8 @@ func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry, message 
 // tick runs the timers and TTLs that are due at a tick. A visit counts as a tick.
 func (t *timed) tick(x *Executor, tick *arrival) error {
 	table := x.keyed.bucket.Table(t.port)
-	times := table.Times(&t.rules)
-	times.Silence(tick.timestamp, table.EachTime(), func(s *timing.KeyTime) { table.Touch(table.Get([]byte(s.Key))) })
-	for _, s := range times.Due(tick.timestamp) {
+	changed := func(s *timing.KeyTime) { table.Touch(table.Get([]byte(s.Key))) }
+	for _, s := range table.Times(&t.rules).Tick(tick.timestamp, changed) {
 		entry := table.Get([]byte(s.Key))
 		x.turnTo(tick, entry)
 		if err := t.wake(x, table, entry, s.At(tick.timestamp)); err != nil {

@@ -153,8 +153,7 @@ func (r *windowRun) next(a *arrival) error {
 
 // tick ends the windows that are due at a tick.
 func (r *windowRun) tick(a *arrival) {
-	r.calendar.Silence(a.timestamp, statesOf(r.table), func(s *window.KeyState) { r.table.Touch(r.table.Get(s.Key)) })
-	for _, s := range r.calendar.Due(a.timestamp) {
+	for _, s := range r.calendar.Tick(a.timestamp, func(s *window.KeyState) { r.table.Touch(r.table.Get(s.Key)) }) {
 		r.n.x.flight.Advance()
 		given, isOver := r.n.stateful.windows.Tick(s, a.timestamp)
 		if isOver {

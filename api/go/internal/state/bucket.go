@@ -97,18 +97,16 @@ func (t *Table) Times(rules *timing.StateRules) *calendar.Calendar[*timing.KeyTi
 				entry.Time = rules.New(entry.Key)
 			}
 		}
-		t.times = rules.Calendar(t.EachTime())
+		t.times = rules.Calendar(t.eachTime)
 	}
 	return t.times
 }
 
-// EachTime yields the KeyTime of each key that has one.
-func (t *Table) EachTime() iter.Seq[*timing.KeyTime] {
-	return func(yield func(*timing.KeyTime) bool) {
-		for _, entry := range t.entries {
-			if entry.Time != nil && !yield(entry.Time) {
-				return
-			}
+// eachTime yields the KeyTime of each key that has one.
+func (t *Table) eachTime(yield func(*timing.KeyTime) bool) {
+	for _, entry := range t.entries {
+		if entry.Time != nil && !yield(entry.Time) {
+			return
 		}
 	}
 }

@@ -153,16 +153,12 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 // Apply applies the timer changes of one call.
 func (s *KeyTime) Apply(call *Changes) {
 	for _, timer := range call.end() {
-		at, is := slices.BinarySearchFunc(s.Timers, timer, byName)
-		switch {
-		case is && timer.Due == None:
-			s.Timers = slices.Delete(s.Timers, at, at+1)
-		case is:
-			s.Timers[at] = timer
-		case timer.Due != None:
-			s.Timers = slices.Insert(s.Timers, at, timer)
+		s.Timers = slices.DeleteFunc(s.Timers, func(t *SetTimer) bool { return t.Name == timer.Name })
+		if timer.Due != None {
+			s.Timers = append(s.Timers, timer)
 		}
 	}
+	slices.SortFunc(s.Timers, byName)
 }
 
 // Append writes the prefix of a state in the state log: the encoding of the state, the time of its key, the start of
@@ -208,6 +204,5 @@ func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, b
 	if !r.Waits {
 		s.silent = None
 	}
-	slices.SortFunc(s.Timers, byName)
 	return s, encoding, data, nil
 }
