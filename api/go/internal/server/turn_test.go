@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/flight"
 )
 
-func record(t *testing.T) *flight.Region {
+func record(t *testing.T) *flight.Record {
 	t.Helper()
 	r, err := flight.Open("")
 	if err != nil {

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -42,8 +41,8 @@ func (x *Executor) tick() arrival {
 // takeWindow reads the window messages of the current frame and keeps them until all frames of the call have been read.
 func (x *Executor) takeWindow(n *node) error {
 	f := &x.frame
-	if x.keyed.bucket == nil || f.Flags&frame.FlagKeys == 0 || f.Encoding == frame.Framed || f.HasAbsent() {
-		return damaged(fmt.Errorf("a frame for window %s has no keys, or values of encoding %d or none", n.path, f.Encoding))
+	if err := x.checkKeyed(n); err != nil {
+		return err
 	}
 	data := f.Values
 	for i := 0; i < f.Count && x.err == nil; i++ {
