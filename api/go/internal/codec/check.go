@@ -83,7 +83,8 @@ func (p part) String() string {
 
 func (p part) item() part { return part{p.root, p.path + "[]"} }
 
-// checkType is CheckType for a type within another type, at a place. It does not look at types that it has seen.
+// checkType is CheckType for a type within another type. at is its place there, for the error. Types in seen are not
+// checked again.
 func checkType(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 	if seen[t] {
 		return nil

@@ -158,7 +158,7 @@ func (d *Decoder) Described() (size int) {
 	return size
 }
 
-// Types are the types that a frame has described so far.
+// Types are the types that the values of one frame have described so far. See Exchange.
 type Types struct{ streams []*decodeStream }
 
 // Exchange swaps *types with the types of the decoder's current frame, so that one decoder can switch between

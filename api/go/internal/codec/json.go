@@ -249,7 +249,8 @@ func decodeJSONInto(data []byte, t reflect.Type) (any, error) {
 	return into.Elem().Interface(), nil
 }
 
-// replacement is what json.Marshal writes for a byte that is not UTF-8. It writes U+FFFD itself as its three bytes.
+// replacement is the escape that json.Marshal writes in place of a byte that is not UTF-8. It writes the character
+// U+FFFD itself as three bytes.
 var replacement = []byte(`\ufffd`)
 
 // MarshalJSON is json.Marshal, but refuses a text that is not UTF-8, which json.Marshal would silently change. It does

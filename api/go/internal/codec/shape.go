@@ -31,7 +31,7 @@ func Shape(t reflect.Type) map[string]string {
 	return shapeOf(t, codingTypes, func(field reflect.StructField) string { return field.Name })
 }
 
-// JSONShape is Shape for a type that encoding/json writes.
+// JSONShape describes a type that encoding/json writes, in the same form as Shape.
 func JSONShape(t reflect.Type) map[string]string {
 	return shapeOf(t, jsonTypes, func(field reflect.StructField) string {
 		tag := field.Tag.Get("json")

@@ -25,7 +25,7 @@ type Engine struct {
 	fired    uint64         // number of timers that fired since the last call of Fired
 }
 
-// level is a stage of the plan and its buckets.
+// level is a stage of the plan, with its buckets. The number of a level is that of the shuffles before it.
 type level struct {
 	executor *stage.Executor
 	entries  map[uint16]bool // ports of the accepted frames; includes ticks if the level has windows or timed steps
@@ -33,7 +33,7 @@ type level struct {
 	buckets  map[uint32]*bucket
 }
 
-// row is a frame on its way to a later level, or out of the application.
+// row is a frame on its way to a later stage, or out of the application.
 type row struct {
 	bucket   int32 // -1 if the frame leaves the application
 	port     uint16

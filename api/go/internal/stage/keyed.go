@@ -325,7 +325,8 @@ func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, fres
 	return nil
 }
 
-// note records which state a careful call reads or writes while no message is in flight.
+// note records which state the program now reads or writes, for the error if this ends the process. Only careful calls
+// (see Careful) do this.
 func (n *node) note(done string, key []byte) {
 	n.x.flight.Note(fmt.Sprintf("%s the state of step %q, key %s", done, n.name, topology.ShowKey(key)))
 }
