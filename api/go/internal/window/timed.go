@@ -71,9 +71,8 @@ func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given [
 	case w.late == "place_in_oldest_window":
 		w.update(w.kind.oldestPane(s), message)
 	case w.late == "fire_per_message":
-		alone := &pane{accumulator: w.aggregation.InitialAccumulator()}
-		w.update(alone, message)
-		given = w.give(s, alone.accumulator, time, declaration.Bounds{StartMs: time, EndMs: time}, given)
+		alone := w.aggregation.Update(message, w.aggregation.InitialAccumulator())
+		given = w.give(s, alone, time, declaration.Bounds{StartMs: time, EndMs: time}, given)
 	default:
 		given = append(given, Result{Time: time, IsDropped: true})
 	}
