@@ -24,7 +24,6 @@ type gobEncoder struct {
 	described int // bytes of type descriptions
 }
 
-// encodeStream is the gob stream of one type.
 type encodeStream struct {
 	isClosed  bool   // values of the type describe no further types
 	described []byte // type descriptions before the first value of a closed stream
@@ -149,7 +148,6 @@ type gobDecoder struct {
 	described int // bytes of type descriptions
 }
 
-// decodeStream reads the gob stream of one type.
 type decodeStream struct {
 	t       reflect.Type
 	isOpen  bool // values may describe further types, and gob would miss these descriptions in a skipped value

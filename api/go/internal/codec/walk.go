@@ -47,7 +47,6 @@ type place struct {
 // usualDepth is the depth up to which the walk does not look for cycles.
 const usualDepth = 1000
 
-// value walks through a value.
 func (w *walk) value(v reflect.Value, isElement bool) {
 	if w.cycle != nil || w.isFound || isElement && v.CanFloat() || visits(v.Type()) == nil {
 		return

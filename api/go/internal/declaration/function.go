@@ -20,14 +20,12 @@ type Stateful interface {
 	Fire(call *timing.Changes, timer *wa.Timer, state any) emission.Results
 }
 
-// single makes Stateless of a computation with one result.
 type single struct{ wa.Computation }
 
 func (c single) Compute(data any) emission.Results {
 	return emission.Results{One: c.Computation.Compute(data)}
 }
 
-// multi makes Stateless of a computation with several results.
 type multi struct{ wa.ComputationMulti }
 
 func (c multi) Compute(data any) emission.Results {

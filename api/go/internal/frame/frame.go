@@ -226,7 +226,6 @@ func (f *Frame) readValues(body *body) (err error) {
 // body reads the sections of a frame's body one after the other. Reading beyond the end is an error.
 type body struct{ data []byte }
 
-// take reads the next bytes.
 func (b *body) take(size uint64) ([]byte, error) {
 	if size > uint64(len(b.data)) {
 		return nil, damaged("a section of %d bytes; %d are left in the body", size, len(b.data))
@@ -236,7 +235,6 @@ func (b *body) take(size uint64) ([]byte, error) {
 	return taken, nil
 }
 
-// column reads a column with a number of integers.
 func (b *body) column(count int) (Column, error) {
 	width, err := b.take(1)
 	if err != nil {

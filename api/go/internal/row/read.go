@@ -192,7 +192,6 @@ func inside(part string, err error) error {
 	return fmt.Errorf("%s: %w", part, err)
 }
 
-// readPointer reads null as a nil pointer.
 func readPointer(f *form, r *reader, into reflect.Value) error {
 	if r.word("null") {
 		return nil

@@ -271,7 +271,6 @@ func (c *conversation) load(call *openCall, rollback bool) (*state.Bucket, error
 	}
 }
 
-// send sends a reply to the client.
 func (c *conversation) send(reply *pb.Reply) error { return send(c.stream.Send(reply)) }
 
 // nonce returns a random number that is not 0. A nonce of 0 belongs to the empty state.

@@ -64,7 +64,6 @@ func Carry(around, call context.Context) context.Context {
 	return carried{around, call}
 }
 
-// carried is the context that Carry returns.
 type carried struct {
 	context.Context
 	call context.Context

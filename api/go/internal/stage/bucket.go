@@ -135,7 +135,6 @@ func (c *BucketCall) repeat() error {
 	return nil
 }
 
-// keep keeps an output frame until the part ends.
 func (c *BucketCall) keep(port uint16, bucket int32, bytes []byte) error {
 	c.outputs = append(c.outputs, OutputFrame{port, bucket, bytes})
 	return nil

@@ -107,7 +107,6 @@ func (n *node) file(letter *pb.DeadLetter) {
 	x.dead.add(value)
 }
 
-// valid replaces bytes that are not UTF-8.
 func valid(text string) string { return string([]rune(text)) }
 
 // preview formats a message for display in a dead letter. The text contains no addresses.

@@ -152,7 +152,6 @@ func (n *node) runOn(table *state.Table, entry *state.Entry, f *function) (faile
 	return false, nil
 }
 
-// runFunction calls a function with a state. A panic becomes the fault.
 func (n *node) runFunction(f *function, value any) (results emission.Results, fault *Failure) {
 	defer caught(&fault)
 	results = f.run(value)

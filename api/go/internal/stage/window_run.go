@@ -131,7 +131,6 @@ type windowRun struct {
 	calendar *calendar.Calendar[*window.KeyState]
 }
 
-// next processes a message or tick, unless it is a message of another step.
 func (r *windowRun) next(a *arrival) error {
 	if a.node != nil && a.node != r.n {
 		return nil
